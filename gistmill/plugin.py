@@ -30,8 +30,8 @@ from stages.index.context import Context, raw_pages
 from stages.index.memorize import Memorize
 from stages.index.paginate import Paginate, page_of
 from stages.judge.rate import AnswerRater
+from stages.prompts.answer import Passage
 from stages.prompts.judging import YesOrNo
-from stages.prompts.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext
 from stages.retrieve.look_up import RankedPages, used_pages
 from stages.score.metrics import metric

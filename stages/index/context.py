@@ -17,9 +17,8 @@ from pipeline.core.errors import UsageError
 from pipeline.core.rows import Span, UnitRows
 from pipeline.work.stage import CAME_LATER, Stage
 from stages.index.paginate import Paginate
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp
-from stages.prompts.passages import Passage
+from stages.prompts.answer import AnswerQuestion, Passage
+from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.tables.pages import Gist, Page
 from stages.text.fit_to_limit import largest_number
 from stages.text.words import num_words, word_spans, words_in_common

@@ -22,14 +22,9 @@ from pipeline.work.stage import Stage
 from stages.index.context import cut_gist, free_tokens, longest_readable, with_copied, with_text
 from stages.index.paginate import PaginateInConversations, is_asked
 from stages.index.windows import InConversations, Piece, shown_text, word_totals
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp
-from stages.prompts.pages_and_gists import (
-    ShortenGist,
-    ShortenPage,
-    ShortenPageForTask,
-    ShortenShownPage,
-)
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.readagent_look_up import ParallelLookUp
+from stages.prompts.readagent_memory import PageGist, PageGistForTask, ShorterGist, ShownPageGist
 from stages.tables.pages import Gist, Page
 from stages.text.words import header_of, num_words, without_header
 
@@ -41,7 +36,7 @@ class GistPages(Stage):
     version = 1
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
     writes = Gist
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (ShortenPage,)
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (PageGist,)
     page_breaks: bool  # the document is sessions, each with a header on its first page
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Gist]:
@@ -55,8 +50,8 @@ class GistPages(Stage):
         gists = (self._gist(page, header, ask, prompt) for page, header, prompt in work)
         return with_copied(await asyncio.gather(*gists), pages)
 
-    def prompt(self, text: str) -> ShortenPage:
-        return ShortenPage(page=text)
+    def prompt(self, text: str) -> PageGist:
+        return PageGist(page=text)
 
     async def follow_ups(self, rows: UnitRows, ask: Ask) -> Sequence[Prompt[str] | None]:
         """For each page the prompt in a conversation that has shown it; None without one."""
@@ -95,11 +90,11 @@ class ConditionalGists(GistPages):
 
     kind = "conditional"
     version = 1
-    prompts = (ShortenPageForTask,)
+    prompts = (PageGistForTask,)
     task: str = Field(min_length=1)
 
-    def prompt(self, text: str) -> ShortenPage:
-        return ShortenPageForTask(page=text, task=self.task)
+    def prompt(self, text: str) -> PageGist:
+        return PageGistForTask(page=text, task=self.task)
 
 
 _SAFETY = 0.95  # of the words expected to fit, as tokens per word differ between gists
@@ -119,7 +114,7 @@ class FittedGists(GistPages):
     version = 1
     reads = (Page, Gist)
     reads_other_memory = (Gist,)
-    prompts = (ShortenPage, ShortenGist)
+    prompts = (PageGist, ShorterGist)
     leaves_room_for = (AnswerQuestion, ParallelLookUp)
     question_tokens: NonNegativeInt
     least_words: NonNegativeInt
@@ -178,7 +173,7 @@ class FittedGists(GistPages):
                 return gist
             text = gist.gist.removeprefix(header or "").strip()
             subject = Subject(page_index=gist.page_index, turn=turn)
-            asked = await ask(ShortenGist(gist=text, max_words=most_words), subject)
+            asked = await ask(ShorterGist(gist=text, max_words=most_words), subject)
             if asked.value is None:
                 break
             gist = with_text(gist, asked.value, header)
@@ -209,7 +204,7 @@ class FollowUpGists(InConversations, GistPages):
 
     kind = "follow_up"
     version = 1
-    prompts = (ShortenShownPage, ShortenPage)
+    prompts = (ShownPageGist, PageGist)
 
     def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
         """Raise UsageError where the pages come from other conversations."""
@@ -255,6 +250,6 @@ class _Section:
         if after is None:
             return None
         shown = shown_text(self.text, page.start_char, page.end_char)
-        prompt = ShortenShownPage(after, end, shown)
-        has_room = await ask.fits(prompt, ask.max_reply_tokens(ShortenShownPage))
+        prompt = ShownPageGist(shown, after, end)
+        has_room = await ask.fits(prompt, ask.max_reply_tokens(ShownPageGist))
         return prompt if has_room else None

@@ -12,13 +12,13 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.prompts.chat_keys import (
+from stages.prompts.longmemeval import (
     ExtractEvents,
     ExtractFacts,
     ExtractKeyphrases,
     ExtractSummary,
+    ListFromChat,
     OfChat,
-    OfChatByExample,
 )
 from stages.tables.keys import Expansion, Key
 from stages.tables.pages import Page
@@ -85,7 +85,7 @@ class Expand(Stage):
 
     def _prompt(self, chat: str, said_at: str) -> OfChat[Any]:
         prompt = _PROMPTS[self.extracted]
-        if issubclass(prompt, OfChatByExample):
+        if issubclass(prompt, ListFromChat):
             return prompt(chat, said_at, with_examples=self.extraction_examples)
         return prompt(chat, said_at)
 

@@ -20,8 +20,8 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
 from stages.index.paginate import segments
-from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints, ShortenChunk
-from stages.prompts.passages import Passage
+from stages.prompts.answer import Passage
+from stages.prompts.memorag import ChunkGist, ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
 from stages.tables.keys import MemoryPassage
 from stages.tables.pages import Gist, Page
 from stages.text.fit_to_limit import largest_part
@@ -195,10 +195,10 @@ class MemorizeChunks(Memorize):
     kind = "gists"
     version = 1
     reads = (Page,)
-    prompts = (ShortenChunk, *CLUES)
+    prompts = (ChunkGist, *CLUES)
 
     def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
-        return (ShortenChunk, *super().prompts_used())
+        return (ChunkGist, *super().prompts_used())
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         """Problems: truncated (the text is kept), unparseable (a complete reply without a word);
@@ -209,6 +209,6 @@ class MemorizeChunks(Memorize):
         text = (page.text or "").strip()
         if not text:
             return replace(of_page(page, ""), problem="empty_input")
-        asked = await ask(ShortenChunk(text), Subject(page_index=page.page_index))
+        asked = await ask(ChunkGist(text), Subject(page_index=page.page_index))
         gist = asked.value or ""
         return replace(of_page(page, gist), problem=asked.problem)

@@ -12,9 +12,9 @@ from pipeline.core.calls import Subject
 from pipeline.core.rows import UnitRows
 from stages.index.context import cut_gist, free_tokens, longest_readable
 from stages.index.paginate import Paginate
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp
-from stages.prompts.pages_and_gists import ShortenPage, StartsChapter
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.readagent_look_up import ParallelLookUp
+from stages.prompts.readagent_memory import PageGist, StartsChapter
 from stages.tables.pages import Gist, Page
 from stages.text.words import PAGE_BREAK
 
@@ -107,7 +107,7 @@ class MergedPages(Paginate):
         """True if `both`, the page with `following`, could still be shortened and looked up."""
         if (following.text or "").startswith(PAGE_BREAK):
             return False
-        tokens = await ask.num_tokens(ShortenPage(page=_text(both[0])))
+        tokens = await ask.num_tokens(PageGist(page=_text(both[0])))
         if tokens > self.page_share * ask.context_tokens:
             return False
         return bool(await longest_readable(ask, [both[0]], self.question_tokens))

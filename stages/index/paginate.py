@@ -35,7 +35,7 @@ from stages.index.windows import (
     word_totals,
 )
 from stages.prompts.memwalker import SummarizeSegment
-from stages.prompts.pages_and_gists import BreakPoint, NextBreakPoint
+from stages.prompts.readagent_memory import BreakPoint, NextBreakPoint
 from stages.tables.pages import Page
 from stages.text.fit_to_limit import fit_to_limit, stretch_over
 from stages.text.words import num_words, sentence_spans, without_header, word_spans

@@ -18,12 +18,12 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from pipeline.asking.ask import Ask
 from pipeline.work.stage import CAME_LATER, Stage
-from stages.prompts.pages_and_gists import BreakPoint, Labelled, NextBreakPoint, PageEnd
-from stages.text.pauses import ends_at_pauses
+from stages.prompts.readagent_memory import BreakPoint, Labelled, NextBreakPoint, PageEnd
 from stages.text.words import (
     PAGE_BREAK,
     Paragraphs,
     Spans,
+    ends_at_pauses,
     is_without_spaces,
     num_words,
     paragraph_spans,

@@ -4,15 +4,10 @@ ReadAgent section 4.1: both prompts are asked for every answer and reference. Th
 the verdicts into exact, partial, none or unscored, and into the report's LR-1 and LR-2: shares of
 the answers that the rater scored, as a rater's failure says nothing about the method.
 
-LongMemEval A.4, figure 10: each answer is rated once, by the rubric of its question's type.
-`accuracy` is the share of right answers, overall and as the mean over question types. Abstention
-questions count in their own types and are also listed separately, all as published. Three things
-differ from the authors' script:
-- A missing answer is wrong; theirs leaves it out.
-- An answer with a problem is wrong, as in all means: a truncated one and, unless raters see the
-  whole reply (`judged`), notes without an answer; theirs judges both.
-- A reply without a readable verdict leaves the answer unscored; theirs takes every reply that has
-  "yes" in it for yes ("No, yesterday it was ..."), every other for no.
+LongMemEval A.4, figure 10: each answer is rated once, by the rubric of its question's type. Missing
+answers and answers with a problem are wrong, and a reply without a readable verdict leaves the
+answer unscored; the authors' script leaves out, judges, and reads as yes or no
+(docs/deviations.md).
 """
 
 import asyncio
@@ -38,12 +33,12 @@ from stages.prompts.judging import (
     JudgeTemporal,
     PermissiveRating,
     StrictRating,
-    YesOrNo,
     rubric_of,
 )
 from stages.tables.answers import VALUES, Answer, Rating, register_rubric
 
 Rubrics = Mapping[str, type[Prompt[Any]]]
+_judged = partial(Column, more_is_better=True, is_judged=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +75,20 @@ class AnswerRater(Stage, ABC):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
-        own = cls.__dict__.get("rubrics", {})
-        if not isinstance(own, Mapping) or not (cls.rubrics or ABC in cls.__bases__):
+        rubrics = cls.__dict__.get("rubrics", {})
+        if not isinstance(rubrics, Mapping) or not (cls.rubrics or ABC in cls.__bases__):
             why = "is no map of rubrics to prompts; write `{name: Prompt}`"
             raise UsageError(f"{file_of(cls)}: {cls.__name__}.rubrics {why}")
         cls.prompts = tuple(cls.rubrics.values())
-        if own and "report_columns" not in cls.__dict__:
-            cls.report_columns = _columns(own)
+        if rubrics and "report_columns" not in cls.__dict__:
+            # The share of yes of each rubric; a partial yes counts half.
+            columns = (
+                _judged(rubric, rubric, 53 + number, about=first_sentence(prompt))
+                for number, (rubric, prompt) in enumerate(rubrics.items())
+            )
+            cls.report_columns = {"free": tuple(columns)}
         super().__pydantic_init_subclass__(**more)
-        for rubric in own:
+        for rubric in rubrics:
             register_rubric(rubric, cls)
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
@@ -109,10 +109,8 @@ class AnswerRater(Stage, ABC):
         "no"); context_overflow, timeout, refused, engine_failed.
         """
         answers = {answer.question_id: answer for answer in rows[Answer]}
-        rated = await asyncio.gather(
-            *(self._question(question, answers[question.question_id], ask)
-              for question in rows.questions)
-        )  # fmt: skip
+        pairs = [(question, answers[question.question_id]) for question in rows.questions]
+        rated = await asyncio.gather(*(self._question(*pair, ask) for pair in pairs))
         return [rating for ratings in rated for rating in ratings]
 
     async def _question(self, question: Question, answer: Answer, ask: Ask) -> list[Rating]:
@@ -126,62 +124,41 @@ class AnswerRater(Stage, ABC):
             detail = f"answer: {answer.problem}"
             return [replace(row, value=0.0, problem="upstream", detail=detail) for row in unrated]
         wanted = self.wanted(question, answer.judged or answer.answer or "")
-        rows = [
-            replace(row, skipped=_is_one_of(answer, question, one))
-            for row, one in zip(unrated, wanted, strict=True)
-        ]
-        pairs = zip(rows, wanted, strict=True)
-        return list(await asyncio.gather(*(_rated(row, one.prompt, ask) for row, one in pairs)))
+        ratings = []
+        for row, verdict in zip(unrated, wanted, strict=True):
+            index = row.reference_index
+            shown = question.references if index is None else question.references[index : index + 1]
+            is_shown = answer.detail == ANOTHER_REFERENCE and answer.answer in shown
+            ratings.append(_rated(replace(row, skipped=is_shown), verdict.prompt, ask))
+        return list(await asyncio.gather(*ratings))
 
     def _unrated(self, question: Question) -> list[Rating]:
         row = Rating.about(question)
         if question.options or not question.references:
             return [replace(row, skipped=True)]
         return [
-            replace(row, rubric=one.rubric, reference_index=one.reference_index)
-            for one in self.wanted(question, "")
+            replace(row, rubric=verdict.rubric, reference_index=verdict.reference_index)
+            for verdict in self.wanted(question, "")
         ]
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Rating]:
-        return [
-            replace(row, problem=problem, detail=detail)
-            for question in rows.questions
-            for row in self._unrated(question)
-        ]
-
-
-def _columns(rubrics: Rubrics) -> Columns:
-    """The share of yes of each rubric; a partial yes counts half."""
-    judged = partial(Column, more_is_better=True, is_judged=True)
-    return {
-        "free": tuple(
-            judged(rubric, rubric, 53 + place, about=first_sentence(prompt))
-            for place, (rubric, prompt) in enumerate(rubrics.items())
-        )
-    }
-
-
-def _is_one_of(answer: Answer, question: Question, wanted: Wanted) -> bool:
-    """True if the answer is itself among the references that the verdict's prompt shows."""
-    index = wanted.reference_index
-    shown = question.references if index is None else question.references[index : index + 1]
-    return answer.detail == ANOTHER_REFERENCE and answer.answer in shown
+        unrated = (row for question in rows.questions for row in self._unrated(question))
+        return [replace(row, problem=problem, detail=detail) for row in unrated]
 
 
 async def _rated(row: Rating, prompt: Prompt[Any], ask: Ask) -> Rating:
     if row.skipped:
         return row
     subject = Subject(question_id=row.question_id, reference_index=row.reference_index)
-    asked = await ask(prompt, subject)
-    if asked.value not in (None, *VALUES):
+    reply = await ask(prompt, subject)
+    if reply.value not in (None, *VALUES):
         of = type(prompt)
-        why = f"{of.__name__}.read returned {asked.value!r}; return {', '.join(VALUES)} or None"
+        why = f"{of.__name__}.read returned {reply.value!r}; return {', '.join(VALUES)} or None"
         raise ValueError(f"{file_of(of)}: {why}")
-    value = None if asked.value is None else VALUES[asked.value]
-    return replace(row, label=asked.value, value=value, problem=asked.problem)
+    value = None if reply.value is None else VALUES[reply.value]
+    return replace(row, label=reply.value, value=value, problem=reply.problem)
 
 
-_judged = partial(Column, more_is_better=True, is_judged=True)
 _EXACT = (
     "share of answers that the rater calls exact, of those that it scored: yes by the strict or "
     "the permissive prompt for any reference (ReadAgent section 4.1)"
@@ -203,39 +180,20 @@ class RateAnswers(AnswerRater):
     }
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
+        prompts: Mapping[str, Any] = self.rubrics
         return [
-            wanted
+            Wanted(rubric, index, prompt(question.question, answer, reference))
             for index, reference in enumerate(question.references)
-            for wanted in (
-                Wanted("strict", index, StrictRating(question.question, answer, reference)),
-                Wanted("permissive", index, PermissiveRating(question.question, answer, reference)),
-            )
+            for rubric, prompt in prompts.items()
         ]
-
-
-_PROMPTS: Mapping[str, type[YesOrNo]] = {
-    "generic": JudgeGeneric,
-    "temporal": JudgeTemporal,
-    "knowledge_update": JudgeKnowledgeUpdate,
-    "preference": JudgePreference,
-    "abstention": JudgeAbstention,
-}
 
 
 _RIGHT = (
     "share of answers that the rater calls right by the rubric of the question's type, of those "
     "that it scored"
 )
-_BY_TYPE = (
-    _judged("accuracy", "accuracy", 50, about=_RIGHT),
-    _judged(
-        "accuracy_by_type", "by type", 51, False, mean_of_means=("accuracy", "question_type"),
-        about="mean of the means of that over question types",
-    ),
-    _judged(
-        "accuracy_abstention", "abstention", 52, about="the same of abstention questions alone"
-    ),
-)  # fmt: skip
+_MEAN = "mean of the means of that over question types"
+_BY_TYPE = ("accuracy", "question_type")
 
 
 class RateByType(AnswerRater):
@@ -244,13 +202,23 @@ class RateByType(AnswerRater):
     name = "rate"
     kind = "by_type"
     version = 1
-    rubrics: ClassVar[Rubrics] = _PROMPTS
-    report_columns: ClassVar[Columns] = {"free": _BY_TYPE}
-    question_fields = (
-        "question", "options", "references", "question_type", "task",
-    )  # fmt: skip
+    rubrics: ClassVar[Rubrics] = {
+        "generic": JudgeGeneric,
+        "temporal": JudgeTemporal,
+        "knowledge_update": JudgeKnowledgeUpdate,
+        "preference": JudgePreference,
+        "abstention": JudgeAbstention,
+    }
+    report_columns: ClassVar[Columns] = {
+        "free": (
+            _judged("accuracy", "accuracy", 50, about=_RIGHT),
+            _judged("accuracy_by_type", "by type", 51, False, mean_of_means=_BY_TYPE, about=_MEAN),
+            _judged("accuracy_abstention", "abstention", 52,
+                    about="the same of abstention questions alone"),
+        )
+    }  # fmt: skip
+    question_fields = (*AnswerRater.question_fields, "question_type", "task")
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         rubric = rubric_of(question.task, question.question_type)
-        reference = "\nor: ".join(question.references)
-        return [Wanted(rubric, None, _PROMPTS[rubric](question.question, answer, reference))]
+        return [wanted for wanted in super().wanted(question, answer) if wanted.rubric == rubric]

@@ -6,38 +6,32 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, TypeVar
 
-from pipeline.core.prompts import Constraint, Prompt
 from pipeline.core.reply_forms import plain_text
-from stages.prompts.replies import one_of, settled, verdicts_stated
+from stages.prompts.parsing import OneOf, settled, verdicts_stated
 from stages.tables.answers import Rubric
 from stages.text.ranking import terms
 
+T = TypeVar("T")
 Verdict = Literal["yes", "partially", "no"]
 Strict = Literal["yes", "no"]
-AGREES = 0.5  # F1 of terms, from which the extractive engine says yes
-AGREES_IN_PART = 0.2
-SAMPLE = ("Who rang {{ it }}?", "The sexton <1>.", "Nobody; {% no %}.")
+AGREES, AGREES_IN_PART = 0.5, 0.2  # F1 of terms, from which the extractive engine says so
 _VERDICT = re.compile(
-    r"\A\W*(?:(?:final\s+)?(?:answer|verdict|rating|judge?ment)\s*(?:is\b|:)\W*)?"
+    r"(?i)\A\W*(?:(?:final\s+)?(?:answer|verdict|rating|judge?ment)\s*(?:is\b|:)\W*)?"
     r"(?P<first>yes|no|partial(?:ly)?|partly)\b"
-    r"(?:[^\w.!;:]*\b(?:and|or|but|nor)?[^\w.!;:]*\b(?P<second>yes|no)\b)?",
-    re.IGNORECASE,
+    r"(?:[^\w.!;:]*\b(?:and|or|but|nor)?[^\w.!;:]*\b(?P<second>yes|no)\b)?"
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _STATED = re.compile(
-    r"\W*(?:(?:(?:my|the|so)\s+)?(?:final\s+)?(?:verdict|rating|judge?ment)\s*(?:is\b|:)|(?:final\s+)?"
-    r"answer\s*:|(?:yes|no|partial(?:ly)?|partly|yes,?\s+partially)\W*\Z)",
-    re.IGNORECASE,
+    r"(?i)\W*(?:(?:(?:my|the|so)\s+)?(?:final\s+)?(?:verdict|rating|judge?ment)\s*(?:is\b|:)|(?:final\s+)?"
+    r"answer\s*:|(?:yes|no|partial(?:ly)?|partly|yes,?\s+partially)\W*\Z)"
 )
 _ASSESSED = re.compile(
-    r"\W{0,9}(?:(?:so|thus|therefore|hence|overall)\W{1,3})?(?:it|this|that|(?:the|this)\s+(?:(?:models?|given"
+    r"(?i)\W{0,9}(?:(?:so|thus|therefore|hence|overall)\W{1,3})?(?:it|this|that|(?:the|this)\s+(?:(?:models?|given"
     r"|candidates?|students?|assistants?|systems?|provided|generated)\s+){0,2}(?:answer|response|reply))"
     r"\s+is\s+(?P<not>not\s+)?(?P<part>part(?:ial)?ly\s+)?(?:(?P<right>correct|right)|incorrect|wrong)\b"
-    r"(?=\W*\Z|,?\s+(?:because|since|as)\b(?!.*\b(?:but|if|only|except|though|although|unless)\b))",
-    re.IGNORECASE,
+    r"(?=\W*\Z|,?\s+(?:because|since|as)\b(?!.*\b(?:but|if|only|except|though|although|unless)\b))"
 )
 _INCOMPLETE = re.compile(r"\b(?:missing|misses|lacks|incomplete|however)\b", re.IGNORECASE)
 _PARTIAL = re.compile(r"\b(?:partial(?:ly)?|partly|in\s+part)\b", re.IGNORECASE)
@@ -69,120 +63,109 @@ def parse_strict(reply: str) -> Strict | None:
 
 
 def _verdict(text: str) -> Verdict | None:
-    found = _VERDICT.match(text)
-    if found is None:
+    match = _VERDICT.match(text)
+    if match is None:
         return None
-    first, second = found["first"].lower(), (found["second"] or "").lower()
+    first, second = match["first"].lower(), (match["second"] or "").lower()
     if first not in ("yes", "no"):
         return None if second == "no" else "partially"
     if second not in ("", first):
         return None
     if first == "yes":
         return "partially" if _PARTIAL.search(re.split(r"[.!?\n]", text)[0]) else "yes"
-    return None if _ONLY_PARTIAL.match(text, found.end()) else "no"
+    return None if _ONLY_PARTIAL.match(text, match.end()) else "no"
 
 
 def _assessed(sentence: str) -> Verdict | None:
     """The verdict of a sentence that calls the answer correct or incorrect."""
-    found = _ASSESSED.match(sentence)
-    if found is None or (found["part"] and (found["not"] or not found["right"])):
+    match = _ASSESSED.match(sentence)
+    if match is None or (match["part"] and (match["not"] or not match["right"])):
         return None
-    if found["part"]:
+    if match["part"]:
         return "partially"
-    return "no" if bool(found["not"]) == bool(found["right"]) else "yes"
+    return "no" if bool(match["not"]) == bool(match["right"]) else "yes"
 
 
 def agreement(answer: str, reference: str) -> float:
     """F1 of the terms, 0 to 1."""
-    made, wanted = _terms_of(answer, reference)
-    shared = sum((Counter(made) & Counter(wanted)).values())
-    return 2 * shared / (len(made) + len(wanted)) if shared else 0.0
+    said, wanted = _terms_of(answer, reference)
+    shared = sum((Counter(said) & Counter(wanted)).values())
+    return 2 * shared / (len(said) + len(wanted)) if shared else 0.0
 
 
 def holds(answer: str, reference: str) -> bool:
     """True if every term of the reference is in the answer, however often."""
-    made, wanted = _terms_of(answer, reference)
-    return bool(wanted) and {*wanted} <= {*made}
+    said, wanted = _terms_of(answer, reference)
+    return bool(wanted) and {*wanted} <= {*said}
 
 
 def _terms_of(answer: str, reference: str) -> tuple[list[str], list[str]]:
     """The terms of both; all words where either has only stop words."""
-    made, wanted = terms(answer), terms(reference)
-    if made and wanted:
-        return made, wanted
+    said, wanted = terms(answer), terms(reference)
+    if said and wanted:
+        return said, wanted
     return re.findall(r"\w+", answer.lower()), re.findall(r"\w+", reference.lower())
 
 
 @dataclass(frozen=True)
-class YesOrNo(Prompt[Strict]):
-    """Base class of judges' prompts. `reference` is the right answer, or a text that the rubric
-    defines."""
+class _Rating(OneOf[T]):
+    """Base class of prompts that show an answer and the right one."""
 
-    max_reply_tokens: ClassVar[int] = 10  # of judges: the authors' evaluate_qa.py
-    version: ClassVar[int] = 1
-    replies: ClassVar[tuple[str, str]] = ("yes", "no")
-    form: ClassVar[str | None] = "{}"
+    fills = (("Who rang {{ it }}?", "The sexton <1>.", "Nobody; {% no %}."),)
     question: str
     answer: str
     reference: str
 
+
+@dataclass(frozen=True)
+class YesOrNo(_Rating[Strict]):
+    """Base class of judges' prompts. `reference` is the right answer, or a text that the rubric
+    defines."""
+
+    max_reply_tokens = 10  # of judges: the authors' evaluate_qa.py
+    replies: ClassVar[Mapping[str, Strict]] = {"yes": "yes", "no": "no"}
+
     def read(self, reply: str, is_cut: bool) -> Strict | None:
         return parse_strict(reply)
 
-    def legal(self, form: str) -> Constraint:
-        return one_of(form, self.replies)
-
     def extractive(self) -> str:
-        return self.replies[0 if self.is_right() else 1]
+        yes, no = self.replies
+        return yes if self.is_right() else no
 
     @abstractmethod
     def is_right(self) -> bool:
         """The extractive engine's verdict, by the words of the answer."""
 
     def expected(self) -> str:
-        return self.replies[1]
-
-    @classmethod
-    def samples(cls) -> tuple[Self, ...]:
-        return (cls(*SAMPLE),)
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return dict(zip(cls.replies, ("yes", "no"), strict=True))
+        return [*self.replies][1]
 
 
 @dataclass(frozen=True)
 class StrictRating(YesOrNo):
     """Does the answer agree with the reference? YES or NO"""
 
-    name: ClassVar[str] = "rate_strict"
-    max_reply_tokens: ClassVar[int] = 16
-    replies: ClassVar[tuple[str, str]] = ("YES", "NO")
+    name = "rate_strict"
+    max_reply_tokens = 16
+    replies: ClassVar[Mapping[str, Strict]] = {"YES": "yes", "NO": "no"}
 
     def is_right(self) -> bool:
         return agreement(self.answer, self.reference) >= AGREES
 
 
-_REPLIES: Mapping[str, Verdict] = {"Yes": "yes", "Yes, partially": "partially", "No": "no"}
-
-
 @dataclass(frozen=True)
-class PermissiveRating(Prompt[Verdict]):
+class PermissiveRating(_Rating[Verdict]):
     """Does the answer agree with the reference? Yes; Yes, partially; No"""
 
-    name: ClassVar[str] = "rate_permissive"
-    max_reply_tokens: ClassVar[int] = 16
-    version: ClassVar[int] = 1
-    form: ClassVar[str | None] = "{}"
-    question: str
-    answer: str
-    reference: str
+    name = "rate_permissive"
+    max_reply_tokens = 16
+    replies: ClassVar[Mapping[str, Verdict]] = {
+        "Yes": "yes",
+        "Yes, partially": "partially",
+        "No": "no",
+    }
 
     def read(self, reply: str, is_cut: bool) -> Verdict | None:
         return parse_verdict(reply)
-
-    def legal(self, form: str) -> Constraint:
-        return one_of(form, _REPLIES)
 
     def extractive(self) -> str:
         share = agreement(self.answer, self.reference)
@@ -193,50 +176,23 @@ class PermissiveRating(Prompt[Verdict]):
     def expected(self) -> str:
         return "Yes, partially"
 
-    @classmethod
-    def samples(cls) -> tuple["PermissiveRating", ...]:
-        return (cls(*SAMPLE),)
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return _REPLIES
-
 
 @dataclass(frozen=True)
 class JudgeGeneric(YesOrNo):
     """A.4, "other question types". Yes: all of the right answer is there, or all the steps to it; a
     part of it is not enough."""
 
-    name: ClassVar[str] = "judge_generic"
+    name = "judge_generic"
 
     def is_right(self) -> bool:
         return holds(self.answer, self.reference)
 
 
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|cannot|unable|unknown|insufficient)\b|n['’]t\b", re.IGNORECASE
-)
-
-
 @dataclass(frozen=True)
-class JudgeAbstention(YesOrNo):
-    """Questions with `_abs` in their id. Yes: the answer says that it cannot be given. `reference`
-    explains why the chats do not hold it."""
-
-    name: ClassVar[str] = "judge_abstention"
-
-    def is_right(self) -> bool:
-        return bool(_NEGATION.search(self.answer))
-
-
-@dataclass(frozen=True)
-class JudgeKnowledgeUpdate(YesOrNo):
+class JudgeKnowledgeUpdate(JudgeGeneric):
     """A.4, "knowledge-update". Yes: the updated answer is there; an outdated one may be, too."""
 
-    name: ClassVar[str] = "judge_knowledge_update"
-
-    def is_right(self) -> bool:
-        return holds(self.answer, self.reference)
+    name = "judge_knowledge_update"
 
 
 @dataclass(frozen=True)
@@ -244,10 +200,24 @@ class JudgePreference(YesOrNo):
     """A.4, "single-session-preference". `reference` says what the user would like to read; not all
     of it must be met."""
 
-    name: ClassVar[str] = "judge_preference"
+    name = "judge_preference"
 
     def is_right(self) -> bool:
         return agreement(self.answer, self.reference) >= AGREES_IN_PART
+
+
+_NEGATION = re.compile(r"(?i)\b(?:not|no|never|cannot|unable|unknown|insufficient)\b|n['’]t\b")
+
+
+@dataclass(frozen=True)
+class JudgeAbstention(YesOrNo):
+    """Questions with `_abs` in their id. Yes: the answer says that it cannot be given. `reference`
+    explains why the chats do not hold it."""
+
+    name = "judge_abstention"
+
+    def is_right(self) -> bool:
+        return bool(_NEGATION.search(self.answer))
 
 
 _COUNT = re.compile(r"\b\d+(?=\s+(?:day|week|month)s?\b)", re.IGNORECASE)
@@ -258,15 +228,13 @@ class JudgeTemporal(YesOrNo):
     """A.4, "temp-reasoning". As the generic rubric, but counts of days, weeks or months may be off
     by one."""
 
-    name: ClassVar[str] = "judge_temporal"
+    name = "judge_temporal"
 
     def is_right(self) -> bool:
-        counts = (_COUNT.sub(partial(_moved, by), self.reference) for by in (-1, 0, 1))
-        return any(holds(self.answer, reference) for reference in counts)
+        def moved(by: int) -> str:
+            return _COUNT.sub(lambda count: str(int(count[0]) + by), self.reference)
 
-
-def _moved(by: int, count: re.Match[str]) -> str:
-    return str(int(count[0]) + by)
+        return any(holds(self.answer, moved(by)) for by in (-1, 0, 1))
 
 
 # By a question's task, else its type; all others are generic (single-session-user and -assistant,

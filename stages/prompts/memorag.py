@@ -6,13 +6,13 @@ model for its prompts; here any model is asked.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import ClassVar, Generic, Literal, Self, TypeVar, get_args
+from typing import ClassVar, Generic, Literal, TypeVar, get_args
 
-from pipeline.core.prompts import Prompt
-from stages.prompts.passages import DATE, MEMORY, OPTIONS, QUESTION, TEXT, Passage
-from stages.prompts.replies import parse_lines
+from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, TEXT_RUNS, OfPassages
+from stages.prompts.parsing import Filled, Fills, parse_lines
 from stages.text.excerpts import (
     best_sentences,
     central_sentences,
@@ -28,14 +28,15 @@ _SHARE = 0.1  # of a chunk's words: the budget is an eighth of its tokens
 
 
 @dataclass(frozen=True)
-class ShortenChunk(Prompt[str]):
+class ChunkGist(Filled[str]):
     """Shorten one chunk to its gist (MemoRAG-Lite, whose memory is the gists of chunks of 4,096
-    tokens). The value is the gist, stripped."""
+    tokens)."""
 
-    name: ClassVar[str] = "gist_chunk"
-    max_reply_tokens: ClassVar[int] = 512
-    is_whole: ClassVar[bool] = True
-    assumed: ClassVar[str] = f"{100 * _SHARE:.0f}% of the chunk"
+    name = "gist_chunk"
+    max_reply_tokens = 512
+    is_whole = True
+    assumed = f"{100 * _SHARE:.0f}% of the chunk"
+    fills = (("The bell {{ rings }}.\n\n{% twice %} <3>",),)
     chunk: str
 
     def extractive(self) -> str:
@@ -46,63 +47,44 @@ class ShortenChunk(Prompt[str]):
     def expected(self) -> str:
         return self.chunk[: max(1, round(_SHARE * len(self.chunk)))].strip()
 
-    @classmethod
-    def samples(cls) -> tuple["ShortenChunk", ...]:
-        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)
-
-
-_NO_LINE = "NONE"  # the legal reply without a line
-# Our assumption: three lines, about as many as the paper's longer examples have (tables 1 to 4).
-_LINES, _LINE_WORDS = 3, 12
-_TYPICAL_LINES = f"{_LINES} lines of {_LINE_WORDS} words"
-
 
 @dataclass(frozen=True)
-class FromMemory(Prompt[T], Generic[T]):
-    """Base class of prompts that show a memory, a text or its gists, and the question about it."""
+class FromMemory(OfPassages[T], Generic[T]):
+    """Base class of prompts that show a memory: a text or its gists."""
 
-    passages: tuple[Passage, ...]
-    question: str
-    options: tuple[str, ...]
+    fills: ClassVar[Fills] = (
+        (MEMORY, QUESTION, ()),
+        (MEMORY, QUESTION, OPTIONS, DATE),
+        (TEXT_RUNS, QUESTION, OPTIONS),
+    )
     asked_at: str = ""  # the date of the question, where it has one
 
-    def texts(self) -> list[str]:
-        return [passage.text for passage in self.passages]
 
-    def query(self) -> str:
-        """The question and its options."""
-        return "\n".join([self.question, *self.options])
-
-    @classmethod
-    def samples(cls) -> tuple[Self, ...]:
-        return (
-            cls(MEMORY, QUESTION, ()),
-            cls(MEMORY, QUESTION, OPTIONS, asked_at=DATE),
-            cls(TEXT, QUESTION, OPTIONS),
-        )
+# Our assumption: three lines, about as many as the paper's longer examples have (tables 1 to 4).
+_LINES, _LINE_WORDS = 3, 12
 
 
-@dataclass(frozen=True)
-class LinesFromMemory(FromMemory[tuple[str, ...]]):
+class Lines(Filled[tuple[str, ...]]):
     """Base class of prompts whose value is lines to search for; () for none."""
 
-    assumed: ClassVar[str] = _TYPICAL_LINES
+    assumed = f"{_LINES} lines of {_LINE_WORDS} words"
 
     def read(self, reply: str, is_cut: bool) -> tuple[str, ...] | None:
         return parse_lines(reply, is_cut)
 
-    def expected(self) -> str:
-        return _typical_lines([*self.texts(), self.query()])
 
-
-def _numbered(lines: list[str]) -> str:
-    """A numbered list of the lines that have a letter or digit; NONE without any."""
+def _numbered(lines: Iterable[str]) -> str:
+    """A numbered list of the lines that have a letter or digit; NONE, which is legal, without."""
     said = [line for line in lines if any(map(str.isalnum, line))]
-    return "\n".join(f"{number}. {line}" for number, line in enumerate(said, 1)) or _NO_LINE
+    return "\n".join(f"{number}. {line}" for number, line in enumerate(said, 1)) or "NONE"
 
 
-def _typical_lines(texts: list[str]) -> str:
-    return _numbered(spread_pieces(texts, _LINES, _LINE_WORDS))
+@dataclass(frozen=True)
+class LinesFromMemory(Lines, FromMemory[tuple[str, ...]]):
+    """Base class of prompts for lines to search for, which show a memory."""
+
+    def expected(self) -> str:
+        return _numbered(spread_pieces([*self.texts(), self.query()], _LINES, _LINE_WORDS))
 
 
 _NUM_SPANS, _SPAN_WORDS = 3, (8, 25)  # three of 25 words fit the budget
@@ -113,14 +95,13 @@ class ClueSpans(LinesFromMemory):
     """Which pieces of the text (spans) may have the answer (text evidence)? The value: one a line,
     as recalled, so they need not stand in the text."""
 
-    name: ClassVar[str] = "clue_spans"
-    max_reply_tokens: ClassVar[int] = 128
+    name = "clue_spans"
+    max_reply_tokens = 128
 
     def extractive(self) -> str:
         return _numbered(relevant_sentences(self.texts(), self.query(), _NUM_SPANS, _SPAN_WORDS))
 
 
-_NUM_QUESTIONS, _SENTENCE_WORDS = 3, (8, 25)
 _ASKED_WORDS, _ADDED_WORDS = 12, 5  # of each: three such lines fit the budget
 
 
@@ -129,30 +110,25 @@ class ClueQuestions(LinesFromMemory):
     """Which more concrete questions (surrogate queries) together lead to the answer? The value: one
     a line."""
 
-    name: ClassVar[str] = "clue_questions"
-    max_reply_tokens: ClassVar[int] = 128
+    name = "clue_questions"
+    max_reply_tokens = 128
 
     def extractive(self) -> str:
         """The question three times, each with the longest words that one of the best sentences adds
-        to it; the question alone where none adds a word."""
-        query, words = self.query(), word_spans(self.question)[:_ASKED_WORDS]
-        asked = " ".join(self.question[: words[-1][1] if words else 0].split()).rstrip("?？")
-        known = set(terms(query))
+        to it, in sentence order; the question alone where none adds a word. A Chinese word ends at
+        the next sign."""
+        words = word_spans(self.question)[:_ASKED_WORDS]
+        question = " ".join(self.question[: words[-1][1] if words else 0].split()).rstrip("?？")
+        seen = set(terms(self.query()))
         lines = []
-        for best in relevant_sentences(self.texts(), query, _NUM_QUESTIONS, _SENTENCE_WORDS):
-            if added := _added(best, known):
-                lines.append(f"{asked}: {', '.join(added)}?")
-                known.update(terms(best))
-        return _numbered(lines or ([f"{asked}?"] if asked else []))
-
-
-def _added(sentence: str, known: set[str]) -> list[str]:
-    """The longest words with unknown terms, in sentence order; a Chinese word ends at the next
-    sign."""
-    words = dict.fromkeys(re.findall(r"\w+", sentence))
-    new = [word for word in words if not known.issuperset(terms(word))]
-    longest = sorted(new, key=lambda word: -len(word))[:_ADDED_WORDS]
-    return [word for word in new if word in longest]
+        for best in relevant_sentences(self.texts(), self.query(), _NUM_SPANS, _SPAN_WORDS):
+            in_order = dict.fromkeys(re.findall(r"\w+", best))
+            new = [word for word in in_order if not seen.issuperset(terms(word))]
+            longest = sorted(new, key=lambda word: -len(word))[:_ADDED_WORDS]
+            if longest:
+                lines.append(f"{question}: {', '.join(word for word in new if word in longest)}?")
+                seen.update(terms(best))
+        return _numbered(lines or ([f"{question}?"] if question else []))
 
 
 _NUM_POINTS, _POINT_WORDS = 8, (12, 40)  # eight of 40 words fit the budget
@@ -163,16 +139,13 @@ class KeyPoints(LinesFromMemory):
     """Ask for the key points of the text. The value: one a line. `question` is how a summary is
     asked for, "" where it goes without saying."""
 
-    name: ClassVar[str] = "key_points"
-    max_reply_tokens: ClassVar[int] = 512
+    name = "key_points"
+    max_reply_tokens = 512
+    fills = (*FromMemory.fills, (MEMORY, "", ()))
 
     def extractive(self) -> str:
         """The most central sentence of each eighth of the text."""
         return _numbered(central_sentences(self.texts(), _NUM_POINTS, _POINT_WORDS))
-
-    @classmethod
-    def samples(cls) -> tuple[Self, ...]:
-        return (*super().samples(), cls(MEMORY, "", ()))
 
 
 _DRAFT_WORDS = 30
@@ -183,16 +156,16 @@ class DraftAnswer(FromMemory[str]):
     """Answer in brief from what is remembered, even if details may be wrong. The value is the
     text, stripped, also of a question with options."""
 
-    name: ClassVar[str] = "draft_answer"
-    max_reply_tokens: ClassVar[int] = 128
-    assumed: ClassVar[str] = f"{_DRAFT_WORDS} words"
+    name = "draft_answer"
+    max_reply_tokens = 128
+    assumed = f"{_DRAFT_WORDS} words"
 
     def extractive(self) -> str:
         return best_sentences(self.texts(), self.query(), _DRAFT_WORDS) or "Nothing was read."
 
     def expected(self) -> str:
-        last = spread_pieces(self.texts(), 64, _DRAFT_WORDS)[-1:]
-        return last[0] if last and last[0] else "answer " * _DRAFT_WORDS
+        pieces = spread_pieces(self.texts(), 64, _DRAFT_WORDS)
+        return (pieces[-1] if pieces else "") or "answer " * _DRAFT_WORDS
 
 
 _PASSAGE_WORDS = 100
@@ -200,16 +173,23 @@ _ASKING = re.compile(r"\s*(?:who|whom|whose|what|which|when|where|why|how)\b\s*"
 
 
 @dataclass(frozen=True)
-class Hypothetical(Prompt[str]):
-    """Write a passage that could stand in the text and answers the question (HyDE). No text is
-    shown. The value is the passage, stripped; a cut one can be searched with, too."""
+class WithoutText(Filled[T], Generic[T]):
+    """Base class of prompts that show the question alone."""
 
-    name: ClassVar[str] = "hypothetical"
-    max_reply_tokens: ClassVar[int] = 256
-    assumed: ClassVar[str] = f"a passage of {_PASSAGE_WORDS} words"
+    max_reply_tokens = 256
+    fills = ((QUESTION, ()), (QUESTION, OPTIONS, DATE))
     question: str
     options: tuple[str, ...]
     asked_at: str = ""  # the date of the question, where it has one
+
+
+@dataclass(frozen=True)
+class Hypothetical(WithoutText[str]):
+    """Write a passage that could stand in the text and answers the question (HyDE). No text is
+    shown. The value is the passage, stripped; a cut one can be searched with, too."""
+
+    name = "hypothetical"
+    assumed = f"a passage of {_PASSAGE_WORDS} words"
 
     def extractive(self) -> str:
         """The question and its options as a statement, as nothing else is known."""
@@ -219,43 +199,26 @@ class Hypothetical(Prompt[str]):
     def expected(self) -> str:
         return " ".join(islice(cycle(self.extractive().split()), _PASSAGE_WORDS))
 
-    @classmethod
-    def samples(cls) -> tuple["Hypothetical", ...]:
-        return (cls(QUESTION, ()), cls(QUESTION, OPTIONS, asked_at=DATE))
-
 
 _MOST_PARTS = 4
 _BETWEEN = re.compile(r"\s+and\s+|,(?!\d)|[;?，；？、]", re.IGNORECASE)  # not in 1,000
 
 
 @dataclass(frozen=True)
-class SubQuestions(Prompt[tuple[str, ...]]):
+class SubQuestions(Lines, WithoutText[tuple[str, ...]]):
     """Which questions to search for instead of this one (RQ-RAG)? No text is shown. The value:
     one a line, per thing asked or per reading."""
 
-    name: ClassVar[str] = "sub_questions"
-    max_reply_tokens: ClassVar[int] = 256
-    assumed: ClassVar[str] = _TYPICAL_LINES
-    question: str
-    options: tuple[str, ...]
-    asked_at: str = ""  # the date of the question, where it has one
-
-    def read(self, reply: str, is_cut: bool) -> tuple[str, ...] | None:
-        return parse_lines(reply, is_cut)
+    name = "sub_questions"
 
     def extractive(self) -> str:
         """The question cut at "and", commas, semicolons and question marks, into at most four."""
         cut = _BETWEEN.split(self.question, maxsplit=_MOST_PARTS - 1)
-        parts = [part for part in cut if any(char.isalnum() for char in part)]
-        parts = parts if len(parts) > 1 else [self.question] * len(parts)
-        return _numbered([" ".join(part.split()) for part in parts])
+        parts = [" ".join(part.split()) for part in cut if any(map(str.isalnum, part))]
+        return _numbered(parts if len(parts) > 1 else [" ".join(self.question.split())])
 
     def expected(self) -> str:
-        return _typical_lines([self.question, *self.options])
-
-    @classmethod
-    def samples(cls) -> tuple["SubQuestions", ...]:
-        return (cls(QUESTION, ()), cls(QUESTION, OPTIONS, asked_at=DATE))
+        return _numbered(spread_pieces([self.question, *self.options], _LINES, _LINE_WORDS))
 
 
 Action = Literal["rewrite", "decompose", "disambiguate"]
@@ -264,20 +227,22 @@ _ENOUGH = re.compile(r"\W*(ENOUGH\b|(?i:enough)\W*\Z)")
 
 
 @dataclass(frozen=True)
-class RefineQuery(Prompt[str]):
+class RefineQuery(OfPassages[str]):
     """Ask for the next query of the loop of retrieving and refining (RQ-RAG, section 2.3). The
-    value: the query; "" where what was found is enough.
+    value: the query; "" where the passages, which were found so far, are enough.
 
     `action`: what is to be done with the question before anything was found; None: after that,
     where any may be.
     """
 
-    name: ClassVar[str] = "refine_query"
-    max_reply_tokens: ClassVar[int] = 128
-    assumed: ClassVar[str] = "the question once, then nothing more"
-    passages: tuple[Passage, ...]  # found so far
-    question: str
-    options: tuple[str, ...]
+    name = "refine_query"
+    max_reply_tokens = 128
+    assumed = "the question once, then nothing more"
+    fills = (
+        *(((), QUESTION, (), (), action) for action in ACTIONS),
+        (MEMORY, QUESTION, OPTIONS, ("bell {{ rope }}",), None, DATE),
+        (TEXT_RUNS, QUESTION, (), ("Who {% rang %}?", "Where?"), None),
+    )
     queries: tuple[str, ...]  # searched for so far
     action: Action | None
     asked_at: str = ""  # the date of the question, where it has one
@@ -294,18 +259,9 @@ class RefineQuery(Prompt[str]):
         """First the question; then its terms that are in no passage, if any."""
         if not self.queries:
             return self.question
-        found = {term for passage in self.passages for term in terms(passage.text)}
-        lacking = [word for word in self.question.split() if set(terms(word)) - found]
-        query = " ".join(lacking)
+        read = {term for text in self.texts() for term in terms(text)}
+        query = " ".join(word for word in self.question.split() if set(terms(word)) - read)
         return "ENOUGH" if not query or query in self.queries else query
 
     def expected(self) -> str:
         return "ENOUGH" if self.queries else self.question
-
-    @classmethod
-    def samples(cls) -> tuple["RefineQuery", ...]:
-        return (
-            *(cls((), QUESTION, (), (), action) for action in ACTIONS),
-            cls(MEMORY, QUESTION, OPTIONS, ("bell {{ rope }}",), None, asked_at=DATE),
-            cls(TEXT, QUESTION, (), ("Who {% rang %}?", "Where?"), None),
-        )

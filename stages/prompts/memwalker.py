@@ -8,27 +8,40 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import Any, ClassVar
+from typing import Any
 
-from pipeline.core.prompts import Constraint, Prompt
+from pipeline.core.prompts import Constraint
 from pipeline.core.reply_forms import plain_text
-from stages.prompts.answer_question import OUT_OF_RANGE, AnswerQuestion, free_answer, parse_option
-from stages.prompts.passages import DATE, OPTIONS, QUESTION, Passage
-from stages.prompts.replies import is_hedged, matching, settled
+from stages.prompts.answer import (
+    DATE,
+    OPTIONS,
+    OUT_OF_RANGE,
+    QUESTION,
+    AnswerQuestion,
+    Passage,
+    free_answer,
+    parse_option,
+)
+from stages.prompts.parsing import Filled, is_hedged, matching, settled
 from stages.text.excerpts import best_sentences, gist
 from stages.text.ranking import rank, terms
 
-_LEAF_SHARE = 0.15  # of a segment's words; the paper gives no length
+# Samples.
+SEGMENT = "The bell {{ rings }}.\n\n{% twice %} <3>"
+SUMMARIES = ("The village \\n wakes up.", "The {{ bell }} rings.", "Nobody {# to #} <3>")
+_VISITED, _SUMMARY = "The village \\n {# wakes #} up.", "A village {# wakes #} up."
+_LEAF_SHARE, _INNER_SHARE = 0.15, 0.3  # of the words shortened; the paper gives no length
 
 
 @dataclass(frozen=True)
-class SummarizeSegment(Prompt[str]):
+class SummarizeSegment(Filled[str]):
     """Summarize one segment (appendix A.1.1, leaves). The value is the summary, stripped."""
 
-    name: ClassVar[str] = "summarize"
-    max_reply_tokens: ClassVar[int] = 512
-    is_whole: ClassVar[bool] = True
-    assumed: ClassVar[str] = f"{100 * _LEAF_SHARE:.0f}% of the segment"
+    name = "summarize"
+    max_reply_tokens = 512
+    is_whole = True
+    assumed = f"{100 * _LEAF_SHARE:.0f}% of the segment"
+    fills = ((SEGMENT,),)
     segment: str
 
     def extractive(self) -> str:
@@ -37,23 +50,17 @@ class SummarizeSegment(Prompt[str]):
     def expected(self) -> str:
         return self.segment[: max(1, round(_LEAF_SHARE * len(self.segment)))]
 
-    @classmethod
-    def samples(cls) -> tuple["SummarizeSegment", ...]:
-        return (cls("The bell {{ rings }}.\n\n{% twice %} <3>"),)
-
-
-_INNER_SHARE = 0.3  # of the summaries' words; the paper gives no length
-
 
 @dataclass(frozen=True)
-class CompressSummaries(Prompt[str]):
-    """Compress each of the consecutive summaries that are too long for their node (appendix A.1.1).
-    The value is one text of all of them, stripped."""
+class CompressSummaries(Filled[str]):
+    """Compress each of the consecutive summaries that are too long for their node (appendix A.1.1),
+    to one text of all."""
 
-    name: ClassVar[str] = "compress"
-    max_reply_tokens: ClassVar[int] = 512
-    is_whole: ClassVar[bool] = True
-    assumed: ClassVar[str] = f"{100 * _INNER_SHARE:.0f}% of the summaries"
+    name = "compress"
+    max_reply_tokens = 512
+    is_whole = True
+    assumed = f"{100 * _INNER_SHARE:.0f}% of the summaries"
+    fills = (((SEGMENT, "Nobody {# admits #} it."),),)
     summaries: tuple[str, ...]
 
     def extractive(self) -> str:
@@ -62,10 +69,6 @@ class CompressSummaries(Prompt[str]):
     def expected(self) -> str:
         text = "\n\n".join(self.summaries)
         return text[: max(1, round(_INNER_SHARE * len(text)))]
-
-    @classmethod
-    def samples(cls) -> tuple["CompressSummaries", ...]:
-        return (cls(("The bell {{ rings }}.\n\n{% twice %} <3>", "Nobody {# admits #} it.")),)
 
 
 REVERT, ANSWER = -1, -2
@@ -92,24 +95,24 @@ def parse_action(reply: str, is_cut: bool) -> int | None:
     """The action: from a line `Action: 3`, else stated within a line, else a number that is the
     whole reply. None where two differ, or where the reply may have been cut within the number."""
     text = plain_text(reply)
-    lines = list(_LINE.finditer(text))
-    stated = [found for found in _ANYWHERE.finditer(text) if not is_hedged(text, found)]
-    alone = list(_ALONE.finditer(text))
-    readings = [
-        [_value(f) for f in some if not (is_cut and f.end("action") == len(text))]
-        for some in (lines, [] if is_cut else stated, alone)
-    ]
-    return settled(*readings)
-
-
-def _value(found: re.Match[str]) -> int:
-    return int(re.sub(r"[−–]", "-", re.sub(r"\s", "", found["action"])))
+    stated = [match for match in _ANYWHERE.finditer(text) if not is_hedged(text, match)]
+    readings = (_LINE.finditer(text), [] if is_cut else stated, _ALONE.finditer(text))
+    return settled(
+        *(
+            [
+                int(re.sub(r"[−–]", "-", re.sub(r"\s", "", match["action"])))
+                for match in matches
+                if not (is_cut and match.end("action") == len(text))
+            ]
+            for matches in readings
+        )
+    )
 
 
 def reason_of(reply: str) -> str | None:
     """The reasoning before the action, without its label; None without any."""
-    found = _STATED.search(reply)
-    before = reply[: found.start()] if found else ""
+    action = _STATED.search(reply)
+    before = reply[: action.start()] if action else ""
     return _LABEL.sub("", before).strip() or None
 
 
@@ -126,15 +129,20 @@ _NUMBER_AS_ANSWER = re.compile(  # that is a number: "Answer: 2", not "Answer: 2
 
 
 @dataclass(frozen=True)
-class Triage(Prompt[int]):
+class Triage(Filled[int]):
     """Behind which summary is the answer (section 3)? The value is its number from 0, or -1 to
     revert; one that is not legal here is a value, too."""
 
-    name: ClassVar[str] = "triage"
-    max_reply_tokens: ClassVar[int] = 512
-    version: ClassVar[int] = 1
-    form: ClassVar[str | None] = "Action: {}"
-    assumed: ClassVar[str] = "the child in the middle"
+    name = "triage"
+    max_reply_tokens = 512
+    version = 1
+    form = "Action: {}"
+    assumed = "the child in the middle"
+    fills = (
+        (SUMMARIES, QUESTION, True, ()),
+        (SUMMARIES, QUESTION, False, (0, 2)),
+        (SUMMARIES, QUESTION, True, (1,), True, DATE, 2748),
+    )
     summaries: tuple[str, ...]  # of the children, in document order
     question: str
     reasoning: bool  # whether it is asked for reasons before the action (table 3)
@@ -152,7 +160,7 @@ class Triage(Prompt[int]):
         return value in self.actions()
 
     def actions(self) -> list[int]:
-        left = [place for place in range(len(self.summaries)) if place not in self.rejected]
+        left = [number for number in range(len(self.summaries)) if number not in self.rejected]
         return [*left, REVERT] if self.may_revert else left
 
     def legal(self, form: str) -> Constraint:
@@ -169,15 +177,6 @@ class Triage(Prompt[int]):
         return f"{_EXPECTED_REASON if self.reasoning else ''}Action: {left[len(left) // 2]}"
 
     @classmethod
-    def samples(cls) -> tuple["Triage", ...]:
-        summaries = ("The village \\n wakes up.", "The {{ bell }} rings.", "Nobody {# to #} <3>")
-        return (
-            cls(summaries, QUESTION, reasoning=True, rejected=()),
-            cls(summaries, QUESTION, reasoning=False, rejected=(0, 2)),
-            cls(summaries, QUESTION, True, (1,), may_revert=True, asked_at=DATE, num_invalid=2748),
-        )
-
-    @classmethod
     def form_values(cls) -> Mapping[str, Any]:
         return {str(action): action for action in (0, 1, 2, REVERT)}
 
@@ -190,16 +189,21 @@ _ANSWER = re.compile(r"\banswer[*_]*\s*[:=][*_]*\s*(?P<answer>\S.*)", re.IGNOREC
 
 
 @dataclass(frozen=True)
-class ReadLeaf(Prompt[LeafReply]):
+class ReadLeaf(Filled[LeafReply]):
     """Can the question be answered from this segment (section 3)? If so, the answer; an action that
     is not legal is a value, too."""
 
-    name: ClassVar[str] = "read_leaf"
-    max_reply_tokens: ClassVar[int] = 512
-    version: ClassVar[int] = 1
-    form: ClassVar[str | None] = "Action: {}"
-    is_whole: ClassVar[bool] = True
-    assumed: ClassVar[str] = "the first segment read has the answer"
+    name = "read_leaf"
+    max_reply_tokens = 512
+    version = 1
+    form = "Action: {}"
+    is_whole = True
+    assumed = "the first segment read has the answer"
+    fills = (
+        (SEGMENT, QUESTION, OPTIONS, True, None),
+        (SEGMENT, QUESTION, (), True, 84, _VISITED, DATE, 2748),
+        (SEGMENT, QUESTION, (), False, None, _VISITED),
+    )
     segment: str
     question: str
     options: tuple[str, ...]
@@ -228,55 +232,52 @@ class ReadLeaf(Prompt[LeafReply]):
         answer = f"\\(({letters})\\)" if self.options else f"[^\\n]{{1,{_ANSWER_CHARS}}}"
         return _legal_actions(form, f"{REVERT}|{ANSWER}\\nAnswer: {answer}", self.reasoning)
 
+    def _answer(self) -> AnswerQuestion:
+        passage = Passage("page", None, self.segment)
+        return AnswerQuestion((passage,), self.question, self.options, self.answer_words)
+
     def extractive(self) -> str:
         shared = set(terms(self.segment)) & set(terms(self.question))
         says = f"The text {'speaks' if shared else 'does not speak'} of what is asked."
         reason = f"Reasoning: {says}\n" if self.reasoning else ""
         if not shared:
             return f"{reason}Action: {REVERT}"
-        passage = Passage("page", None, self.segment)
-        prompt = AnswerQuestion((passage,), self.question, self.options, self.answer_words)
-        answer = prompt.extractive().removeprefix("Answer: ")
+        answer = self._answer().extractive().removeprefix("Answer: ")
         return f"{reason}Action: {ANSWER}\nAnswer: {answer}"
 
     def expected(self) -> str:
-        prompt = AnswerQuestion((), self.question, self.options, self.answer_words)
-        answer = prompt.expected().removeprefix("Answer: ")
+        answer = self._answer().expected().removeprefix("Answer: ")
         return f"{_EXPECTED_REASON if self.reasoning else ''}Action: {ANSWER}\nAnswer: {answer}"
 
     @classmethod
-    def samples(cls) -> tuple["ReadLeaf", ...]:
-        text, memory = "The bell {{ rings }}.\n\n{% twice %} <3>", "The village \\n {# wakes #} up."
-        return (
-            cls(text, QUESTION, OPTIONS, True, None),
-            cls(text, QUESTION, (), True, 84, memory, DATE, 2748),
-            cls(text, QUESTION, (), False, None, memory),
-        )
-
-    @classmethod
     def form_values(cls) -> Mapping[str, Any]:
-        letters = {f"{ANSWER}\nAnswer: ({ascii_uppercase[i]})": (ANSWER, i)
-                   for i in range(len(OPTIONS))}  # fmt: skip
-        return {str(REVERT): (REVERT,), **letters}
+        letters = enumerate(ascii_uppercase[: len(OPTIONS)])
+        answers = {f"{ANSWER}\nAnswer: ({letter})": (ANSWER, index) for index, letter in letters}
+        return {str(REVERT): (REVERT,), **answers}
 
 
 def answer_text(reply: str) -> str:
     """The text after `Answer:` that follows the action -2; "" without one."""
     action = _TO_ANSWER.search(reply)
-    found = _ANSWER.search(reply, action.end() if action else 0)
-    return free_answer(found["answer"].strip().strip("#")) if found else ""
+    answer = _ANSWER.search(reply, action.end() if action else 0)
+    return free_answer(answer["answer"].strip().strip("#")) if answer else ""
 
 
 @dataclass(frozen=True)
-class UpdateSummary(Prompt[str]):
+class UpdateSummary(Filled[str]):
     """Rewrite the summary of the text before `segment` ("" for none) to include what the segment
-    says about the question, or for a question "" about anything. The value is the new summary,
-    stripped."""
+    says about the question, or for a question "" about anything."""
 
-    name: ClassVar[str] = "update_summary"
-    max_reply_tokens: ClassVar[int] = 500
-    is_whole: ClassVar[bool] = True
-    assumed: ClassVar[str] = "as many words as are asked for"
+    name = "update_summary"
+    max_reply_tokens = 500
+    fills = (
+        (SEGMENT, _SUMMARY, QUESTION, (), 8104),
+        (SEGMENT, "", QUESTION, OPTIONS, 8104),
+        (SEGMENT, _SUMMARY, QUESTION, OPTIONS, 8104, DATE),
+        (SEGMENT, _SUMMARY, "", (), 8104),
+    )
+    is_whole = True
+    assumed = "as many words as are asked for"
     segment: str
     summary: str
     question: str
@@ -285,25 +286,14 @@ class UpdateSummary(Prompt[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def extractive(self) -> str:
-        """The best sentences of both for the question; without a match the old summary, or a
-        gist."""
+        """The best sentences of both for the question, else the old summary, else a gist."""
         if not self.question:
-            return gist(" ".join([self.summary, self.segment])) or self.summary
+            return gist(f"{self.summary} {self.segment}") or self.summary
         query = " ".join([self.question, *self.options])
         words = max(1, 9 * self.max_words // 10)  # what it takes may be a tenth longer
-        found = best_sentences([self.summary, self.segment], query, words)
-        return found or self.summary or gist(self.segment)
+        best = best_sentences([self.summary, self.segment], query, words)
+        return best or self.summary or gist(self.segment)
 
     def expected(self) -> str:
         words = f"{self.summary} {self.segment}".split()
         return " ".join(words[: max(1, self.max_words)])
-
-    @classmethod
-    def samples(cls) -> tuple["UpdateSummary", ...]:
-        segment, summary = "The bell {{ rings }}.\n\n{% twice %} <3>", "A village {# wakes #} up."
-        return (
-            cls(segment, summary, QUESTION, (), max_words=8104),
-            cls(segment, "", QUESTION, OPTIONS, max_words=8104),
-            cls(segment, summary, QUESTION, OPTIONS, max_words=8104, asked_at=DATE),
-            cls(segment, summary, "", (), max_words=8104),
-        )

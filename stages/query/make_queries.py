@@ -17,7 +17,8 @@ from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Columns, Role, Stage
 from stages.index.memorize import CLUES, memory_parts
-from stages.prompts.chat_reading import NO_RANGE, TimeRange
+from stages.prompts.answer import Passage
+from stages.prompts.longmemeval import NO_RANGE, TimeRange
 from stages.prompts.memorag import (
     ClueQuestions,
     ClueSpans,
@@ -27,7 +28,6 @@ from stages.prompts.memorag import (
     KeyPoints,
     SubQuestions,
 )
-from stages.prompts.passages import Passage
 from stages.tables.keys import MemoryPassage
 from stages.tables.lookups import Query
 from stages.text.chat_text import day_of

@@ -15,8 +15,8 @@ from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, Record, Span, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import Context
-from stages.prompts.chat_reading import NOTHING, AnswerFromChats, AnswerWithNotes, NoteOnChat
-from stages.prompts.passages import Passage
+from stages.prompts.answer import Passage
+from stages.prompts.longmemeval import NOTHING, AnswerFromChats, AnswerWithNotes, NoteOnChat
 from stages.read.answer_from_context import AnswerFromContext
 from stages.retrieve.look_up import used_pages
 from stages.tables.answers import Answer

@@ -25,8 +25,7 @@ from stages.index.context import (
     pages_within,
     raw_pages,
 )
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.passages import shown
+from stages.prompts.answer import AnswerQuestion, shown
 from stages.retrieve.look_up import by_importance, used_pages
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup

@@ -11,7 +11,7 @@ from pydantic import PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Question, QuestionRow, UnitRows
 from stages.index.context import Context, TruncateBy, raw_pages, raw_text, text_span
-from stages.prompts.passages import Passage
+from stages.prompts.answer import Passage
 from stages.query.make_queries import searched
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromPages, room_tokens
 from stages.read.recurrence import LastSegment

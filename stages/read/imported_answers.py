@@ -30,7 +30,7 @@ from stages.corpora.reading.corpus_row import (
     without_lone_surrogates,
 )
 from stages.corpora.reading.files import NotTextError, opened, read_rows
-from stages.prompts.answer_question import parse_option
+from stages.prompts.answer import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
 from stages.tables.answers import Answer
 from stages.text.words import num_words, plain

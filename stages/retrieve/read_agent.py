@@ -19,9 +19,8 @@ from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
 from stages.index.context import ShowsGistMemory
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
-from stages.prompts.passages import Passage, shown
+from stages.prompts.answer import AnswerQuestion, Passage, shown
+from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
 from stages.retrieve.look_up import LookUp, turn_row
 from stages.tables.lookups import Dropped, Lookup
 from stages.tables.pages import Gist, Page

@@ -10,8 +10,7 @@ import re
 import string
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
 
@@ -36,6 +35,18 @@ def f1_zh(answer: str, reference: str) -> float:
     return token_f1(_chinese_words(answer), _chinese_words(reference))
 
 
+def _chinese_words(text: str) -> list[str]:
+    bare = ("".join(word.lower().translate(_CHINESE_PUNCTUATION).split()) for word in _jieba(text))
+    return [word for word in bare if word]
+
+
+def _jieba(text: str) -> list[str]:
+    import jieba  # here: only Chinese needs it, and its dictionary takes half a second
+
+    jieba.setLogLevel(logging.WARNING)
+    return list(jieba.cut(text))
+
+
 def rouge(answer: str, reference: str) -> float:
     """ROUGE-L by the package `rouge`: union over sentences that end in a full stop, words as sets.
 
@@ -44,11 +55,15 @@ def rouge(answer: str, reference: str) -> float:
     """
     from rouge import Rouge
 
-    with _stack(_STACK + len(answer) + len(reference)):
+    with _DEPTH:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(before, _STACK + len(answer) + len(reference)))
         try:
             return float(100 * Rouge(["rouge-l"]).get_scores(answer, reference)[0]["rouge-l"]["f"])
         except ValueError:  # nothing but full stops
             return 0.0
+        finally:
+            sys.setrecursionlimit(before)
 
 
 def rouge_zh(answer: str, reference: str) -> float:
@@ -77,14 +92,10 @@ def count(answer: str, reference: str) -> float:
     return 100 * numbers.count(reference) / len(numbers) if numbers else 0.0
 
 
-def retrieval(answer: str, reference: str) -> float:
-    """`count` of the paragraph's number: the reference is `Paragraph 7`."""
-    return count(answer, _number_after("Paragraph ", reference))
-
-
-def retrieval_zh(answer: str, reference: str) -> float:
-    """`count` of the paragraph's number: the reference is `段落7`."""
-    return count(answer, _number_after("段落", reference))
+def retrieval(answer: str, reference: str, word: str = "Paragraph ") -> float:
+    """`count` of the paragraph's number: the reference is `Paragraph 7`, or in Chinese `段落7`."""
+    paragraph = re.search(rf"{word}(\d+)", reference)
+    return count(answer, paragraph[1] if paragraph else reference)
 
 
 def code_similarity(answer: str, reference: str) -> float:
@@ -100,7 +111,8 @@ SCORES: dict[str, Score] = {  # of every task but those of classification
     "hotpotqa": f1, "2wikimqa": f1, "musique": f1, "dureader": rouge_zh,
     "gov_report": rouge, "qmsum": rouge, "multi_news": rouge, "vcsum": rouge_zh,
     "triviaqa": f1, "samsum": rouge,
-    "passage_count": count, "passage_retrieval_en": retrieval, "passage_retrieval_zh": retrieval_zh,
+    "passage_count": count, "passage_retrieval_en": retrieval,
+    "passage_retrieval_zh": partial(retrieval, word="段落"),
     "lcc": code_similarity, "repobench-p": code_similarity,
 }  # fmt: skip
 _CLASSIFY = ("trec", "lsht")
@@ -127,37 +139,7 @@ def normal_words(text: str) -> list[str]:
     return re.sub(r"\b(?:a|an|the)\b", " ", bare).split()
 
 
-def token_f1(made: Sequence[str], wanted: Sequence[str]) -> float:
+def token_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
     """F1 of two multisets, 0-100."""
-    shared = sum((Counter(made) & Counter(wanted)).values())
-    return 100 * 2 * shared / (len(made) + len(wanted)) if shared else 0.0
-
-
-def _chinese_words(text: str) -> list[str]:
-    bare = ("".join(word.lower().translate(_CHINESE_PUNCTUATION).split()) for word in _jieba(text))
-    return [word for word in bare if word]
-
-
-def _jieba(text: str) -> list[str]:
-    import jieba  # here: only Chinese needs it, and its dictionary takes half a second
-
-    jieba.setLogLevel(logging.WARNING)
-    return list(jieba.cut(text))
-
-
-def _number_after(word: str, reference: str) -> str:
-    """The number after `word` in the reference; the whole reference if there is none."""
-    found = re.search(rf"{word}(\d+)", reference)
-    return found[1] if found else reference
-
-
-@contextmanager
-def _stack(depth: int) -> Iterator[None]:
-    """Let Python functions nest `depth` deep within the context."""
-    with _DEPTH:
-        before = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(before, depth))
-        try:
-            yield
-        finally:
-            sys.setrecursionlimit(before)
+    shared = sum((Counter(answer) & Counter(reference)).values())
+    return 100 * 2 * shared / (len(answer) + len(reference)) if shared else 0.0

@@ -12,29 +12,26 @@ own.
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from numbers import Real
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
+
+import regex
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry, file_of, first_sentence, is_ours
 from pipeline.core.rows import Question
 from pipeline.work.class_checks import register_measure
 from stages.score import longbench_metrics
-from stages.text.languages import is_chinese, unicode_words, writing_of
-from stages.text.words import sentence_spans, words_in_common
+from stages.text.words import CHARACTERS, SYLLABLES, sentence_spans, words_in_common
 
 _MOST = 100 + 1e-6  # with the error of floating point
 METRICS: "Registry[Metric]" = Registry("is the metric {!r}", "metrics")
 Function = TypeVar("Function", bound=Callable[..., float])
-
-
-def _always(question: Question) -> bool:
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ class Metric:
 def metric(
     name: str,
     *,
-    applies: Callable[[Question], bool] = _always,
+    applies: Callable[[Question], bool] = lambda question: True,
     of_question: bool = False,
     about: str = "",
     version: int | None = None,
@@ -79,45 +76,35 @@ def metric(
 
     def add(function: Function) -> Function:
         register_measure(name, function)
+        place = f"{file_of(function)}: the metric {name}"
         stated = about or first_sentence(function)
-        _refuse_unusable(name, function, stated, version)
-        own = partial(_checked, name, function)
-        score = own if of_question else partial(_best, own)
+        if version is None and not is_ours(function):
+            raise UsageError(f"{place} has no version; write `@metric({name!r}, version=1)`")
+        if not stated:
+            raise UsageError(f"{place} has no docstring; say in one what it measures")
+        num_parameters = len(inspect.signature(function).parameters)
+        if inspect.iscoroutinefunction(function) or num_parameters != 2:
+            raise UsageError(f"{place}: write `def {function.__name__}(answer, reference)`")
+
+        def checked(answer: str, right: Any) -> float:
+            value = function(answer, right)
+            is_number = isinstance(value, Real) and not isinstance(value, bool)
+            if not is_number or not 0 <= float(value) <= _MOST:
+                raise TypeError(f"{place} returned {repr(value)[:40]}; return 0 to 100")
+            return float(value)
+
+        def score(answer: str, question: Question) -> float:
+            if of_question:
+                return checked(answer, question)
+            return max(checked(answer, reference) for reference in question.references)
+
         METRICS.add(name, Metric(function, score, applies, stated, version, groups), stated)
         return function
 
     return add
 
 
-def _refuse_unusable(
-    name: str, function: Callable[..., float], stated: str, version: int | None
-) -> None:
-    place = f"{file_of(function)}: the metric {name}"
-    if version is None and not is_ours(function):
-        raise UsageError(f"{place} has no version; write `@metric({name!r}, version=1)`")
-    if not stated:
-        raise UsageError(f"{place} has no docstring; say in one what it measures")
-    if inspect.iscoroutinefunction(function) or len(inspect.signature(function).parameters) != 2:
-        raise UsageError(f"{place}: write `def {function.__name__}(answer, reference)`")
-
-
-def _checked(name: str, function: Callable[..., float], answer: str, right: Any) -> float:
-    """Raises TypeError for a value that is no number from 0 to 100."""
-    value = function(answer, right)
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) <= _MOST:
-        raise TypeError(
-            f"{file_of(function)}: the metric {name} returned {repr(value)[:40]}; return 0 to 100"
-        )
-    return float(value)
-
-
-def _best(score: Callable[[str, str], float], answer: str, question: Question) -> float:
-    """Raises ValueError without references."""
-    return max(score(answer, reference) for reference in question.references)
-
-
 KINDS = ("rouge1", "rouge2", "rougeL")
-_OF_NGRAMS = ("rouge1", "rouge2")
 _WORDS = 65_536  # whose stems are remembered
 Tokenize = Callable[[str], list[str]]
 
@@ -127,10 +114,9 @@ Tokenize = Callable[[str], list[str]]
 def rouge(answer: str, reference: str, stem: bool) -> Mapping[str, float]:
     """ROUGE-1, -2 and -L, by the names in KINDS."""
     tokens = _tokens(stem, is_latin(answer, reference))
-    scores = _scorer(tokens, *_OF_NGRAMS).score(reference, answer)
-    values = {kind: scores[kind].fmeasure for kind in _OF_NGRAMS}
-    values["rougeL"] = rouge_l(tokens(reference), tokens(answer))
-    return {kind: 100 * values[kind] for kind in KINDS}
+    scores = _scorer(tokens, "rouge1", "rouge2").score(reference, answer)
+    values = {kind: 100 * score.fmeasure for kind, score in scores.items()}
+    return {**values, "rougeL": 100 * rouge_l(tokens(reference), tokens(answer))}
 
 
 def rouge_l(reference: Sequence[str], answer: Sequence[str]) -> float:
@@ -153,6 +139,42 @@ def rouge_l_sum(answer: str, reference: str) -> float:
     return float(100 * scorer.score(*texts)["rougeLsum"].fmeasure)
 
 
+# Words of any language, without word lists. Page sizes and compression count `words.num_words`
+# instead: those words keep their punctuation.
+Writing = Literal["latin", "spaced", "unspaced"]
+_ALONE = rf"[[{CHARACTERS}{SYLLABLES}]&&[\p{{L}}\p{{N}}]]"
+_BARE_WORD = regex.compile(rf"(?V1){_ALONE}\p{{M}}*|(?:(?!{_ALONE})[\p{{L}}\p{{M}}\p{{N}}])+")
+_LONE_SIGN = regex.compile(rf"(?V1){_ALONE}")
+_LATIN, _LETTER = regex.compile(r"\p{Latin}"), regex.compile(r"\p{L}")
+_HAN, _KANA = regex.compile(r"\p{Han}"), regex.compile(r"[\p{Hiragana}\p{Katakana}]")
+
+
+def unicode_words(text: str) -> list[str]:
+    """Lower-case words without punctuation after Unicode's NFKC: runs of letters, marks and digits;
+    in scripts without spaces every character with its marks."""
+    return list(_BARE_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
+
+
+@lru_cache(maxsize=4096)  # the same references are read for every method
+def writing_of(text: str) -> Writing:
+    """The writing of most words of `text`: Latin letters (also for texts without letters),
+    others with spaces between words (Cyrillic, Arabic, Korean ...), or without (Chinese, Thai
+    ...)."""
+    if text.isascii():
+        return "latin"
+    words = [word for word in unicode_words(text) if _LETTER.search(word)]
+    num_latin = sum(1 for word in words if _LATIN.search(word))
+    if 2 * num_latin >= len(words):
+        return "latin"
+    num_unspaced = sum(1 for word in words if _LONE_SIGN.search(word))
+    return "unspaced" if 2 * num_unspaced > len(words) - num_latin else "spaced"
+
+
+def is_chinese(text: str) -> bool:
+    """True for Chinese characters without kana, which Japanese has."""
+    return bool(_HAN.search(text)) and not _KANA.search(text)
+
+
 def is_latin(*texts: str) -> bool:
     """True if all are mostly in Latin letters, which English tokenization is for."""
     return all(writing_of(text) == "latin" for text in texts)
@@ -161,9 +183,18 @@ def is_latin(*texts: str) -> bool:
 @cache
 def load_rouge() -> None:
     """Import the modules that ROUGE needs. Call it in the event loop's thread before other threads
-    score: during this import other threads cannot import scipy."""
-    with _hidden("scipy", "sklearn"):  # local imports: only scoring needs them, and they are slow
-        import rouge_score.rouge_scorer  # noqa: F401
+    score: during this import other threads cannot import scipy.
+
+    nltk imports scipy and sklearn where they are installed, for parts that scoring never uses; that
+    would take most of the CPU time of a scoring worker's start.
+    """
+    hidden = dict.fromkeys(name for name in ("scipy", "sklearn") if name not in sys.modules)
+    sys.modules.update(hidden)  # type: ignore[arg-type]  # None: a module not to be found
+    try:
+        import rouge_score.rouge_scorer  # noqa: F401  # here: only scoring needs it, and it is slow
+    finally:
+        for name in hidden:
+            sys.modules.pop(name, None)
 
 
 @cache
@@ -188,22 +219,6 @@ def _tokens(stem: bool, latin: bool) -> Tokenize:
     stemmer = PorterStemmer()  # the package's own; it takes half of the time unless it remembers
     stemmer.stem = lru_cache(maxsize=_WORDS)(stemmer.stem)
     return lru_cache(maxsize=64)(partial(tokenize, stemmer=stemmer))
-
-
-@contextmanager
-def _hidden(*packages: str) -> Iterator[None]:
-    """Make imports of the packages fail within the context, unless they are loaded already.
-
-    nltk imports them where they are installed, for parts that scoring never uses; that would take
-    most of the CPU time of a scoring worker's start.
-    """
-    absent = dict.fromkeys(package for package in packages if package not in sys.modules)
-    sys.modules.update(absent)  # type: ignore[arg-type]  # None: a module not to be found
-    try:
-        yield
-    finally:
-        for package in absent:
-            sys.modules.pop(package, None)
 
 
 def longbench_f1(answer: str, reference: str) -> float:
@@ -239,32 +254,25 @@ def _has_spaces(question: Question) -> bool:
 # Metrics that are the geometric mean of these metrics' means over the questions, as in SCROLLS (for
 # ROUGE-1, -2 and -L without stems); the mean of each answer's geometric mean would be lower.
 PARTS = {"scrolls_rouge": tuple(f"scrolls_{kind}" for kind in KINDS)}
-
 ABOUT_PARTS = {
     "scrolls_rouge": "geometric mean of the means of ROUGE-1, -2, -L F without stems (SCROLLS)"
 }
 
 _ROUGE = "{} F-measure of the package rouge-score, {}; the best of the references"
 _SQUAD = "after SQuAD's normalization; the best of the references"
+_CHINESE = "of jieba's words, of Chinese alone"
 for _kind in KINDS:
     metric(f"{_kind}_stem", about=_ROUGE.format(_kind, "Porter stems"))(_rouge(_kind, True))
     metric(f"scrolls_{_kind}", about=_ROUGE.format(_kind, "no stems"))(_rouge(_kind, False))
 metric("rougeLsum", about=_ROUGE.format("ROUGE-L", "summary level"))(rouge_l_sum)
 metric("squad_em", about=f"exact match {_SQUAD}")(squad_em)
 metric("longbench_f1", about=f"F1 of words {_SQUAD}")(longbench_f1)
-metric(
-    "longbench_f1_zh",
-    applies=_has_chinese,
-    about="LongBench's F1 of jieba's words, of Chinese alone",
-)(longbench_metrics.f1_zh)
-metric("longbench_rouge", applies=_has_spaces, about="LongBench's ROUGE-L F of the package rouge")(
-    longbench_metrics.rouge
-)
-metric(
-    "longbench_rouge_zh",
-    applies=_has_chinese,
-    about="LongBench's ROUGE-L F of jieba's words, of Chinese alone",
-)(longbench_metrics.rouge_zh)
+for _name, _function, _applies, _about in (
+    ("longbench_f1_zh", longbench_metrics.f1_zh, _has_chinese, f"F1 {_CHINESE}"),
+    ("longbench_rouge", longbench_metrics.rouge, _has_spaces, "ROUGE-L F of the package rouge"),
+    ("longbench_rouge_zh", longbench_metrics.rouge_zh, _has_chinese, f"ROUGE-L F {_CHINESE}"),
+):
+    metric(_name, applies=_applies, about=f"LongBench's {_about}")(_function)
 metric(
     "longbench",
     applies=longbench_metrics.has_task,

@@ -3,18 +3,16 @@
 All values are 0-100. An answer with a problem scores 0, and its rows have problem `upstream`: the
 mean over all rows is the headline, the mean over rows without a problem covers answered questions
 only. A metric is None for a question that it does not apply to (one for Chinese, say, for an
-English one), and, with problem `unit_failed`, where its function raises; other scores are kept.
-
-Some metrics are no mean over questions (`metrics.PARTS`): rows hold their parts, and
-`scrolls_rouge` of a run is
-`select method, product(mean) ** (1 / count(*)) from (select method, metric, avg(value) as mean
-from scores where metric like 'scrolls_%' group by all) group by method`.
+English one), and, with problem `unit_failed`, where its function raises; other scores are kept. Of
+metrics that are no mean over questions (`metrics.PARTS`), rows hold the parts.
 """
 
 from asyncio import to_thread
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from itertools import chain
+from typing import Any, ClassVar
 
 from pydantic import field_validator
 
@@ -46,15 +44,6 @@ _OF_EVIDENCE = (
 )  # fmt: skip
 
 
-class _Value(NamedTuple):
-    """The columns of a row that depend on its metric."""
-
-    metric: str
-    value: float | None
-    problem: Problem | None = None
-    detail: str | None = None
-
-
 class ScoreAnswers(Stage):
     """`metrics` apply to free-form answers; multiple choice is scored by `accuracy`. Among them may
     be RANKING_MEASURES, which are columns of the report and no scores."""
@@ -73,23 +62,20 @@ class ScoreAnswers(Stage):
     def _known(cls, metrics: object) -> tuple[str, ...]:
         if not isinstance(metrics, list | tuple):
             raise ValueError("write a list of names")
-        known = [*METRICS, *PARTS, *RANKING_MEASURES]
+        names = [*METRICS, *PARTS, *RANKING_MEASURES]
         for name in metrics:
-            if name not in known:
-                raise ValueError(f"{str(name)[:80]!r} is none of {', '.join(known)}")
+            if name not in names:
+                raise ValueError(f"{str(name)[:80]!r} is none of {', '.join(names)}")
         return tuple(metrics)
 
     def hashed(self) -> dict[str, Any]:
         """Adds the versions of a plugin's metrics, so that a changed one scores anew, and their
         groups, which the view `measures` reads there."""
-        own = {name: METRICS[name] for name in self.metrics if name in METRICS}
-        versions = {name: one.version for name, one in own.items() if one.version is not None}
-        groups = {name: one.groups for name, one in own.items() if one.groups}
-        return {
-            **super().hashed(),
-            **({"versions": versions} if versions else {}),
-            **({"groups": groups} if groups else {}),
-        }
+        metrics = {name: METRICS[name] for name in self.metrics if name in METRICS}
+        versions = {name: m.version for name, m in metrics.items() if m.version is not None}
+        groups = {name: m.groups for name, m in metrics.items() if m.groups}
+        added = {"versions": versions, "groups": groups}
+        return {**super().hashed(), **{key: value for key, value in added.items() if value}}
 
     def why_unusable(self, rows: UnitRows) -> str | None:
         """None: `run` checks each answer's problem."""
@@ -97,21 +83,15 @@ class ScoreAnswers(Stage):
 
     def columns(self) -> Columns:
         metrics = [
-            _BETTER(name, name, 40 + place, geometric_mean_of=PARTS.get(name, ()),
+            _BETTER(name, name, 40 + number, geometric_mean_of=PARTS.get(name, ()),
                     about=ABOUT_PARTS.get(name) or METRICS[name].about)
-            for place, name in enumerate(self.metrics)
+            for number, name in enumerate(self.metrics)
             if name not in RANKING_MEASURES
         ]  # fmt: skip
-        of_rankings = (
-            Column(name, name, 75, about=RANKING_MEASURES[name])
-            for name in self.metrics
-            if name in RANKING_MEASURES
-        )
-        return {
-            "free": tuple(metrics),
-            "choice": self.report_columns["choice"],
-            "any": (*self.report_columns["any"], *of_rankings),
-        }
+        rankings = [name for name in self.metrics if name in RANKING_MEASURES]
+        of_rankings = (Column(name, name, 75, about=RANKING_MEASURES[name]) for name in rankings)
+        evidence = self.report_columns["any"]
+        return {**self.report_columns, "free": tuple(metrics), "any": (*evidence, *of_rankings)}
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Score]:
         """Questions + Answers -> Scores, in question order, then by metric.
@@ -121,62 +101,56 @@ class ScoreAnswers(Stage):
         """
         if any(name.startswith(("rouge", "scrolls_")) for name in self.metrics):
             load_rouge()
-        # In a thread: long answers take tenths of a second, in which no request would be sent.
-        return await to_thread(self._scores, rows)
-
-    def _scores(self, rows: UnitRows) -> list[Score]:
         answers = {answer.question_id: answer for answer in rows[Answer]}
-        return [
-            Score.about(question, **one._asdict(), skipped=answers[question.question_id].skipped)
-            for question in rows.questions
-            for one in self._values(question, answers[question.question_id])
-        ]
 
-    def _values(self, question: Question, answer: Answer) -> Iterator[_Value]:
+        def scores() -> list[Score]:
+            pairs = ((question, answers[question.question_id]) for question in rows.questions)
+            return [score for pair in pairs for score in self._scores(*pair)]
+
+        # In a thread: long answers take tenths of a second, in which no request would be sent.
+        return await to_thread(scores)
+
+    def _scores(self, question: Question, answer: Answer) -> Iterator[Score]:
+        row = partial(Score.about, question, skipped=answer.skipped)
         if answer.skipped:
-            yield _Value("evidence_recall", None)
+            yield row(metric="evidence_recall", value=None)
             return
         problem: Problem | None = "upstream" if answer.problem else None
-        for one in self._quality(question, answer):
-            yield one._replace(problem=one.problem or problem)
-        if answer.reader == GIVEN:
-            yield _Value("evidence_recall", None, problem)
-            return
-        unread: Problem | None = "upstream" if answer.num_context_words is None else None
-        for metric, share in _evidence(question, answer):
-            yield _Value(metric, share, unread)
-
-    def _quality(self, question: Question, answer: Answer) -> Iterator[_Value]:
         if question.options:
             if question.answer_index is not None:
-                right = answer.problem is None and answer.answer_index == question.answer_index
-                yield _Value("accuracy", 100.0 * right)
+                is_right = problem is None and answer.answer_index == question.answer_index
+                yield row(metric="accuracy", value=100.0 * is_right, problem=problem)
+        elif question.references and not question.only_judged:
+            text = answer.answer if problem is None else None
+            parts = (PARTS.get(m, (m,)) for m in self.metrics if m not in RANKING_MEASURES)
+            for name in dict.fromkeys(chain.from_iterable(parts)):
+                value, trace = _scored(name, text, question)
+                failure: Problem | None = "unit_failed" if trace else problem
+                yield row(metric=name, value=value, problem=failure, detail=trace)
+        if answer.reader == GIVEN:
+            yield row(metric="evidence_recall", value=None, problem=problem)
             return
-        if question.only_judged or not question.references:
-            return
-        text = answer.answer if answer.problem is None else None
-        asked = [name for name in self.metrics if name not in RANKING_MEASURES]
-        for name in dict.fromkeys(part for m in asked for part in PARTS.get(m, (m,))):
-            yield _scored(name, text, question)
+        unread: Problem | None = "upstream" if answer.num_context_words is None else None
+        for name, share in _evidence(question, answer):
+            yield row(metric=name, value=share, problem=unread)
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Score]:
         return [
-            Score.about(
-                question, metric=one.metric, value=one.value, problem=problem, detail=detail
-            )
+            replace(score, problem=problem, detail=detail)
             for question in rows.questions
-            for one in self._values(question, Answer.about(question, problem="upstream"))
+            for score in self._scores(question, Answer.about(question, problem="upstream"))
         ]
 
 
-def _scored(name: str, text: str | None, question: Question) -> _Value:
-    """The metric's value, 0 without an answer; None with the reason where the metric raises."""
+def _scored(name: str, text: str | None, question: Question) -> tuple[float | None, str | None]:
+    """The metric's value, 0 without an answer, None where it does not apply; and the trace where it
+    raises."""
     metric = METRICS[name]
     with contained() as raised:
         if not metric.applies(question):
-            return _Value(name, None)
-        return _Value(name, metric.score(text, question) if text else 0.0)
-    return _Value(name, None, "unit_failed", raised.trace())
+            return None, None
+        return (metric.score(text, question) if text else 0.0), None
+    return None, raised.trace()
 
 
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:

@@ -44,9 +44,9 @@ class Answer(QuestionRow):
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
         pages = [
-            *(RawText(f"<Page {page['page_index']}> ", page["text"]) for page in row["pages_read"]),
-            *(RawText(f"<characters {one['start_char']} to {one['end_char']}> ", one["text"])
-              for one in row["passages_read"]),
+            *(RawText(f"<Page {p['page_index']}> ", p["text"]) for p in row["pages_read"]),
+            *(RawText(f"<characters {p['start_char']} to {p['end_char']}> ", p["text"])
+              for p in row["passages_read"]),
         ]  # fmt: skip
         if row["skipped"]:
             return [*pages, "skipped: the method does not apply to this question"]
@@ -98,23 +98,20 @@ class Rating(QuestionRow):
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
         """A line per rater and reference."""
-        rated = sorted((row for row in rows if not row["skipped"]), key=_place)
-        return [
-            f"{rater}{'' if index < 0 else f' on reference {index}'}: {_verdicts(list(of))}"
-            for (rater, index), of in groupby(rated, key=lambda row: _place(row)[:2])
-        ]
 
+        def order(row: Mapping[str, Any]) -> tuple[str, int, int]:
+            index = -1 if row["reference_index"] is None else row["reference_index"]
+            return row["rater"], index, [*_RUBRICS, row["rubric"]].index(row["rubric"])
 
-def _place(row: Mapping[str, Any]) -> tuple[str, int, int]:
-    index = -1 if row["reference_index"] is None else row["reference_index"]
-    order = [*_RUBRICS, row["rubric"]]
-    return row["rater"], index, order.index(row["rubric"])
-
-
-def _verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
-    labels = ", ".join(f"{row['rubric']} {row['label'] or '-'}" for row in rows)
-    problems = ", ".join(dict.fromkeys(row["problem"] for row in rows if row["problem"]))
-    return f"{labels} ({problems})" if problems else labels
+        lines = []
+        rated = sorted((row for row in rows if not row["skipped"]), key=order)
+        for (rater, index), group in groupby(rated, key=lambda row: order(row)[:2]):
+            ratings = list(group)
+            labels = ", ".join(f"{row['rubric']} {row['label'] or '-'}" for row in ratings)
+            problems = ", ".join(dict.fromkeys(row["problem"] for row in ratings if row["problem"]))
+            of = "" if index < 0 else f" on reference {index}"
+            lines.append(f"{rater}{of}: {labels}{f' ({problems})' if problems else ''}")
+        return lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

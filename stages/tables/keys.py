@@ -11,8 +11,7 @@ from pipeline.core.rows import Float32, IndexRow, Line, titled
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion(IndexRow):
     """One item that was extracted from a page; a page of which nothing was said has one row without
-    a text. `kind`: summary, keyphrase, fact or event; none, where nothing was asked. `day`, as
-    YYYY/MM/DD: of an event, else of the session."""
+    a text."""
 
     table = "expansions"
     key = ("document_id", "page_index", "item_index")
@@ -40,8 +39,7 @@ class Expansion(IndexRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key(IndexRow):
-    """A text that a page is found by. `kind`: value (its own text), merged, or that of an item that
-    was extracted. `day`, as YYYY/MM/DD: of the event, else of the session."""
+    """A text that a page is found by."""
 
     table = "keys"
     key = ("document_id", "page_index", "key_index")
@@ -53,12 +51,8 @@ class Key(IndexRow):
     day: str | None  # YYYY/MM/DD, of the event, else of the session
 
     @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        return Expansion.trace(row)
-
-    @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        return titled(f"KEYS ({len(rows)})", rows, cls.trace)
+        return titled(f"KEYS ({len(rows)})", rows, Expansion.trace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +111,8 @@ class MemoryPassage(IndexRow):
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        of = f"characters {row['start_char']} to {row['end_char']}"
-        of = of if row["page_index"] is None else f"page {row['page_index']}"
+        span = f"characters {row['start_char']} to {row['end_char']}"
+        of = span if row["page_index"] is None else f"page {row['page_index']}"
         facts = [f"part {row['part_index']}", of, f"{row['num_words']} words", row["problem"]]
         text = "as it stands" if row["gist"] is None else row["gist"]
         return [f"<Passage {row['passage_index']}> ({', '.join(filter(None, facts))}) {text}"]

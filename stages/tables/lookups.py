@@ -60,12 +60,15 @@ class Lookup(QuestionRow):
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        dropped = [f"{drop['page_index']} ({drop['reason']})" for drop in row["dropped"]]
-        parts = [f"asked for {_listed(row['requested'])}", f"read {_listed(row['used'])}"]
-        parts += [f"dropped {', '.join(dropped)}"] if dropped else []
-        parts += [f"problem {row['problem']}"] if row["problem"] else []
+        dropped = ", ".join(f"{drop['page_index']} ({drop['reason']})" for drop in row["dropped"])
+        parts = (
+            f"asked for {_listed(row['requested'])}",
+            f"read {_listed(row['used'])}",
+            dropped and f"dropped {dropped}",
+            row["problem"] and f"problem {row['problem']}",
+        )
         of = "" if row["query_index"] is None else f" by query {row['query_index']}"
-        return [f"look-up {row['turn']}{of}: {', '.join(parts)}"]
+        return [f"look-up {row['turn']}{of}: {', '.join(filter(None, parts))}"]
 
 
 def _listed(indexes: Sequence[int] | None) -> str:
@@ -78,11 +81,7 @@ def _listed(indexes: Sequence[int] | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query(QuestionRow):
-    """A text that is searched for on behalf of a question; `kind`: what it is.
-
-    `dropped`, why it is not searched for: short (fewer words than the setting), duplicate (of an
-    earlier query), over_maximum. `part_index`: the part of the memory that it comes from.
-    """
+    """A text that is searched for on behalf of a question."""
 
     table = "queries"
     key = ("question_id", "query_index")
@@ -92,13 +91,13 @@ class Query(QuestionRow):
     # what it is: question, span, surrogate, draft, point, hypothetical, sub_question or time_range.
     kind: str
     text: str | None  # null: no reply, or none that can be read
-    dropped: str | None = None  # why it is not searched for: short, duplicate, over_maximum
+    # why it is not searched for: short (fewer words than the setting), duplicate, over_maximum.
+    dropped: str | None = None
     part_index: int | None = None  # the part of the memory that it comes from
     start_date: str | None = None  # YYYY/MM/DD; of a time range
     end_date: str | None = None  # YYYY/MM/DD; of a time range
 
     def why_unusable(self) -> str | None:
-        """Only without a reply: after an unreadable one other queries remain."""
         is_reply = self.problem in (None, "truncated", "unparseable")
         return None if is_reply else f"queries: {self.problem}"
 
@@ -125,7 +124,6 @@ class Refinement(QuestionRow):
     used: tuple[int, ...] = ()  # pages that it found first on this trajectory, best first
 
     def why_unusable(self) -> str | None:
-        """Only without a reply."""
         is_reply = self.problem in (None, "truncated", "unparseable")
         return None if is_reply else f"refine: {self.problem}"
 
@@ -173,7 +171,6 @@ class Visit(QuestionRow):
     reader: str = ""  # the engine that replied
 
     def why_unusable(self) -> str | None:
-        """Only without a reply; an unreadable one means that there is no answer."""
         is_reply = self.problem in (None, "truncated", "unparseable", "out_of_range")
         why = self.detail if self.problem == "context_overflow" else None  # a budget's
         return None if is_reply else f"navigate: {why or self.problem}"
@@ -182,23 +179,19 @@ class Visit(QuestionRow):
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
         """Indented by depth."""
         of = "" if row["page_index"] is None else f" (segment {row['page_index']})"
-        how = [
-            {"enter": f"to node {row['to_node']}", None: "no action"}.get(
-                row["action"], row["action"]
-            ),
-            "by rule" if row["chosen_by"] == "rule" else "",
-            _carried(row),
-            f"{row['num_invalid']} invalid replies" if row["num_invalid"] else "",
-            f"problem {row['problem']}" if row["problem"] else "",
-        ]
+        to = f"to node {row['to_node']}" if row["action"] == "enter" else row["action"]
+        is_carried = row["num_memory_words"] or row["is_memory_cut"]
+        how = (
+            to or "no action",
+            row["chosen_by"] == "rule" and "by rule",
+            is_carried and f"{row['num_memory_words']} words of working memory",
+            row["is_memory_cut"] and "cut",
+            row["num_invalid"] and f"{row['num_invalid']} invalid replies",
+            row["problem"] and f"problem {row['problem']}",
+        )
         lead = f"{'  ' * row['depth']}step {row['turn']}: node {row['node_index']}{of}: "
         reason = f"; {' '.join(row['reason'].split())}" if row["reason"] else ""
         return [lead + ", ".join(filter(None, how)) + reason]
-
-
-def _carried(row: Mapping[str, Any]) -> str:
-    words = f"{row['num_memory_words']} words of working memory"
-    return f"{words}, cut" if row["is_memory_cut"] else words if row["num_memory_words"] else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +205,6 @@ class Note(QuestionRow):
     note: str | None  # "": nothing; null: no reply, or no page
 
     def why_unusable(self) -> str | None:
-        """Only without a reply."""
         is_reply = self.problem in (None, "truncated", "unparseable")
         return None if is_reply else f"notes: {self.problem}"
 

@@ -96,22 +96,18 @@ class Node(IndexRow):
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
         """From the root down."""
         top_down = sorted(rows, key=lambda row: (-row["level"], row["node_index"]))
-        lost = f", {_unreachable(rows):.1f}% of the text unreachable" if _unreachable(rows) else ""
-        return titled(f"TREE ({len(rows)} nodes{lost})", top_down, cls.trace)
-
-
-def _unreachable(nodes: Sequence[Mapping[str, Any]]) -> float:
-    """The percentage of the text, in characters, that no walk reaches, below nodes without a
-    summary; equal to that of nodes.sql."""
-    lost = [n for n in nodes if n["summary"] is None and n["parent"] is not None]
-    leaves = [n for n in nodes if n["page_index"] is not None]
-    sizes: list[int] = [n["end_char"] - n["start_char"] for n in leaves]
-    is_lost = [
-        any(m["start_char"] <= n["start_char"] and n["end_char"] <= m["end_char"] for m in lost)
-        for n in leaves
-    ]
-    whole = sum(sizes)
-    return 100 * sum(s for s, gone in zip(sizes, is_lost, strict=True) if gone) / max(1, whole)
+        # The percentage of the text, in characters, that no walk reaches, below nodes without a
+        # summary; equal to that of nodes.sql.
+        lost = [n for n in rows if n["summary"] is None and n["parent"] is not None]
+        num_chars = num_lost = 0
+        for leaf in (n for n in rows if n["page_index"] is not None):
+            start, end = leaf["start_char"], leaf["end_char"]
+            num_chars += end - start
+            is_lost = any(n["start_char"] <= start and end <= n["end_char"] for n in lost)
+            num_lost += is_lost * (end - start)
+        share = 100 * num_lost / max(1, num_chars)
+        unreachable = f", {share:.1f}% of the text unreachable" if share else ""
+        return titled(f"TREE ({len(rows)} nodes{unreachable})", top_down, cls.trace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,31 +31,23 @@ def article_text(article: str) -> str:
     keeps its lines; script, style, title and comments are left out.
     """
     if _IS_HTML.search(article):
-        return html_text(article)
+        parser = _Text()
+        parser.feed(without_marked_sections(article))
+        parser.close()
+        return parser.text()
     paragraphs = (" ".join(part.split()) for part in _BLANK_LINES.split(article))
     return "\n\n".join(filter(None, paragraphs))
 
 
-def html_text(html: str) -> str:
-    parser = _Text()
-    parser.feed(without_marked_sections(html))
-    parser.close()
-    return parser.text()
-
-
 def without_marked_sections(html: str) -> str:
-    """The HTML without marked sections, except the text of CDATA."""
-    return _MARKED_SECTION.sub("", _without_cdata(html))
-
-
-def _without_cdata(html: str) -> str:
-    """The HTML with CDATA sections, also unclosed ones, as ordinary text."""
+    """The HTML without marked sections, except CDATA, also unclosed, which becomes ordinary
+    text."""
     before, *sections = html.split(_TEXT_BEGINS)
     parts = [before]
     for section in sections:
         text, end, after = section.partition(_TEXT_ENDS)
         parts.append(escape(text) + after if end else section)
-    return "".join(parts)
+    return _MARKED_SECTION.sub("", "".join(parts))
 
 
 class _Text(HTMLParser):

@@ -8,7 +8,8 @@ declarations are often wrong.
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from charset_normalizer import from_bytes
 
@@ -75,12 +76,17 @@ class Decoded:
     @property
     def note(self) -> str | None:
         """A line on doubts about the text, with what to do; None if there are none."""
-        found = []
+        doubts = []
         if self.is_detected:
-            found.append(f"its encoding is not certain, read as {self.encoding}")
+            doubts.append(f"its encoding is not certain, read as {self.encoding}")
         if self.num_lost:
-            found.append(f"bytes that are not {self.encoding} became U+FFFD: {self.num_lost}")
-        return f"{'; '.join(found)}; save it as UTF-8 if that is wrong" if found else None
+            doubts.append(f"bytes that are not {self.encoding} became U+FFFD: {self.num_lost}")
+        return f"{'; '.join(doubts)}; save it as UTF-8 if that is wrong" if doubts else None
+
+    def is_mostly_lost(self, most: float) -> bool:
+        """True if more than the share `most` of the characters that are no ASCII was lost."""
+        num_kept = len(self.text) - len(self.text.encode("ascii", "ignore")) - self.num_lost
+        return self.num_lost > most * num_kept
 
 
 def decoded(content: bytes) -> Decoded:
@@ -88,10 +94,9 @@ def decoded(content: bytes) -> Decoded:
 
     Raises UnicodeError where the bytes are no text of a known encoding.
     """
-    found = _decoded(content)
-    text = found.text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-    text = without_c1(text)  # before anything takes U+0085 for white space
-    return Decoded(text, found.encoding, found.num_lost, found.is_detected)
+    whole = _decoded(content)
+    text = whole.text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    return replace(whole, text=without_c1(text))  # before anything takes U+0085 for white space
 
 
 def _decoded(content: bytes) -> Decoded:
@@ -104,17 +109,14 @@ def _decoded(content: bytes) -> Decoded:
         seven_bits = next((name for name in declared if name.startswith(("iso2022", "hz"))), None)
         is_shifted = not seven_bits and _SHIFT.search(content) is not None
         return _read(content, seven_bits or ("iso2022_jp_2" if is_shifted else "utf-8"), is_shifted)
-    found = _read(content, "utf-8")
-    if found.num_lost <= _num_kept(found):
-        return found
-    for encoding in declared:
-        found = _read(content, encoding)
-        if found.num_lost <= _MOST_LOST * _num_kept(found):
-            return found
-    found = _read(content, _detected(content), is_detected=True)
-    if found.num_lost > _MOST_LOST * len(found.text):
+    for encoding, most_lost in (("utf-8", 1.0), *((name, _MOST_LOST) for name in declared)):
+        whole = _read(content, encoding)
+        if not whole.is_mostly_lost(most_lost):
+            return whole
+    whole = _read(content, _detected(content), is_detected=True)
+    if whole.num_lost > _MOST_LOST * len(whole.text):
         raise UnicodeError("text of no encoding")
-    return found
+    return whole
 
 
 def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
@@ -127,34 +129,28 @@ def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
     rest = iter(lines)
     is_utf_8 = False
     for line in rest:
-        found = _read(line, "utf-8")
-        if found.num_lost and not is_utf_8:
-            yield from _in_one_encoding(_sample(line, rest), rest)
+        as_utf_8 = _read(line, "utf-8")
+        if as_utf_8.num_lost and not is_utf_8:
+            yield from _in_one_encoding(line, rest)
             return
         is_utf_8 = is_utf_8 or not line.isascii()
-        yield found
+        yield as_utf_8
 
 
-def _sample(line: bytes, rest: Iterator[bytes]) -> list[bytes]:
-    """The line and as many of the next ones as are needed to detect an encoding."""
-    sample, size = [line], len(line)
+def _in_one_encoding(line: bytes, rest: Iterator[bytes]) -> Iterator[Decoded]:
+    sample, size = [line], len(line)  # as many lines as are needed to detect an encoding
     while size < _SAMPLE_BYTES and (line := next(rest, b"")):
         sample.append(line)
         size += len(line)
-    return sample
-
-
-def _in_one_encoding(ahead: Sequence[bytes], rest: Iterator[bytes]) -> Iterator[Decoded]:
     try:
-        found = _decoded(b"".join(ahead))
+        whole = _decoded(b"".join(sample))
     except UnicodeError:
-        found = None
-    for lines in (ahead, rest):
-        for line in lines:
-            if found is None:
-                yield Decoded(line.decode("utf-8", "surrogateescape"), "utf-8")
-            else:
-                yield _read(line, found.encoding, found.is_detected and not line.isascii())
+        whole = None
+    for line in chain(sample, rest):
+        if whole is None:
+            yield Decoded(line.decode("utf-8", "surrogateescape"), "utf-8")
+        else:
+            yield _read(line, whole.encoding, whole.is_detected and not line.isascii())
 
 
 def marked(head: bytes) -> str | None:
@@ -170,11 +166,11 @@ def unmarked_utf_16(head: bytes) -> str | None:
     """
     if len(_CONTROL.findall(head)) * 100 < max(1, len(head)):
         return None
-    evens, odds = _share_of_controls(head[::2]), _share_of_controls(head[1::2])
+    halves = head[::2], head[1::2]
+    evens, odds = (sum(map(half.count, range(0x20))) / max(1, len(half)) for half in halves)
     if len(head) > 3 and min(evens, odds) < _MOST_CONTROLS < max(evens, odds):
         return _WIDE[evens > odds]
-    as_utf_8 = _read(head, "utf-8")
-    if as_utf_8.num_lost <= _num_kept(as_utf_8):
+    if not _read(head, "utf-8").is_mostly_lost(1.0):
         return None
     best = from_bytes(head, cp_isolation=[*_WIDE], enable_fallback=False).best()
     return best.encoding if best else None
@@ -191,31 +187,22 @@ def _read(content: bytes, encoding: str, is_detected: bool = False) -> Decoded:
         return Decoded(content.decode(encoding), encoding, 0, is_detected)
     except UnicodeError:
         text = content.decode(encoding, "replace")
-    own = content.count(_LOST.encode()) if encoding == "utf-8" else 0
-    return Decoded(text, encoding, text.count(_LOST) - own, is_detected)
-
-
-def _num_kept(found: Decoded) -> int:
-    """The number of characters that are not ASCII and were read."""
-    return len(found.text) - len(found.text.encode("ascii", "ignore")) - found.num_lost
-
-
-def _share_of_controls(half: bytes) -> float:
-    return sum(half.count(n) for n in range(0x20)) / max(1, len(half))
+    num_written = content.count(_LOST.encode()) if encoding == "utf-8" else 0
+    return Decoded(text, encoding, text.count(_LOST) - num_written, is_detected)
 
 
 def _declared(content: bytes) -> list[str]:
     """The usable encodings that the head of a page or book declares."""
-    found = []
+    encodings = []
     for match in _DECLARED.finditer(content[:_HEAD_BYTES]):
-        name = (match[1] or match[2]).decode("ascii", "replace").lower().removeprefix("x-")
+        stated = (match[1] or match[2]).decode("ascii", "replace").lower().removeprefix("x-")
         try:
-            own = codecs.lookup(name).name
-            if _PROBE.decode(own) == _PROBE.decode("ascii"):
-                found.append(_AS_IN_BROWSERS.get(own, own))
+            name = codecs.lookup(stated).name
+            if _PROBE.decode(name) == _PROBE.decode("ascii"):
+                encodings.append(_AS_IN_BROWSERS.get(name, name))
         except (LookupError, UnicodeError, ValueError):
             continue
-    return found
+    return encodings
 
 
 def _detected(content: bytes) -> str:
@@ -226,17 +213,17 @@ def _detected(content: bytes) -> str:
     is_single = 2 * sum(len(run) == 1 for run in runs) >= len(runs)
     is_latin = is_single and num_high < _MOST_OF_LATIN * len(sample)
     if num_high > _FEW and not is_latin:
-        found = _best(_head(content), (*_WIDE, *_OTHER_LETTERS))
+        encoding = _best(_head(content), (*_WIDE, *_OTHER_LETTERS))
     else:
         central = "cp1250" if _BELOW_A0.search(sample) else "iso8859_2"
         west = ("cp1254", "cp1252") if _TURKISH.search(sample) else ("cp1252", "cp1254")
         windows = None if _DOS_OR_MAC.search(sample) else _best(sample, (*west, central), True)
-        found = windows or _best(sample, _DOS_AND_MAC)
+        encoding = windows or _best(sample, _DOS_AND_MAC)
         if len(content.translate(None, _ASCII)) < _ALMOST_ASCII * len(content):
-            found = found or "cp1252"
-    if found is None:
+            encoding = encoding or "cp1252"
+    if encoding is None:
         raise UnicodeError("text of no encoding")
-    return found
+    return encoding
 
 
 def _head(content: bytes) -> bytes:
@@ -249,11 +236,11 @@ def _head(content: bytes) -> bytes:
 def _best(sample: bytes, names: Sequence[str], prefers_first: bool = False) -> str | None:
     """The best of these encodings; the first one if `prefers_first` and another is hardly
     better; None if none fits."""
-    found = from_bytes(sample, cp_isolation=[*names], enable_fallback=False, threshold=_MOST_CHAOS)
-    best = found.best()
+    fits = from_bytes(sample, cp_isolation=[*names], enable_fallback=False, threshold=_MOST_CHAOS)
+    best = fits.best()
     if best is None:
         return None
-    for match in found if prefers_first else ():
+    for match in fits if prefers_first else ():
         is_near = match.chaos <= best.chaos + _NEAR and match.coherence >= best.coherence
         if names[0] in match.could_be_from_charset and is_near:
             return names[0]

@@ -30,6 +30,7 @@ _PIECE_WORDS = 30  # sentences too long for any gist are cut into pieces of this
 _LENGTH_PENALTY = 0.6  # 0 favours long sentences, 1 sentences of high weight per word
 _ANSWER_SENTENCE = (12, 40)  # words
 _CENTRALITY_SHARE = 0.6  # weight of centrality; the match with the question weighs 1
+_CHARS_A_WORD = 64  # hardly any word is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,14 @@ class Sentence:
 @lru_cache(maxsize=256)  # the same pages are read for many questions; a book takes a megabyte
 def sentences(text: str) -> tuple[Sentence, ...]:
     """The sentences of `text` in order, without those that consist only of tags."""
-    return tuple(_cleaned(text, sentence_spans(text)))
+    return _cleaned(text, sentence_spans(text))
+
+
+def _cleaned(text: str, spans: Sequence[tuple[int, int]]) -> tuple[Sentence, ...]:
+    clean = [" ".join(_TAG.sub(" ", text[start:end]).split()) for start, end in spans]
+    halves = [int(start + end > len(text)) for start, end in spans]
+    rows = zip(clean, halves, strict=True)
+    return tuple(Sentence(line, num_words(line), half) for line, half in rows if line)
 
 
 def gist(page: str) -> str:
@@ -55,80 +63,87 @@ def gist(page: str) -> str:
     used only where whole sentences do not fit. The gist of a page of 200 words or more covers both
     halves of the page, unless the page only repeats itself.
     """
-    found = sentences(page)
-    every = range(len(found))
-    if _words(found, every) < _WHOLE_WORDS:
-        return _joined(found, every)
-    chosen = _not_the_beginning(found, _covering(found, every))
-    long = num_words(page) >= _LONG_PAGE
-    if _words(found, chosen) < _LIMITS[0] or (long and _is_the_beginning(found, chosen)):
-        found = tuple(_cleaned(page, _piece_spans(page)))
-        chosen = _not_the_beginning(found, _covering(found, range(len(found))))
-    return _joined(found, chosen)
+    parts = sentences(page)
+    if _words(parts, range(len(parts))) < _WHOLE_WORDS:
+        return _joined(parts, range(len(parts)))
+    chosen = _not_the_beginning(parts)
+    is_long = num_words(page) >= _LONG_PAGE
+    if _words(parts, chosen) < _LIMITS[0] or (is_long and _is_the_beginning(parts, chosen)):
+        spans = []  # whole sentences of at most `_PIECE_WORDS` words, and pieces of longer ones
+        for start, end in sentence_spans(page):
+            words = word_spans(page[start:end])
+            for first in range(0, len(words), _PIECE_WORDS):
+                piece = words[first : first + _PIECE_WORDS]
+                spans.append((start + piece[0][0], start + piece[-1][1]))
+        parts = _cleaned(page, spans)
+        chosen = _not_the_beginning(parts)
+    return _joined(parts, chosen)
 
 
-def _not_the_beginning(found: Sequence[Sentence], chosen: list[int]) -> list[int]:
-    """`chosen`, or other sentences if that is the beginning of the text and enough others exist."""
-    if not _is_the_beginning(found, chosen):
+def _not_the_beginning(parts: Sequence[Sentence]) -> list[int]:
+    """The gist's sentences; others if they are the beginning of the text, and enough others
+    exist."""
+    chosen = _covering(parts, range(len(parts)))
+    if not _is_the_beginning(parts, chosen):
         return chosen
-    text = _joined(found, range(len(found)))
-    others = [i for i, sentence in enumerate(found) if not text.startswith(sentence.text)]
-    instead = _covering(found, others)
-    return instead if _words(found, instead) >= _LIMITS[0] else chosen
+    text = _joined(parts, range(len(parts)))
+    later = [i for i, sentence in enumerate(parts) if not text.startswith(sentence.text)]
+    instead = _covering(parts, later)
+    return instead if _words(parts, instead) >= _LIMITS[0] else chosen
 
 
-def _is_the_beginning(found: Sequence[Sentence], chosen: list[int]) -> bool:
+def _is_the_beginning(parts: Sequence[Sentence], chosen: list[int]) -> bool:
     # Compares texts, not positions: a sentence may occur twice.
-    return _joined(found, range(len(found))).startswith(_joined(found, chosen))
+    return _joined(parts, range(len(parts))).startswith(_joined(parts, chosen))
 
 
-def _covering(found: Sequence[Sentence], allowed: Collection[int]) -> list[int]:
+def _covering(parts: Sequence[Sentence], allowed: Collection[int]) -> list[int]:
     """Indexes of the gist's sentences: complete ones first, then any length within limits."""
-    target = _GIST_SHARE * _words(found, range(len(found)))
+    target = _GIST_SHARE * _words(parts, range(len(parts)))
     target = min(max(target, _GIST_WORDS[0]), _GIST_WORDS[1])
     low, high = _COMFORTABLE
-    comfortable = [i for i in allowed if low <= found[i].num_words <= high]
+    comfortable = [i for i in allowed if low <= parts[i].num_words <= high]
     # A sentence without final punctuation would run into the next one.
-    complete = [i for i in comfortable if _ENDED.search(found[i].text)]
-    chosen = _cover(found, complete, [], 0.92 * target, min(1.12 * target, _LIMITS[1]))
-    chosen = _cover(found, comfortable, chosen, 0.8 * target, min(1.12 * target, _LIMITS[1]))
-    chosen = _cover(found, allowed, chosen, _LIMITS[0], _LIMITS[1])
-    if _words(found, chosen) < _LIMITS[0]:  # the rest may be too long to fit beside these
-        alone = [i for i in allowed if _LIMITS[0] <= found[i].num_words <= _LIMITS[1]]
-        chosen = _cover(found, alone, [], _LIMITS[0], _LIMITS[1]) or chosen
+    complete = [i for i in comfortable if _ENDED.search(parts[i].text)]
+    chosen = _cover(parts, complete, [], 0.92 * target, min(1.12 * target, _LIMITS[1]))
+    chosen = _cover(parts, comfortable, chosen, 0.8 * target, min(1.12 * target, _LIMITS[1]))
+    chosen = _cover(parts, allowed, chosen, *_LIMITS)
+    if _words(parts, chosen) < _LIMITS[0]:  # the rest may be too long to fit beside these
+        alone = [i for i in allowed if _LIMITS[0] <= parts[i].num_words <= _LIMITS[1]]
+        chosen = _cover(parts, alone, [], *_LIMITS) or chosen
     return chosen
 
 
 def _cover(
-    found: Sequence[Sentence],
+    parts: Sequence[Sentence],
     allowed: Collection[int],
     chosen: list[int],
     least: float,
     most: float,
 ) -> list[int]:
     """`chosen` and more of `allowed` until there are `least` words, never more than `most`."""
-    weight = weights([sentence.text for sentence in found])
-    covered = {term for i in chosen for term in terms(found[i].text)}
-    while _words(found, chosen) < least:
-        room = most - _words(found, chosen)
-        fitting = [i for i in allowed if i not in chosen and found[i].num_words <= room]
-        halves = {found[i].half for i in chosen}
-        other = [i for i in fitting if len(halves) == 1 and found[i].half not in halves]
+    weight = weights([sentence.text for sentence in parts])
+    covered = {term for i in chosen for term in terms(parts[i].text)}
+
+    def gain(index: int) -> float:
+        new = (t for t in dict.fromkeys(terms(parts[index].text)) if t not in covered)
+        return sum(weight[t] for t in new) / math.pow(parts[index].num_words, _LENGTH_PENALTY)
+
+    while _words(parts, chosen) < least:
+        room = most - _words(parts, chosen)
+        fitting = [i for i in allowed if i not in chosen and parts[i].num_words <= room]
+        halves = {parts[i].half for i in chosen}
+        other = [i for i in fitting if len(halves) == 1 and parts[i].half not in halves]
         if not fitting:
             break
-        gains = {i: _gain(found[i], weight, covered) for i in other or fitting}
+        gains = {i: gain(i) for i in other or fitting}
         if not any(gains.values()):  # every term is covered: start over, or the first would win
             covered.clear()
-            gains = {i: _gain(found[i], weight, covered) for i in gains}
+            gains = {i: gain(i) for i in gains}
         best = max(gains, key=lambda i: (gains[i], -i))
         chosen = [*chosen, best]
-        covered.update(terms(found[best].text))
+        covered.update(terms(parts[best].text))
     return chosen
-
-
-def _gain(sentence: Sentence, weight: dict[str, float], covered: Collection[str]) -> float:
-    new = sum(weight[t] for t in dict.fromkeys(terms(sentence.text)) if t not in covered)
-    return new / math.pow(sentence.num_words, _LENGTH_PENALTY)
 
 
 def best_sentences(texts: Sequence[str], question: str, answer_words: int) -> str:
@@ -137,39 +152,34 @@ def best_sentences(texts: Sequence[str], question: str, answer_words: int) -> st
     Ranked by BM25 plus centrality, those of 12 to 40 words first. Where `answer_words` is too few
     for two sentences, the best one's best clauses. "" where `texts` have no sentence.
     """
-    found = [sentence for text in texts for sentence in sentences(text)]
-    order = by_merit(found, question)
+    parts = [sentence for text in texts for sentence in sentences(text)]
+    low, high = _ANSWER_SENTENCE
+    order = _by_merit(parts, question, (min(low, max(1, answer_words // 2)), high))
     if not order:
         return ""
-    low, high = _ANSWER_SENTENCE
-    low = min(low, max(1, answer_words // 2))
-    order.sort(key=lambda i: not low <= found[i].num_words <= high)
-    if answer_words < 2 * _ANSWER_SENTENCE[0] or found[order[0]].num_words > 1.1 * answer_words:
-        return best_clauses(found[order[0]].text, question, answer_words)
-    return _joined(found, _fill(found, order, answer_words))
-
-
-def by_merit(found: Sequence[Sentence], question: str) -> list[int]:
-    """The indexes of the sentences, best first: by BM25 for `question` plus centrality."""
-    texts = [sentence.text for sentence in found]
-    match = relevance(texts, question)
-    merit = match / (match.max(initial=0.0) or 1.0) + _CENTRALITY_SHARE * centrality(texts)
-    return sorted(range(len(found)), key=lambda index: -merit[index])
-
-
-def _fill(found: Sequence[Sentence], order: Sequence[int], answer_words: int) -> list[int]:
-    """The first of `order` that fit, none twice, until about `answer_words` words are reached."""
-    chosen: list[int] = []
-    texts: set[str] = set()
+    if answer_words < 2 * low or parts[order[0]].num_words > 1.1 * answer_words:
+        return best_clauses(parts[order[0]].text, question, answer_words)
+    chosen: dict[str, int] = {}  # no text twice
     total = 0
     for i in order:
         if total >= 0.93 * answer_words:
             break
-        if total + found[i].num_words <= 1.1 * answer_words and found[i].text not in texts:
-            chosen.append(i)
-            texts.add(found[i].text)
-            total += found[i].num_words
-    return chosen
+        if total + parts[i].num_words <= 1.1 * answer_words and parts[i].text not in chosen:
+            chosen[parts[i].text] = i
+            total += parts[i].num_words
+    return _joined(parts, chosen.values())
+
+
+def _by_merit(parts: Sequence[Sentence], question: str, words: tuple[int, int]) -> list[int]:
+    """The indexes of the sentences, those with a length between the two of `words` first, best
+    first: by BM25 for `question` plus centrality."""
+    texts = [sentence.text for sentence in parts]
+    match = relevance(texts, question)
+    merit = match / (match.max(initial=0.0) or 1.0) + _CENTRALITY_SHARE * centrality(texts)
+    low, high = words
+    return sorted(
+        range(len(parts)), key=lambda i: (not low <= parts[i].num_words <= high, -merit[i])
+    )
 
 
 def best_clauses(sentence: str, question: str, most_words: int) -> str:
@@ -186,33 +196,12 @@ def best_clauses(sentence: str, question: str, most_words: int) -> str:
     return sentence[start : whole[-1] if whole else words[-1]].strip(" \t,;:，；：、-–—")
 
 
-def _cleaned(text: str, spans: Sequence[tuple[int, int]]) -> list[Sentence]:
-    clean = [" ".join(_TAG.sub(" ", text[start:end]).split()) for start, end in spans]
-    halves = [int(start + end > len(text)) for start, end in spans]
-    rows = zip(clean, halves, strict=True)
-    return [Sentence(line, num_words(line), half) for line, half in rows if line]
+def _words(parts: Sequence[Sentence], chosen: Collection[int]) -> int:
+    return sum(parts[i].num_words for i in chosen)
 
 
-def _piece_spans(text: str) -> list[tuple[int, int]]:
-    """Spans of at most `_PIECE_WORDS` words: whole sentences, and pieces of longer ones."""
-    spans: list[tuple[int, int]] = []
-    for start, end in sentence_spans(text):
-        words = word_spans(text[start:end])
-        for first in range(0, len(words), _PIECE_WORDS):
-            run = words[first : first + _PIECE_WORDS]
-            spans.append((start + run[0][0], start + run[-1][1]))
-    return spans
-
-
-def _words(found: Sequence[Sentence], chosen: Collection[int]) -> int:
-    return sum(found[i].num_words for i in chosen)
-
-
-def _joined(found: Sequence[Sentence], chosen: Collection[int]) -> str:
-    return " ".join(found[i].text for i in sorted(chosen))
-
-
-_CHARS_A_WORD = 64  # hardly any word is longer
+def _joined(parts: Sequence[Sentence], chosen: Collection[int]) -> str:
+    return " ".join(parts[i].text for i in sorted(chosen))
 
 
 def relevant_sentences(
@@ -220,11 +209,9 @@ def relevant_sentences(
 ) -> list[str]:
     """The sentences of `texts` that match `question` best, best first, none twice. Those with a
     length between the two of `words` come first; a longer one is cut to its best clauses."""
-    found = _sentences(texts)
-    order = by_merit(found, question)
-    order.sort(key=lambda i: not words[0] <= found[i].num_words <= words[1])
-    best = islice(dict.fromkeys(found[i].text for i in order), num_sentences)
-    return [best_clauses(text, question, words[1]) for text in best]
+    parts = [sentence for text in texts for sentence in sentences(text)]
+    in_order = dict.fromkeys(parts[i].text for i in _by_merit(parts, question, words))
+    return [best_clauses(text, question, words[1]) for text in islice(in_order, num_sentences)]
 
 
 def central_sentences(
@@ -232,15 +219,15 @@ def central_sentences(
 ) -> list[str]:
     """The most central sentence of each of `num_sentences` equal parts of `texts`, in their
     order, none twice; lengths as in `relevant_sentences`."""
-    found = _sentences(texts)
-    central = centrality([sentence.text for sentence in found])
-    ends = [len(found) * part // num_sentences for part in range(num_sentences + 1)]
+    parts = [sentence for text in texts for sentence in sentences(text)]
+    central = centrality([sentence.text for sentence in parts])
+    ends = [len(parts) * share // num_sentences for share in range(num_sentences + 1)]
     best: dict[str, None] = {}
     for start, end in pairwise(ends):
-        part = range(start, end)
-        fitting = [i for i in part if words[0] <= found[i].num_words <= words[1]] or part
+        share = range(start, end)
+        fitting = [i for i in share if words[0] <= parts[i].num_words <= words[1]] or share
         if fitting:
-            best[found[max(fitting, key=lambda i: central[i])].text] = None
+            best[parts[max(fitting, key=lambda i: central[i])].text] = None
     return [best_clauses(text, "", words[1]) for text in best]
 
 
@@ -248,22 +235,13 @@ def spread_pieces(texts: Sequence[str], num_pieces: int, num_words: int) -> list
     """At most `num_pieces` pieces of about `num_words` words, none twice, from places spread
     evenly over `texts`. Reads only these places of a book."""
     ends = list(accumulate(map(len, texts)))
-    found: dict[str, None] = {}
-    for place in range(num_pieces if ends and ends[-1] else 0):
-        position = ends[-1] * place // num_pieces
+    pieces: dict[str, None] = {}
+    for number in range(num_pieces if ends and ends[-1] else 0):
+        position = ends[-1] * number // num_pieces
         index = bisect_right(ends, position)
-        start = position - (ends[index] - len(texts[index]))
-        found[_words_at(texts[index], start, num_words)] = None
-    return list(found)
-
-
-def _words_at(text: str, position: int, num_words: int) -> str:
-    """At most `num_words` words, from the one at `position`."""
-    start = max(0, position - _CHARS_A_WORD)
-    near = text[start : position + _CHARS_A_WORD * num_words]
-    spans = [span for span in word_spans(near) if start + span[1] > position][:num_words]
-    return " ".join(near[spans[0][0] : spans[-1][1]].split()) if spans else ""
-
-
-def _sentences(texts: Sequence[str]) -> list[Sentence]:
-    return [sentence for text in texts for sentence in sentences(text)]
+        position -= ends[index] - len(texts[index])
+        start = max(0, position - _CHARS_A_WORD)
+        near = texts[index][start : position + _CHARS_A_WORD * num_words]
+        spans = [span for span in word_spans(near) if start + span[1] > position][:num_words]
+        pieces[" ".join(near[spans[0][0] : spans[-1][1]].split()) if spans else ""] = None
+    return list(pieces)

@@ -21,17 +21,17 @@ async def fit_to_limit(
     evenly, and at most twice as many as a bisection.
     """
     low, high = 0, len(numbers) - 1
-    share: float | None = (limit - first_size) / max(1, last_size - first_size)
+    is_halved = True
     while first_size <= limit and high - low > 1:
         distance = high - low
-        place = low + min(max(1, int(distance * (0.5 if share is None else share))), distance - 1)
-        measured = await size(numbers[place])
+        share = (limit - first_size) / max(1, last_size - first_size) if is_halved else 0.5
+        guess = low + min(max(1, int(distance * share)), distance - 1)
+        measured = await size(numbers[guess])
         if measured <= limit:
-            low, first_size = place, measured
+            low, first_size = guess, measured
         else:
-            high, last_size = place, measured
+            high, last_size = guess, measured
         is_halved = high - low <= distance // 2
-        share = (limit - first_size) / max(1, last_size - first_size) if is_halved else None
     return numbers[low]
 
 
@@ -50,12 +50,9 @@ async def stretch_over(limit: int, size: Size, num_chars: int) -> tuple[int, int
     """A number of characters, and its size: the first tried that exceeds the limit, or all where
     they fit. Avoids measuring a text many times as long as the limit."""
     chars = _PER_UNIT * max(1, limit)
-    while True:
-        tried = min(chars, num_chars)
-        measured = await size(tried)
-        if measured > limit or tried == num_chars:
-            return tried, measured
+    while (measured := await size(min(chars, num_chars))) <= limit and chars < num_chars:
         chars *= 2
+    return min(chars, num_chars), measured
 
 
 async def largest_part(text: str, keep: Keep, limit: int, size: Size) -> int:
@@ -64,17 +61,12 @@ async def largest_part(text: str, keep: Keep, limit: int, size: Size) -> int:
     num_chars, measured = await stretch_over(limit, size, len(text))
     if measured <= limit:
         return num_chars
-    lengths = [0, *_word_ends(text, keep, num_chars)]
-    return await fit_to_limit(limit, size, lengths, await size(0), measured)
-
-
-def _word_ends(text: str, keep: Keep, num_chars: int) -> list[int]:
-    """The number of characters that the first or last words take, for each number of words; and
-    all `num_chars`, which may end within a word."""
     first = 0 if keep == "first" else len(text) - num_chars
     spans = word_spans(text[first : first + num_chars])
     if keep == "first":
-        ends = [end for _, end in spans]
+        lengths = [end for _, end in spans]
     else:
-        ends = [num_chars - start for start, _ in reversed(spans)]
-    return [*(end for end in ends if end < num_chars), num_chars]
+        lengths = [num_chars - start for start, _ in reversed(spans)]
+    # All of them may end within a word.
+    lengths = [0, *(length for length in lengths if length < num_chars), num_chars]
+    return await fit_to_limit(limit, size, lengths, await size(0), measured)

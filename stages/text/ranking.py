@@ -69,8 +69,8 @@ def _built_once(build: Callable[..., T]) -> Callable[..., T]:
     @wraps(build)
     def get(*args: Hashable) -> T:
         with looking:
-            own = lock_of(*args)
-        with own:
+            lock = lock_of(*args)
+        with lock:
             return built(*args)
 
     return get
@@ -86,7 +86,7 @@ def rank(texts: Sequence[str], query: str) -> list[int]:
 
     All texts tie where none contains a term of the query.
     """
-    return best_first(_relevance_of_pages(texts, query))
+    return [index for index, _ in ranking("plus_on_stems", texts, query)]
 
 
 def best_first(scores: Scores) -> list[int]:
@@ -102,14 +102,16 @@ def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, 
     single spaces, case kept, in reversed order of numpy's argsort, ties included, as LongMemEval
     has it (xiaowu0162/LongMemEval, run_retrieval.py).
     """
-    if bm25 == "okapi_on_spaces":
-        scores = _okapi(bm25, texts, query)
-        order = [int(index) for index in np.argsort(scores)[::-1]]
+    if bm25 == "plus_on_stems":
+        # Pages have a cache of their own: they stay cached for all questions of their document and
+        # are not displaced by the sentences of single questions.
+        scores = _plus(_index_of_pages(tuple(texts)), query)
+    elif bm25 == "okapi_on_words":
+        scores = relevance_by_words(texts, query)
     else:
-        of_kind = _relevance_of_pages if bm25 == "plus_on_stems" else relevance_by_words
-        scores = of_kind(texts, query)
-        order = best_first(scores)
-    return [(index, float(scores[index])) for index in order]
+        scores = _okapi(bm25, texts, query)
+        return [(int(index), float(scores[index])) for index in np.argsort(scores)[::-1]]
+    return [(index, float(scores[index])) for index in best_first(scores)]
 
 
 def relevance_by_words(texts: Sequence[str], query: str) -> Scores:
@@ -140,26 +142,18 @@ def _split(bm25: Ranking, text: str) -> list[str]:
 
 
 def relevance(texts: Sequence[str], query: str) -> Scores:
-    """The BM25Plus score of each text for `query`, in the order of `texts`; 0 is no match.
-
-    BM25Plus gives every text the same base score for each term; that part is subtracted.
-    """
-    return _scores(_index(tuple(texts)), query)
+    """The BM25Plus score of each text for `query`, in the order of `texts`; 0 is no match."""
+    return _plus(_index(tuple(texts)), query)
 
 
-def _relevance_of_pages(pages: Sequence[str], query: str) -> Scores:
-    """As `relevance`, in a separate cache: a document's pages stay cached for all its questions
-    and are not displaced by the sentences of single questions."""
-    return _scores(_index_of_pages(tuple(pages)), query)
-
-
-def _scores(index: "_Index", query: str) -> Scores:
-    known = [term for term in _terms(query) if term in index.num_texts_with]
-    if index.bm25 is None or not known:
+def _plus(index: "_Index", query: str) -> Scores:
+    shared = [term for term in _terms(query) if term in index.num_texts_with]
+    if index.bm25 is None or not shared:
         return np.zeros(len(index.centrality))
-    same_for_all = _DELTA * sum(index.bm25.idf[term] for term in known)
+    # BM25Plus gives every text the same base score for each term; that part is subtracted.
+    same_for_all = _DELTA * sum(index.bm25.idf[term] for term in shared)
     # Rounded so that equal texts tie despite floating-point differences in the sums.
-    return np.asarray(np.round(index.bm25.get_scores(known) - same_for_all, 9), dtype=np.float64)
+    return np.asarray(np.round(index.bm25.get_scores(shared) - same_for_all, 9), dtype=np.float64)
 
 
 def centrality(texts: Sequence[str]) -> Scores:
@@ -176,8 +170,8 @@ def weights(texts: Sequence[str]) -> dict[str, float]:
     Long terms carry more meaning: "yeah", "know" and "like" are no stop words, but occur
     everywhere.
     """
-    found = _num_texts_with(texts).items()
-    return {term: min(len(term), _LONG_TERM) * math.log1p(n) for term, n in found}
+    counts = _num_texts_with(texts).items()
+    return {term: min(len(term), _LONG_TERM) * math.log1p(n) for term, n in counts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +186,7 @@ def _indexed(texts: tuple[str, ...]) -> _Index:
     num_texts_with = _num_texts_with(texts)
     bm25 = BM25Plus(split, k1=_K1, b=_B, delta=_DELTA) if num_texts_with else None
     weight = {term: math.log1p(num) for term, num in num_texts_with.items()}
-    sums = [sum(map(weight.__getitem__, dict.fromkeys(found))) for found in split]
+    sums = [sum(map(weight.__getitem__, dict.fromkeys(part))) for part in split]
     most = max(sums, default=0.0) or 1.0
     return _Index(bm25, num_texts_with, np.array(sums, dtype=np.float64) / most)
 
@@ -217,11 +211,11 @@ def _folded(text: str) -> str:
     lower = text.lower()
     if lower.isascii():
         return lower
-    return str(_VARIANT.sub(_common, unicodedata.normalize("NFC", lower)))
 
+    def common(variant: regex.Match[str]) -> str:
+        return unicodedata.normalize("NFKC", variant["printed"] or "")
 
-def _common(variant: regex.Match[str]) -> str:
-    return unicodedata.normalize("NFKC", variant["printed"] or "")
+    return str(_VARIANT.sub(common, unicodedata.normalize("NFC", lower)))
 
 
 @lru_cache(maxsize=65_536)

@@ -1,5 +1,5 @@
 """Count and locate the words of a text; split it into paragraphs and sentences, as half-open spans
-that tile it; arithmetic on spans.
+that tile it; find the paragraphs after which it pauses; arithmetic on spans.
 
 Words are separated by white space. In scripts without spaces, a word is one Chinese or Japanese
 character, four characters of Thai, Lao, Burmese or Khmer, or one syllable of Tibetan. In a run of
@@ -9,9 +9,10 @@ session's header, the line `[...]` after a form feed, counts no words: it is a d
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from pipeline.core.rows import Span
@@ -38,18 +39,14 @@ def num_words(text: str) -> int:
     if PAGE_BREAK in text:
         text = _HEADER.sub(" ", text)
     is_spaced = text.isascii() or not _UNSPACED.search(text)
-    if is_spaced and not is_without_spaces(text):
-        return _spaced(text)
-    return sum(1 for _ in _word_spans(text))
-
-
-def _spaced(text: str) -> int:
-    """len(text.split()) without the list of all words: a document may have 100 MB."""
+    if not is_spaced or is_without_spaces(text):
+        return sum(1 for _ in _word_spans(text))
+    # len(text.split()) without the list of all words: a document may have 100 MB.
     total = 0
     for start in range(0, len(text), _CHUNK):
         total += len(text[start : start + _CHUNK].split())
-        cut = start > 0 and not text[start].isspace() and not text[start - 1].isspace()
-        total -= cut  # a word across the chunks' boundary was counted in both
+        # A word across the chunks' boundary was counted in both.
+        total -= start > 0 and not text[start].isspace() and not text[start - 1].isspace()
     return total
 
 
@@ -81,9 +78,9 @@ def _word_spans(text: str) -> Iterator[tuple[int, int]]:
         start, end = match.span()
         if end - start <= LONGEST_WORD:
             yield start, end
-            continue
-        for first in range(start, end, _PART_OF_LONGER):
-            yield first, min(first + _PART_OF_LONGER, end)
+        else:
+            for first in range(start, end, _PART_OF_LONGER):
+                yield first, min(first + _PART_OF_LONGER, end)
 
 
 def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
@@ -92,25 +89,25 @@ def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
     Each row of the table is one integer (Hyyrö 2004, "Bit-parallel LCS-length computation
     revisited"): bit j is 0 where the row's value grows at word j of `other`.
     """
-    places: dict[str, int] = defaultdict(int)
-    for place, word in enumerate(other):
-        places[word] |= 1 << place
+    bits: dict[str, int] = defaultdict(int)
+    for index, word in enumerate(other):
+        bits[word] |= 1 << index
     row = ones = (1 << len(other)) - 1
     for word in text:
-        both = row & places.get(word, 0)
+        both = row & bits.get(word, 0)
         row = ((row + both) | (row - both)) & ones
     return len(other) - row.bit_count()
 
 
 def header_of(text: str) -> str | None:
     """The session header that `text` begins with, as `[...]`; None without one."""
-    found = _HEADER.match(text)
-    return found[1] if found else None
+    header = _HEADER.match(text)
+    return header[1] if header else None
 
 
 def without_header(text: str) -> str:
-    found = _HEADER.match(text)
-    return text[found.end() :] if found else text
+    header = _HEADER.match(text)
+    return text[header.end() :] if header else text
 
 
 Paragraphs = Literal["lines", "blank_lines", "auto"]
@@ -160,28 +157,103 @@ def sentence_spans(text: str) -> Spans:
 
     A heuristic by punctuation, blank lines and speakers, good enough to cut at and to rank.
     """
-    ends = [m.end() for m in _SENTENCE_END.finditer(text)]
-    cuts = sorted({0, *ends, len(text)})
-    return list(pairwise(cuts))
+    return list(pairwise(sorted({0, *(m.end() for m in _SENTENCE_END.finditer(text)), len(text)})))
+
+
+# Pauses are found by punctuation and capitals; in scripts without capitals, only by commas and
+# colons.
+_HEADING_CHARS = 90  # of a heading
+_NAMED = re.compile(
+    r"(?i)(?:chapter|book|part|volume|canto|act|scene|section|letter|appendix)\s+"
+    r"(?:[ivxlc]+|\d+|the|one|two|three|four|five|six|seven|eight|nine|ten)\b"
+)
+_NUMERAL = re.compile(r"(?:[IVXLC]{1,7}|\d{1,3})\.?\Z")
+_MARKDOWN = re.compile(r"#{1,6}\s")
+_SMALL_LETTERS = 3  # letters of words that titles may leave uncapitalized
+# A speaker's turn, a table's row, an item of a list: each begins by itself.
+_TURN = re.compile(r"[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}:\s")
+_ITEM = re.compile(r"\||[-*+•]\s|\(?\w{1,3}[.)]\s|#{1,6}\s")
+_CLOSING, _OPENING = "\"'”’)]»*_", "\"'“‘([«*_`"
+_GOES_ON, _DASHES = ",;:、，；：", "-–—"
+_LINE_NUMBER = re.compile(r"(?<=[^\w\s])\s+\d+\Z")  # of a poem
+
+
+def is_heading(paragraph: str) -> bool:
+    """True for a heading of the next text: `## Tides`, `CHAPTER IX.`, `XII`, `The Tower`."""
+    if paragraph.lstrip().startswith("#"):
+        return all(_MARKDOWN.match(line.strip()) for line in paragraph.strip().split("\n"))
+    line = " ".join(paragraph.split())
+    if not line or len(line) > _HEADING_CHARS or line[-1] in '!?,"”’' or line[0] in '|"“‘':
+        return False
+    if _NAMED.match(line) or _NUMERAL.match(line) or line.isupper():
+        return True
+    # A title: all but small words begin with a capital, and no full stop, colon or semicolon ends
+    # them.
+    first, *later = line.split()
+    big = [first, *(word for word in later if len(word) > _SMALL_LETTERS)]
+    is_open = line[-1] not in ".;:" and not (_ITEM.match(line) or _TURN.match(line))
+    return is_open and all(word[0].isupper() for word in big)
+
+
+def goes_on(above: str, below: str) -> bool:
+    """True if a sentence of the paragraph `above` goes on in `below`, or `above` announces it:
+    it ends in a comma, a colon, or without any mark."""
+    end, begin = _LINE_NUMBER.sub("", above.strip()), below.strip()
+    unquoted = end.rstrip(_CLOSING)
+    if not unquoted or not begin or _TURN.match(begin):
+        return False
+    last = unquoted[-1]
+    if last in _GOES_ON:
+        return True
+    if _ITEM.match(begin):
+        return False
+    if last in _DASHES:
+        return unquoted == end  # in a quotation, the speaker is interrupted
+    is_letter = last.lower() != last.upper()
+    return is_letter or (last.isdigit() and begin.lstrip(_OPENING)[:1].islower())
+
+
+def ends_at_pauses(paragraphs: Sequence[str], near: int) -> list[int]:
+    """Indexes of the paragraphs after which a page may end, including the last one.
+
+    A heading before its text is never included. A heading before another one, or a paragraph whose
+    last sentence goes on, is included only where no pause is within `near` words before or after
+    it.
+    """
+    num = len(paragraphs)
+    heads = [is_heading(paragraph) for paragraph in paragraphs]
+    orphans = {i for i in range(num - 1) if heads[i] and not heads[i + 1]}
+    bad = {i for i in range(num - 1) if heads[i] or goes_on(paragraphs[i], paragraphs[i + 1])}
+    pauses = [i for i in range(num) if i not in bad]
+    stops = sorted({*pauses, *orphans})
+    totals = [0, *accumulate(map(num_words, paragraphs))]
+
+    def is_far(index: int) -> bool:
+        before = bisect_left(pauses, index)
+        start = pauses[before - 1] + 1 if before else 0
+        stop = stops[bisect_right(stops, index)]
+        here = totals[index + 1]
+        return min(here - totals[start], totals[stop + 1] - here) > near
+
+    return [i for i in range(num) if i not in bad or (i not in orphans and is_far(i))]
 
 
 def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
     """The number of characters of `gold` that are in `read`; half-open spans that may overlap."""
-    mine, theirs = merged(gold), merged(read)
+    gold, read = merged(gold), merged(read)
+    pairs = ((a, b) for a in gold for b in read)
     return sum(
-        max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char))
-        for a in mine
-        for b in theirs
+        max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char)) for a, b in pairs
     )
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The spans in order, without empty ones; spans that overlap or touch are joined."""
-    found: list[Span] = []
+    joined: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
-        if found and span.start_char <= found[-1].end_char:
-            end_char = max(found[-1].end_char, span.end_char)
-            found[-1] = Span(found[-1].start_char, end_char)
+        if joined and span.start_char <= joined[-1].end_char:
+            end_char = max(joined[-1].end_char, span.end_char)
+            joined[-1] = Span(joined[-1].start_char, end_char)
         elif span.end_char > span.start_char:
-            found.append(span)
-    return tuple(found)
+            joined.append(span)
+    return tuple(joined)

@@ -17,7 +17,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.engine import Engine, Reply, Request
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.core.prompts import Message
-from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.readagent_memory import PageGist
 from tests.benchmarks.test_bench_dependencies import CUTS, NOTES, made
 from tests.support.engines.simulated import request, settings
 from tests.support.reading import family
@@ -88,13 +88,13 @@ def test_what_an_engine_is_asked_is_kept_under_the_name_of_its_call(tmp_path: Pa
         reader = await start_recorded(tmp_path / "recorded", engine, family(), "free")
         asking = Ask(reader, "note", "d1", Replies())
         for index, page in enumerate(pages):
-            await asking(ShortenPage(page=page), Subject(page_index=index))
+            await asking(PageGist(page=page), Subject(page_index=index))
         return asking
 
     calls = asyncio.run(ask()).calls()
     (worker,) = read_records(tmp_path / "recorded")
     assert [one.request_sha for one in worker.sent] == [call.request_sha for call in calls]
-    assert [one.request.fields for one in worker.sent] == [ShortenPage(page=p) for p in pages]
+    assert [one.request.fields for one in worker.sent] == [PageGist(page=p) for p in pages]
     assert [one.reply.text for one in worker.sent] == [call.reply for call in calls]
     assert worker.ready.clock <= worker.sent[0].begun <= worker.sent[1].begun
     assert 0.0 == worker.sent[0].recorder_cpu < worker.sent[1].recorder_cpu == worker.recorder_cpu

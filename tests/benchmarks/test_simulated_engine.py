@@ -11,9 +11,9 @@ from typing import Any
 from benchmarks.simulated.simulated_engine import SimulatedEngine, drawn
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Prompt
-from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
-from stages.prompts.pages_and_gists import BreakPoint, Labelled
-from stages.prompts.passages import Passage
+from stages.prompts.answer import Passage
+from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
+from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.command import refused
 from tests.support.engines.simulated import SIMULATED, in_order, request, settings
 

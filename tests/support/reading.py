@@ -24,7 +24,7 @@ from pipeline.engines.scripted import ScriptedEngine
 from pipeline.families.family import Family, load_family
 from pipeline.work.stage import Stage
 from pipeline.work.units import mask_fields
-from stages.prompts.passages import Passage
+from stages.prompts.answer import Passage
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
 

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.graph.resolved_run import ResolvedRun, read_run
 from pipeline.core.prompts import Prompt
-from stages.prompts.pages_and_gists import BreakPoint, Labelled
+from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.reading import family
 
 QMSUM, QUALITY = "readagent_qmsum", "readagent_quality"

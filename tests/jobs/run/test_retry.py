@@ -19,7 +19,7 @@ from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import UsageError
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RETRYABLE, RetryPolicy
-from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.readagent_memory import PageGist
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
 from tests.support.command import one_line, own_process, sql, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
@@ -195,7 +195,7 @@ def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
     """Two documents hold the same page; its gist was cut off, and the retry of each finds that."""
     shared = SharedReplies(UPath(tmp_path) / "shared")
     cut = Reply(text="cut", finish_reason="length")
-    page = ShortenPage(page="the same page")
+    page = PageGist(page="the same page")
 
     def asked(bad: Bad, document_id: str, log: Replies) -> tuple[Engine, tuple[Call, ...]]:
         engine = Engine(small, bad)

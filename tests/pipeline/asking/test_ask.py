@@ -23,11 +23,11 @@ from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
 from pipeline.files.storage import commit
-from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.readagent_memory import PageGist
 from tests.support.reading import family
 
 T = TypeVar("T")
-PAGE = ShortenPage(page="The mill stands at the river.")
+PAGE = PageGist(page="The mill stands at the river.")
 REPLY_TOKENS = 50
 
 
@@ -44,7 +44,7 @@ class Echo:
     most_at_once: int = 0
 
     async def generate(self, request: Request) -> Reply:
-        assert isinstance(request.fields, ShortenPage)
+        assert isinstance(request.fields, PageGist)
         word = request.fields.page.split()[-1]
         self.requests.append(request)
         self.at_once += 1
@@ -95,7 +95,7 @@ def run(talk: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(wait())
 
 
-def one(asking: Ask, subject: Subject | None = None, page: ShortenPage = PAGE) -> Asked[str]:
+def one(asking: Ask, subject: Subject | None = None, page: PageGist = PAGE) -> Asked[str]:
     return run(lambda: asking(page, subject or Subject(page_index=0)))
 
 
@@ -105,7 +105,7 @@ def many(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
     async def talk() -> list[Asked[str]]:
         return list(
             await asyncio.gather(
-                *(asking(ShortenPage(w), Subject(page_index=i))
+                *(asking(PageGist(w), Subject(page_index=i))
                   for i, w in enumerate(words))
             )
         )  # fmt: skip
@@ -217,7 +217,7 @@ def test_slots_are_shared_by_all_documents() -> None:
     async def talk() -> None:
         asking = [Ask(shared, "gist", document, Replies()) for document in ("d1", "d2")]
         await asyncio.gather(
-            *(a(ShortenPage(w), Subject(page_index=i))
+            *(a(PageGist(w), Subject(page_index=i))
               for a in asking for i, w in enumerate(words))
         )  # fmt: skip
 
@@ -234,7 +234,7 @@ def test_a_prompt_waits_unrendered_and_uncounted() -> None:
 
     async def talk() -> None:
         later = Ask(reader(engine, slots=2), "gist", "d1", Replies(calls=asking.calls()))
-        new = [later(ShortenPage(f"w{n}"), Subject(page_index=n)) for n in range(6)]
+        new = [later(PageGist(f"w{n}"), Subject(page_index=n)) for n in range(6)]
         waiting = asyncio.gather(*new)
         await _turns()
         assert engine.counted == len(engine.requests) == 2
@@ -277,7 +277,7 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
                 return call
 
         asking = Ask(reader(engine, slots=2), "gist", "d1", Slow())
-        replies = [asking(ShortenPage(w), Subject(page_index=i)) for i, w in enumerate(words)]
+        replies = [asking(PageGist(w), Subject(page_index=i)) for i, w in enumerate(words)]
         whole = asyncio.gather(*replies)
         asked = []
         for _ in words:
@@ -315,7 +315,7 @@ def test_a_shared_call_holds_its_slot_until_it_is_committed(
     async def talk() -> int:
         shared = shared_replies.SharedReplies(UPath(tmp_path))
         asking = Ask(reader(engine, slots=2), "gist", "d1", Replies(shared=shared))
-        replies = [asking(ShortenPage(w), Subject(page_index=i), True) for i, w in enumerate(words)]
+        replies = [asking(PageGist(w), Subject(page_index=i), True) for i, w in enumerate(words)]
         whole = asyncio.gather(*replies)
         while not all_looked_for.is_set():
             await asyncio.sleep(0.001)
@@ -361,7 +361,7 @@ def test_what_was_not_recorded_is_asked() -> None:
     again = ask(reader(engine), first.calls()[:1])
     many(again, ["one", "two"])
     assert len(again.sent_calls) == 1
-    assert [request.fields for request in engine.requests] == [ShortenPage("two")]
+    assert [request.fields for request in engine.requests] == [PageGist("two")]
     assert timeless(again.calls()) == timeless(first.calls())
 
 
@@ -405,7 +405,7 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
 
 def sha_of(given: Reader, subject: Subject | None = None, **values: int) -> str:
     asking = ask(given, repeat=values.get("repeat", 0))
-    page = ShortenPage("w" * values.get("letters", 3))
+    page = PageGist("w" * values.get("letters", 3))
     run(lambda: asking(page, subject or Subject(page_index=0)))
     return asking.calls()[0].request_sha
 

@@ -9,12 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.prompts import Constraint, Prompt
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp, parse_page_list
+from stages.prompts.answer import AnswerQuestion, Passage
 from stages.prompts.judging import PermissiveRating, StrictRating
-from stages.prompts.pages_and_gists import BreakPoint, Labelled, ShortenPage
-from stages.prompts.passages import Passage
-from stages.prompts.replies import list_of, numbers
+from stages.prompts.readagent_look_up import (
+    ParallelLookUp,
+    SequentialLookUp,
+    list_of,
+    numbers,
+    parse_page_list,
+)
+from stages.prompts.readagent_memory import BreakPoint, Labelled, PageGist
 from tests.support.reading import FAMILIES, family
 
 MOST_PAGES = 6  # that the methods of the papers look up at once
@@ -49,9 +53,9 @@ def test_a_number_is_matched_if_it_is_in_the_range(data: st.DataObject, a: int, 
 
 
 def test_replies_are_free_where_there_is_nothing_to_enumerate() -> None:
-    assert ShortenPage("A page.").legal("{}") is None
+    assert PageGist("A page.").legal("{}") is None
     assert AnswerQuestion((), "Who?", (), 30).legal("Answer: ({})") is None
-    assert family("generic").form(ShortenPage) is None
+    assert family("generic").form(PageGist) is None
 
 
 @each_family

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.reply_forms import read_reply
 from pipeline.families.family import Family
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
-from stages.prompts.pages_and_gists import BreakPoint
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
+from stages.prompts.readagent_memory import BreakPoint
 from tests.support.reading import FAMILIES, family
 
 OPEN = AnswerQuestion.samples()[1]  # a question without options

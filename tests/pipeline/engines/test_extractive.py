@@ -10,16 +10,15 @@ import pytest
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import ExtractiveEngine
-from stages.prompts.answer_question import AnswerQuestion, parse_option
-from stages.prompts.choose_pages import (
+from stages.prompts.answer import AnswerQuestion, Passage, parse_option
+from stages.prompts.judging import PermissiveRating, StrictRating, parse_strict, parse_verdict
+from stages.prompts.readagent_look_up import (
     ParallelLookUp,
     SequentialLookUp,
     parse_page_or_stop,
     parse_pages,
 )
-from stages.prompts.judging import PermissiveRating, StrictRating, parse_strict, parse_verdict
-from stages.prompts.pages_and_gists import BreakPoint, Labelled, ShortenPage, parse_break_point
-from stages.prompts.passages import Passage
+from stages.prompts.readagent_memory import BreakPoint, Labelled, PageGist, parse_break_point
 from tests.support.engines.tiny_model import meeting_texts
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
@@ -105,7 +104,7 @@ def test_a_gist_is_a_part_of_its_page() -> None:
     words = "\n".join(meeting_texts()).split(" ")
     for start in range(0, 8600, 430):
         page = " ".join(words[start : start + 430])
-        gist = ShortenPage(page).extractive()
+        gist = PageGist(page).extractive()
         clean = " ".join(re.sub(r"\{[^{}]*\}", " ", page).split())
         assert 40 <= len(gist.split()) <= 110
         assert "{" not in gist and "  " not in gist and not clean.startswith(gist)

@@ -16,7 +16,7 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
-from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.readagent_memory import PageGist
 from tests.support.engines.loopback_server import Answer, Asked, LoopbackServer
 
 KEY = "sk-loopback-0123456789abcdef"
@@ -42,7 +42,7 @@ def settings(url: str, **changes: Any) -> OpenAISettings:
 def request(content: str = "one two", **changes: Any) -> Request:
     return Request(
         prompt="gist",
-        fields=ShortenPage(page=content),
+        fields=PageGist(page=content),
         messages=({"role": "user", "content": content},),
         **{"max_reply_tokens": 10, **changes},
     )

@@ -18,7 +18,7 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Message
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
-from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.readagent_memory import PageGist
 from tests.support.engines.tiny_model import make_tiny_model
 
 pytestmark = pytest.mark.vllm
@@ -89,7 +89,7 @@ def with_engine(url: str, use: Callable[[OpenAIEngine], Awaitable[Any]], **chang
 def request(content: str, max_reply_tokens: int = 20, **changes: Any) -> Request:
     return Request(
         prompt="gist",
-        fields=ShortenPage(page=content),
+        fields=PageGist(page=content),
         messages=({"role": "user", "content": content},),
         max_reply_tokens=max_reply_tokens,
         **changes,

@@ -11,7 +11,7 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.engines.scripted import ScriptedEngine, ScriptedSettings
-from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.readagent_memory import PageGist
 
 
 def engine(folder: Path, *replies: dict[str, Any]) -> ScriptedEngine:
@@ -28,7 +28,7 @@ def settings(script: Path) -> ScriptedSettings:
 def request(*contents: str, prompt: str = "gist", attempt: int = 1) -> Request:
     return Request(
         prompt=prompt,
-        fields=ShortenPage(page=""),
+        fields=PageGist(page=""),
         messages=tuple({"role": "user", "content": content} for content in contents),
         max_reply_tokens=10,
         attempt=attempt,

@@ -14,7 +14,7 @@ from pipeline.asking.slots import Slots
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
-from stages.prompts.pages_and_gists import BreakPoint, ShortenPage
+from stages.prompts.readagent_memory import BreakPoint, PageGist
 from tests.support.reading import Listener, family
 
 each_prompt = pytest.mark.parametrize("prompt", [PROMPTS[name] for name in sorted(PROMPTS)])
@@ -122,7 +122,7 @@ def test_thinking_without_an_end_says_nothing(prompt: type[Prompt[Any]]) -> None
 
 
 def test_a_cut_reply_after_its_thinking_is_kept() -> None:
-    found, call = asked(ShortenPage("A page."), saying("<think>Hm.</think>The sexton", "length"))
+    found, call = asked(PageGist("A page."), saying("<think>Hm.</think>The sexton", "length"))
     assert found == Asked("The sexton", "truncated", "The sexton")
     assert (call.reply, call.thinking) == ("The sexton", "Hm.")
 

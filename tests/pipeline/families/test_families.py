@@ -14,9 +14,9 @@ from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.settings import CONF
 from pipeline.families.family import Family, load_family
 from pipeline.work.check_family import check_family
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp
-from stages.prompts.pages_and_gists import BreakPoint, ShortenPage
+from stages.prompts.answer import AnswerQuestion
+from stages.prompts.readagent_look_up import ParallelLookUp
+from stages.prompts.readagent_memory import BreakPoint, PageGist
 from tests.support.command import gistmill
 from tests.support.reading import family
 from tests.support.reading import written_family as written
@@ -73,14 +73,14 @@ def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
     )  # fmt: skip
     (folder / "gist.jinja").write_text("Cut it down: {{ page }}")
     own = loaded(folder)
-    assert own.max_reply_tokens(ShortenPage) == 99
+    assert own.max_reply_tokens(PageGist) == 99
     assert own.max_reply_tokens(AnswerQuestion) == 512
     assert own.form(PROMPTS["look_up_s"]) == "I want page {}"
     assert own.form(BreakPoint) == "Break point: <{}>"
     assert (own.settings["min_words"], own.settings["max_words"]) == (300, 600)
     assert own.judging == {"score": {}}
-    assert content(own, ShortenPage("A page.")) == "Cut it down: A page."
-    assert own.sha(ShortenPage) != family().sha(ShortenPage)
+    assert content(own, PageGist("A page.")) == "Cut it down: A page."
+    assert own.sha(PageGist) != family().sha(PageGist)
     assert own.sha(ParallelLookUp) == family().sha(ParallelLookUp)
     assert check_family(folder, SHIPPED) == []
 
@@ -93,7 +93,7 @@ def test_a_template_may_say_the_reply_budget_and_needs_no_file_once_loaded(tmp_p
             for more, tokens in ((None, 99), ({"gist": 5}, 5))]  # fmt: skip
     shutil.rmtree(folder)
     for own, tokens in sent:
-        text = content(pickle.loads(own), ShortenPage("A page."))
+        text = content(pickle.loads(own), PageGist("A page."))
         assert text == f"In {tokens} tokens: A page."
 
 
@@ -102,7 +102,7 @@ def test_generic_beside_a_family_goes_before_the_shipped_one(tmp_path: Path) -> 
     shutil.copytree(CONF / "prompts" / "generic", tmp_path / "generic")
     (tmp_path / "generic" / "gist.jinja").write_text("Theirs: {{ page }}")
     folder = written(tmp_path, "wording: ours")
-    assert content(loaded(folder), ShortenPage("A page.")) == "Theirs: A page."
+    assert content(loaded(folder), PageGist("A page.")) == "Theirs: A page."
 
 
 def based(folder: Path, name: str, text: str, **templates: str) -> Path:
@@ -119,9 +119,9 @@ def test_what_a_family_leaves_out_is_its_bases_then_generics(tmp_path: Path) -> 
     own = loaded(based(tmp_path, "mine", "base: [short, qmsum]\nsettings: {min_words: 8}"))
     ours, generic = family("qmsum"), family("generic")
     assert own.settings == {**ours.settings, "answer_words": 7, "min_words": 8}
-    assert own.max_reply_tokens(ShortenPage) == 50
+    assert own.max_reply_tokens(PageGist) == 50
     assert own.form(BreakPoint) == ours.form(BreakPoint) == "Label: <{}>"
-    assert content(own, ShortenPage("A page.")) == "Cut: A page."
+    assert content(own, PageGist("A page.")) == "Cut: A page."
     assert own.sha(BreakPoint) == ours.sha(BreakPoint) != generic.sha(BreakPoint)
     assert own.sha(ParallelLookUp) == generic.sha(ParallelLookUp)
     assert own.settings["metrics"] != generic.settings["metrics"]

@@ -16,8 +16,7 @@ from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.engine import Request
 from pipeline.engines.extractive import ExtractiveEngine
 from stages.index.make_keys import Expand
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.passages import Passage
+from stages.prompts.answer import AnswerQuestion, Passage
 from stages.retrieve.look_up import BM25
 from tests.support.reading import always, book, never, question, run
 from tests.support.runs.small_run import SmallRun

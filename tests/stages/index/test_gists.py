@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from pipeline.core.rows import UnitRows
 from stages.index.gist_pages import FittedGists, GistPages
 from stages.index.merge import CopiedPages, MergedPages
-from stages.prompts.choose_pages import ParallelLookUp
-from stages.prompts.pages_and_gists import ShortenPage
-from stages.prompts.passages import Passage
+from stages.prompts.answer import Passage
+from stages.prompts.readagent_look_up import ParallelLookUp
+from stages.prompts.readagent_memory import PageGist
 from stages.tables.pages import Gist, Page
 from tests.support.reading import (
     Listener,
@@ -111,7 +111,7 @@ REPLIES = 128 + 512  # the budgets of a look-up and an answer
 NOTHING = num_tokens(ParallelLookUp((), "", (), 1))
 INTRO = num_tokens(ParallelLookUp((Passage("page", 0, "x"),), "", (), 1)) - NOTHING - 3
 TAG = 2  # words of a page's tag: <Page 0>
-SHOWN = num_tokens(ShortenPage(page="x")) - 1
+SHOWN = num_tokens(PageGist(page="x")) - 1
 
 
 def context(num_pages: int, gist_words: int, page_words: int = 10) -> int:

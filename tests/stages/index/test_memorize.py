@@ -13,8 +13,8 @@ from stages.index.memorize import (
     MemorizeText,
     memory_parts,
 )
+from stages.prompts.answer import Passage
 from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
-from stages.prompts.passages import Passage
 from stages.tables.keys import MemoryPassage
 from tests.support.reading import Listener, adding, always, book, family, never, num_tokens, run
 

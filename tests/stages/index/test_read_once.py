@@ -18,7 +18,7 @@ from pipeline.core.rows import UnitRows
 from stages.index.gist_pages import FollowUpGists
 from stages.index.paginate import PaginateByModel, PaginateInConversations
 from stages.index.windows import Following, LabelRule
-from stages.prompts.pages_and_gists import PageEnd
+from stages.prompts.readagent_memory import PageEnd
 from stages.tables.pages import Page
 from tests.support.command import QMSUM, succeed
 from tests.support.engines.simulated import SIMULATED

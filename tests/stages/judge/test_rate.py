@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import AccountingError
-from pipeline.core.prompts import PROMPTS, Prompt
+from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
 from stages.judge.rate import RateAnswers, RateByType
@@ -200,58 +200,6 @@ def test_a_questions_type_chooses_the_rubric(
     [request] = engine.requests
     assert (request.prompt, request.max_reply_tokens) == (f"judge_{rubric}", 10)
     assert [(call.question_id, call.reference_index) for call in calls] == [("q", None)]
-
-
-@pytest.mark.parametrize(
-    ("rule", "label", "value", "problem"),
-    [
-        ({"reply": "Yes."}, "yes", 1.0, None),
-        ({"reply": "no"}, "no", 0.0, None),
-        ({"reply": "Yes, it is", "finish_reason": "length"}, "yes", 1.0, None),
-        ({"reply": "Partially"}, None, None, "unparseable"),
-        ({"reply": "The user", "finish_reason": "length"}, None, None, "truncated"),
-        ({"finish_reason": "abort"}, None, None, "engine_failed"),
-    ],
-)
-def test_what_is_no_verdict_is_unscored(
-    tmp_path: Path, rule: dict[str, Any], label: str | None, value: float | None, problem: str
-) -> None:
-    made, _ = run(BY_TYPE, rows([asked()], [answer()]), scripted(tmp_path, rule))
-    assert [(r.label, r.value, r.problem) for r in made] == [(label, value, problem)]
-
-
-def test_a_missing_answer_is_wrong_and_says_why() -> None:
-    made, _ = run(BY_TYPE, rows([asked("multi-session")], [answer(problem="timeout")]), never())
-    assert [(r.rubric, r.label, r.value, r.problem, r.detail) for r in made] == [
-        ("generic", None, 0.0, "upstream", "answer: timeout")
-    ]
-
-
-JUDGES = sorted(name for name in PROMPTS if name.startswith("judge_"))
-
-
-def published(reply: str) -> str:
-    """As the authors' evaluate_qa.py: 'yes' in the lower-cased reply."""
-    return "yes" if "yes" in reply.lower() else "no"
-
-
-@pytest.mark.parametrize(
-    ("reply", "ours", "theirs"),
-    [
-        ("**Yes.**\n", "yes", "yes"),
-        ("Answer: NO", "no", "no"),
-        ("No, yesterday is not what the key says.", "no", "yes"),
-        ("The answer does not contain it.", None, "no"),
-        ("Yes and no.", None, "yes"),
-        ("", None, "no"),
-    ],
-)
-def test_replies_are_read_as_published_or_are_unreadable(
-    reply: str, ours: str | None, theirs: str
-) -> None:
-    for name in JUDGES:
-        assert PROMPTS[name].samples()[0].read(reply, False) == ours
-    assert published(reply) == theirs
 
 
 KEY = "29 days passed in Miami"

@@ -9,49 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.prompts import Prompt
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.answer import AnswerQuestion, Passage
 from stages.prompts.memwalker import REVERT, ReadLeaf, Triage, parse_action
-from stages.prompts.pages_and_gists import BreakPoint, Labelled
-from stages.prompts.passages import Passage
+from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
+from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.reading import family
 
 FOUR = ("the sexton", "nobody", "a child", "the wind")
-
-ACTIONS: list[tuple[str, int | None]] = [
-    ("Reasoning: Summary 0 mentions it.\nAction: 0", 0),
-    ("Action: 12", 12),
-    ("action = 3.", 3),
-    ("**Action:** 2", 2),
-    ("**Action: 2**", 2),
-    ("Action: [2]", 2),
-    ("Action: Summary 2", 2),
-    ("Action: -1", -1),
-    ("Action: −2\nAnswer: (A)", -2),
-    ("Action: - 1", -1),
-    ("Action: -\x1f1", -1),  # white space to a pattern, and none to int()
-    ("So the action is -1.", -1),
-    ("Reasoning: I first took Action: 1 to be right.\nAction: 2", 2),
-    ("- Action: 1", 1),
-    ("-1", -1),
-    ("[2]", 2),
-    ("2.", 2),
-    ("Action: 0 / 1 / 2", None),
-    ("Action: -1 or -2", None),
-    ("Action: 0, 2", None),
-    ("Action: 1\nAction: 2", None),
-    ("Action: the number", None),
-    ("Action: 1.5", None),
-    ("Summary 2 is the one.", None),
-    ("Between 1 and 2.", None),
-    ("In action 3 men died.", None),
-    ("", None),
-]
-
-
-@pytest.mark.parametrize(("reply", "action"), ACTIONS)
-def test_actions(reply: str, action: int | None) -> None:
-    assert parse_action(reply, is_cut=False) == action
 
 
 def test_a_number_that_may_have_been_cut_is_none() -> None:
@@ -62,12 +26,6 @@ def test_a_number_that_may_have_been_cut_is_none() -> None:
 
 def leaf(options: tuple[str, ...] = (), reasoning: bool = True) -> ReadLeaf:
     return ReadLeaf("The bell rings.", "Who rang?", options, reasoning, None)
-
-
-@pytest.mark.parametrize("is_cut", [False, True])
-def test_an_answer_of_any_length_is_read(is_cut: bool) -> None:
-    read = leaf(FOUR).read("Action: -2\nAnswer: (D) the wind, for", is_cut)
-    assert read == (-2, 3)
 
 
 def form(prompt: Any) -> str:

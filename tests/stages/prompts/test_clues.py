@@ -3,7 +3,9 @@
 import pytest
 
 from pipeline.engines.extractive import num_tokens
+from stages.prompts.answer import Passage
 from stages.prompts.memorag import (
+    ChunkGist,
     ClueQuestions,
     ClueSpans,
     DraftAnswer,
@@ -11,11 +13,8 @@ from stages.prompts.memorag import (
     KeyPoints,
     LinesFromMemory,
     RefineQuery,
-    ShortenChunk,
     SubQuestions,
 )
-from stages.prompts.passages import Passage
-from stages.prompts.replies import parse_lines
 from tests.support.reading import FAMILIES, NASTY, family
 
 STORY = (
@@ -23,10 +22,6 @@ STORY = (
     "The sexton rang the bell twelve times although nobody had asked him to do so. "
     "The baker sold his bread to travellers who came over the old stone bridge. "
     "Nobody admits afterwards to the mayor that they heard anything at all that night."
-)
-CHINESE = (
-    "村庄在五月一个寒冷的早晨慢慢醒来。教堂司事敲了十二下钟，没有人要他这样做。"
-    "面包师把面包卖给旅人。"
 )
 LINES = (ClueSpans, ClueQuestions, KeyPoints)
 FROM_MEMORY = (*LINES, DraftAnswer)
@@ -84,14 +79,6 @@ def test_key_points_come_from_all_parts() -> None:
     assert names == everyone
 
 
-@pytest.mark.parametrize("prompt", LINES)
-def test_chinese_has_lines_too(prompt: type[LinesFromMemory]) -> None:
-    asked = prompt(shown(CHINESE), "谁敲了钟？", ())
-    read = lines_of(asked, asked.extractive())
-    assert any("司事" in line for line in read)
-    assert lines_of(asked, asked.expected())
-
-
 @pytest.mark.parametrize(
     ("question", "parts"),
     [
@@ -140,86 +127,15 @@ def test_what_is_cut_off_can_still_be_searched_for() -> None:
     for prompt in (DraftAnswer(shown(STORY), "Who?", ()), Hypothetical("Who?", ())):
         assert prompt.read(" The sexton ra", True) == "The sexton ra"
         assert not prompt.is_whole
-    assert ShortenChunk.is_whole
+    assert ChunkGist.is_whole
 
 
 def test_a_chunks_gist() -> None:
     sentence = "In year {0} the sexton {0} rang the bell of tower {0} for the whole village. "
     chunk = "".join(sentence.format(number) for number in range(200))
-    made = ShortenChunk(chunk).extractive()
+    made = ChunkGist(chunk).extractive()
     assert 0.08 * len(chunk.split()) <= len(made.split()) <= 0.12 * len(chunk.split())
-    assert num_tokens(made) <= ShortenChunk.max_reply_tokens
-    assert ShortenChunk("A short one. It has two sentences.").extractive() == (
+    assert num_tokens(made) <= ChunkGist.max_reply_tokens
+    assert ChunkGist("A short one. It has two sentences.").extractive() == (
         "A short one. It has two sentences."
     )
-
-
-@pytest.mark.parametrize(
-    ("reply", "lines"),
-    [
-        ("Lily Potter’s sacrifice\nThe Weasley Family",
-         ("Lily Potter’s sacrifice", "The Weasley Family")),
-        ("1. one\n2) two\n(3) three\n- four\n* five\n• six",
-         ("one", "two", "three", "four", "five", "six")),
-        ("1、甲\n（2）乙\n三、丙\n4．丁\n⑤戊", ("甲", "乙", "丙", "丁", "戊")),
-        ("Clue 1: a b\nClues #2: c\nSurrogate question 3: d?\nQuery: e\nQuestion 4 - f",
-         ("a b", "c", "d?", "e", "f")),
-        ("线索1：爱的主题\n问题 2：谁敲了钟？\n子问题三：何时？",
-         ("爱的主题", "谁敲了钟？", "何时？")),
-        ("**Clue 1:** a\n**Clue 2**: b\n**Clue 3: c**\n- **4.** d\n### e",
-         ("a", "b", "c", "d", "e")),
-        ('"a b"\n“c d”,\n\'Lily\'s\'\n「戊」\n`f`\n1. "g."',
-         ("a b", "c d", "Lily's", "戊", "f", "g.")),
-        ("Here are the clues:\n\na\n\n  b  \n", ("a", "b")),
-        ("以下是线索：\n甲", ("甲",)),
-        ("**Clues**\n\nClue 1\na\n## Clue 2:\nb", ("a", "b")),
-        ("1. He turned and said:\n2. Nothing", ("He turned and said:", "Nothing")),
-        ("a\r\nb\u2028c\x85d", ("a", "b", "c", "d")),
-        # as written
-        ("3.5 million heard it\n-5 degrees\n1984 was cold",
-         ("3.5 million heard it", "-5 degrees", "1984 was cold")),
-        ('*He* and *she*\n"Yes" and "no"\nthe *bell*',
-         ("*He* and *she*", '"Yes" and "no"', "the *bell*")),
-        ("Clues 3-5 show  it\nquestion of honour", ("Clues 3-5 show  it", "question of honour")),
-        ("same\nsame", ("same", "same")),
-        # lists of strings
-        ('["a b", "c, d"]', ("a b", "c, d")),
-        ('```json\n["a",\n "b"]\n```', ("a", "b")),
-        ('[\n  "a",\n  "b"\n]', ("a", "b")),
-        ("Clues:\n['a', 'b']", ("a", "b")),
-        ('["a \\"b\\" c"]', ('"a \\"b\\" c"',)),
-        ('{"clues": ["a"]}', ('{"clues": ["a"]}',)),
-        # none
-        ("NONE", ()), ("none.", ()), ("**N/A**", ()), ("无。", ()), ("1. None", ()), ("[]", ()),
-        ("Here are the clues:\nNONE", ()),
-        ("Clue 1: the bell\nClue 2: none", ("the bell",)),
-        # nothing
-        ("", None), (" \n\n", None), ("1.\n2.\n---\n***", None), ("Here are the clues:", None),
-        ("Questions:\n", None), ("```\n```", None), ("…！？", None),
-    ],
-)  # fmt: skip
-def test_what_lines_say(reply: str, lines: tuple[str, ...] | None) -> None:
-    assert parse_lines(reply, is_cut=False) == lines
-
-
-@pytest.mark.parametrize(
-    ("reply", "lines"),
-    [
-        ("a b\nc d\ne f", ("a b", "c d")),
-        ("a b\nc d\n", ("a b", "c d")),  # the cut came after a line
-        ("1. a\n2. b\n3.", ("a", "b")),
-        ("Who rang?\nNobody admits it.", ("Who rang?", "Nobody admits it.")),  # whole
-        ("谁敲的钟？\n没有人承认。", ("谁敲的钟？", "没有人承认。")),
-        ("the only o", ("the only o",)),
-        ("Here are the clues:\n1. the only o", ("the only o",)),
-        ('["a", "b", "c', ("a", "b")),
-        ('[\n"a",\n"b', ("a",)),
-        ("NONE\nThe text sa", ()),
-        ("NONE", ()),
-        ("Clu", ("Clu",)),
-        ("", None),
-        ("Clue 1:", None),
-    ],
-)
-def test_the_last_line_of_a_cut_reply(reply: str, lines: tuple[str, ...] | None) -> None:
-    assert parse_lines(reply, is_cut=True) == lines

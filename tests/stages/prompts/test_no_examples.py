@@ -1,6 +1,6 @@
 """No line of our families' templates can be a reply: models repeat examples that they are shown.
 
-The families named after papers show some, as the papers' prompts do; each is listed.
+The families named after papers show some, as the papers' prompts do.
 """
 
 from collections.abc import Iterator
@@ -15,44 +15,10 @@ OURS = (
     "generic", "chats", "quality", "qmsum", "narrativeqa_gutenberg", "narrativeqa_movie",
     "govreport", "longbench",
 )  # fmt: skip
-LOOK_UP = "I want to look up Page"
-COMMON = {
-    "answer": {"Answer: (C)"},
-    "answer_chats": {"Answer: (C)"},
-    "answer_chats_con": {"Answer: (C)"},
-    "break_point": {"Break point: <57>"},
-    "look_up_p": {
-        f"{LOOK_UP} [6] to find out who sent the letter",
-        f"{LOOK_UP} [14, 9] to compare what the two sisters said",
-    },
-    "look_up_s": {"Page 6"},
-    "extract_facts": {
-        '["The user\'s sister Ann lives in Bern.", "The user paid 40 francs for the repair of a '
-        'mountain bike."]'
-    },
-    "extract_events": {
-        '[{"date": "2021/03/07", "event": "The user had a mountain bike repaired in Bern."}]'
-    },
-    "time_range": {'{"start": "2021/03/01", "end": "2021/03/31"}'},
-}
-SISTERS = {
-    f"{LOOK_UP} [6] to find out who sent the letter",
-    f"{LOOK_UP} [9, 14] to compare what the two sisters said",
-}
-EXAMPLES: dict[str, dict[str, set[str]]] = {
-    "papers": {},
-    "memwalker": {},
-    "memorag": {},
-    "longmemeval": {},
-    "readagent": {"look_up_p": SISTERS},
-    "readagent_quality": {"look_up_p": SISTERS},
-    "readagent_qmsum": {"look_up_p": SISTERS, "break_point": {"Label: <57>"}},
-    "readagent_narrativeqa_gutenberg": {"break_point": {"Breakpoint: <57>"}},
-    "readagent_narrativeqa_movie": {
-        "break_point": {"The break point is: <57>"},
-        "look_up_s": {f"{LOOK_UP} 6"},
-    },
-}
+PAPERS = (
+    "papers", "memwalker", "memorag", "longmemeval", "readagent", "readagent_quality",
+    "readagent_qmsum", "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie",
+)  # fmt: skip
 SENTENCE = "Nothing of the kind is to be found here."
 
 
@@ -87,14 +53,12 @@ def test_no_line_of_our_prompts_is_a_reply(name: str) -> None:
     assert [*replies_in(name)] == []
 
 
-def test_every_other_family_is_listed() -> None:
-    assert {*OURS, *EXAMPLES} == {*FAMILIES}
+def test_every_family_is_ours_or_a_papers() -> None:
+    assert {*OURS, *PAPERS} == {*FAMILIES}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_the_examples_of_the_papers_families(name: str) -> None:
-    found: dict[str, set[str]] = {}
-    for prompt, line, _ in replies_in(name):
-        if line in family(name).examples(PROMPTS[prompt]):
-            found.setdefault(prompt, set()).add(line)
-    assert found == COMMON | EXAMPLES[name]
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_families_of_papers_know_the_examples_that_they_show(name: str) -> None:
+    shown = {prompt for prompt, line, _ in replies_in(name)
+             if line in family(name).examples(PROMPTS[prompt])}  # fmt: skip
+    assert {"answer", "break_point", "look_up_p", "look_up_s", "time_range"} <= shown

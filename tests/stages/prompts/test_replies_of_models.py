@@ -1,5 +1,5 @@
-"""Replies in the notations that families of models give, and those of real models in real runs,
-each with what a person reads in it.
+"""Replies in words and notations that models use, and those of real models in real runs, each with
+what a person reads in it.
 
 Real replies (tests/data/SOURCES.md) are labelled before a parser sees them. `fills` is what their
 prompts had on offer: labels, the number of options, pages.
@@ -14,11 +14,10 @@ import pytest
 
 from pipeline.core.engine import Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Prompt
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.choose_pages import ParallelLookUp
+from stages.prompts.answer import AnswerQuestion, Passage
 from stages.prompts.memwalker import ReadLeaf
-from stages.prompts.pages_and_gists import BreakPoint, Labelled
-from stages.prompts.passages import Passage
+from stages.prompts.readagent_look_up import ParallelLookUp
+from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.command import DATA
 from tests.support.reading import family
 
@@ -46,7 +45,7 @@ def prompt_of(name: str, fills: Mapping[str, Any]) -> Prompt[Any]:
 def read(prompt: Prompt[Any], text: str, is_cut: bool) -> Any:
     reply = without_thinking(Reply(text=text, finish_reason="length" if is_cut else "stop"))
     value = family().read(prompt, reply.text, is_cut)
-    return list(value) if isinstance(value, tuple) else value
+    return json.loads(json.dumps(value))  # tuples as lists
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import pytest
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.core.rows import Question, Span, UnitRows
-from stages.prompts.answer_question import AnswerQuestion
-from stages.prompts.passages import Passage
+from stages.prompts.answer import AnswerQuestion, Passage
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
 from stages.read.answer_kinds import (
     AnswerClosedBook,

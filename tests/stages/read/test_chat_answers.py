@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stages.judge.rate import RateByType
-from stages.prompts.chat_reading import AnswerFromChats, AnswerWithNotes, NoteOnChat
+from stages.prompts.longmemeval import AnswerFromChats, AnswerWithNotes, NoteOnChat
 from stages.read.answer_from_chats import (
     AnswerFromChat,
     AnswerFromExpandedChat,

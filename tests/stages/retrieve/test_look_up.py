@@ -8,7 +8,7 @@ import pytest
 from pipeline.core.rows import UnitRows
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
-from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
+from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.tables.lookups import Dropped, Lookup
 from tests.support.reading import (

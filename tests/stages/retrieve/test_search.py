@@ -10,7 +10,7 @@ import pytest
 from pipeline.core.rows import UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from stages.index.embed import EmbedKeys
-from stages.prompts.passages import Passage
+from stages.prompts.answer import Passage
 from stages.query.make_queries import MakeTimeRange
 from stages.read.answer_kinds import AnswerFromChunks
 from stages.retrieve.search import SearchByBM25, SearchByVectors

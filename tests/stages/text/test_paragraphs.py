@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.text.pauses import ends_at_pauses, goes_on, is_heading
-from stages.text.words import Paragraphs, Spans, paragraph_spans, sentence_spans
+from stages.text.words import (
+    Paragraphs,
+    Spans,
+    ends_at_pauses,
+    goes_on,
+    is_heading,
+    paragraph_spans,
+    sentence_spans,
+)
 
 TEXTS = st.text(
     st.sampled_from("ab Z.!?…\"')]”:\n\t 。！？』é中1") | st.characters(codec="utf-8"), max_size=80
@@ -79,67 +86,53 @@ def test_long_runs_take_linear_time(piece: str) -> None:
     assert time.perf_counter() - started < 2
 
 
-@pytest.mark.parametrize(
-    "paragraph",
-    [
-        "## Tides", "# Part One\n## Tides", "CHAPTER IX.", "Chapter 9\nIn which the bell rings",
-        "Book the First. The Lamp.", "XII", "IV.", "12", "THE TOWER", "  THE END  ", "The Tower",
-        "A Night on the Stairs", "Letter IV", "L'Été",
-    ],
-)  # fmt: skip
-def test_headings(paragraph: str) -> None:
-    assert is_heading(paragraph)
+HEADINGS = [
+    "## Tides", "# Part One\n## Tides", "CHAPTER IX.", "Chapter 9\nIn which the bell rings",
+    "Book the First. The Lamp.", "XII", "IV.", "12", "THE TOWER", "  THE END  ", "The Tower",
+    "A Night on the Stairs", "Letter IV", "L'Été",
+]  # fmt: skip
+NO_HEADINGS = [
+    "", " \n ", "It rose.", "He carried oil", "#5 was lit.", "## Tides\nThe sea rose.",
+    '"NO!"', "STOP!", "What Now?", "Anna: Yes", "| LAMP | OIL |", "- Lamps", "灯塔", "Yes.",
+    "Book a room by noon, and bring the lamps that the keeper has left on the stairs, all of "
+    "them but one.",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "paragraph",
-    [
-        "", " \n ", "It rose.", "He carried oil", "#5 was lit.", "## Tides\nThe sea rose.",
-        '"NO!"', "STOP!", "What Now?", "Anna: Yes", "| LAMP | OIL |", "- Lamps", "灯塔", "Yes.",
-        "Book a room by noon, and bring the lamps that the keeper has left on the stairs, all of "
-        "them but one.",
-    ],
-)  # fmt: skip
-def test_what_is_no_heading(paragraph: str) -> None:
-    assert not is_heading(paragraph)
+def test_headings() -> None:
+    assert [paragraph for paragraph in HEADINGS if not is_heading(paragraph)] == []
+    assert [paragraph for paragraph in NO_HEADINGS if is_heading(paragraph)] == []
 
 
-@pytest.mark.parametrize(
-    ("above", "below"),
-    [
-        ("She put down the lamp and she added,", '"I shall go."'),
-        ("As the poet has it:", "  Full fathom five\n  thy father lies."),
-        ("Full fathom five thy father lies;\nOf his bones are coral made;", "Those are pearls"),
-        ("weary and worn, 105", "She slept."),  # the number of a verse
-        ("“I mind the oak,’”", "quoted Anne."),
-        ("He said this--", '"Go!"'),
-        ("The tower, which", "[Illustration: the tower]"),
-        ("It was in 1066", "that they came."),
-        ("Take these:", "- a lamp"),
-    ],
-)
-def test_a_sentence_that_goes_on(above: str, below: str) -> None:
-    assert goes_on(above, below)
+GOING_ON = [
+    ("She put down the lamp and she added,", '"I shall go."'),
+    ("As the poet has it:", "  Full fathom five\n  thy father lies."),
+    ("Full fathom five thy father lies;\nOf his bones are coral made;", "Those are pearls"),
+    ("weary and worn, 105", "She slept."),  # the number of a verse
+    ("“I mind the oak,’”", "quoted Anne."),
+    ("He said this--", '"Go!"'),
+    ("The tower, which", "[Illustration: the tower]"),
+    ("It was in 1066", "that they came."),
+    ("Take these:", "- a lamp"),
+]
+ENDED = [
+    ("The stairs gave way.", "He waited."),
+    ('"Go away!"', "he said, and went."),  # who ends in a mark has ended
+    ("“And then I—”", "“Stop!”"),  # cut short by another
+    ("She slept.* 105", "He did not."),
+    ("user: thanks", "assistant: You are welcome."),
+    ("Grad A: we started,", "Grad B: Yes ."),
+    ("- a lamp", "- a rope"),
+    ("| a | b |", "| c | d |"),
+    ("他们看见了", "一只鸟"),
+    ("It rose in 1066", "Then it fell."),
+    ("", "x"),
+]
 
 
-@pytest.mark.parametrize(
-    ("above", "below"),
-    [
-        ("The stairs gave way.", "He waited."),
-        ('"Go away!"', "he said, and went."),  # who ends in a mark has ended
-        ("“And then I—”", "“Stop!”"),  # cut short by another
-        ("She slept.* 105", "He did not."),
-        ("user: thanks", "assistant: You are welcome."),
-        ("Grad A: we started,", "Grad B: Yes ."),
-        ("- a lamp", "- a rope"),
-        ("| a | b |", "| c | d |"),
-        ("他们看见了", "一只鸟"),
-        ("It rose in 1066", "Then it fell."),
-        ("", "x"),
-    ],
-)
-def test_a_sentence_that_ends(above: str, below: str) -> None:
-    assert not goes_on(above, below)
+def test_a_sentence_goes_on_or_has_ended() -> None:
+    assert [pair for pair in GOING_ON if not goes_on(*pair)] == []
+    assert [pair for pair in ENDED if goes_on(*pair)] == []
 
 
 def words(num: int, end: str = ".") -> str:

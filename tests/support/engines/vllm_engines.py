@@ -15,7 +15,7 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import Request
 from pipeline.core.prompts import Constraint, Message
 from pipeline.engines.vllm import VllmSettings
-from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.readagent_memory import PageGist
 from tests.support.reading import family
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ def request(
 ) -> Request:
     return Request(
         prompt="gist",
-        fields=ShortenPage(page=text),
+        fields=PageGist(page=text),
         messages=messages(text),
         max_reply_tokens=max_reply_tokens,
         constraint=constraint,

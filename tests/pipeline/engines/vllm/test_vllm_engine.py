@@ -18,7 +18,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError, StartError, UsageError
 from pipeline.core.prompts import Asked, Constraint
-from stages.prompts.pages_and_gists import ShortenPage
+from stages.prompts.readagent_memory import PageGist
 from tests.support.engines.tiny_model import make_tiny_model
 from tests.support.engines.vllm_engines import FAMILY, Talk, ask, messages, request, settings
 
@@ -76,14 +76,14 @@ def expected_ids(tokenizer: Any, text: str, **values: Any) -> list[int]:
     return ids
 
 
-def prompt_of(tokenizer: Any, num_tokens: int) -> ShortenPage:
+def prompt_of(tokenizer: Any, num_tokens: int) -> PageGist:
     """A page whose prompt has exactly so many tokens."""
     page = ""
     for _ in range(20_000):
-        (message,) = FAMILY.render(ShortenPage(page=page))
+        (message,) = FAMILY.render(PageGist(page=page))
         lack = num_tokens - len(expected_ids(tokenizer, message["content"]))
         if lack == 0:
-            return ShortenPage(page=page)
+            return PageGist(page=page)
         page += WORDS if lack > 60 else " a"
     raise AssertionError(f"no page makes {num_tokens} tokens")
 
@@ -171,7 +171,7 @@ def test_a_constraint_may_allow_an_empty_list_and_may_be_cut(talk: Talk) -> None
 def test_a_late_reply_is_a_timeout_and_leaves_the_engine(talk: Talk) -> None:
     async def late() -> tuple[Asked[str], int]:
         asking = ask(talk.engine, 1700, deadline=0.3)
-        reply = await asking(ShortenPage(page=WORDS), Subject(page_index=0))
+        reply = await asking(PageGist(page=WORDS), Subject(page_index=0))
         return reply, talk.engine.llm.get_num_unfinished_requests()
 
     reply, left = talk.run(late())

@@ -1,36 +1,40 @@
-"""Prompts for the pages to read again (ReadAgent section 3.2): all in one reply (ReadAgent-P), or
+"""ReadAgent's prompts for the pages to read again (section 3.2): all in one reply (ReadAgent-P), or
 one at a time until STOP (ReadAgent-S)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from pipeline.core.prompts import Constraint, Prompt, Refusals
+from pipeline.core.prompts import Constraint, Refusals
 from pipeline.core.reply_forms import plain_text
-from stages.prompts.passages import (
-    DATE,
-    MEMORY,
-    OPTIONS,
-    QUESTION,
-    Passage,
-    gist_numbers,
-    page_numbers,
-    ranked_pages,
-    speaking_of,
-)
-from stages.prompts.replies import (
+from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, OfPassages, Passage
+from stages.prompts.parsing import (
     NUMBERS,
     in_english_pages,
     is_declined,
     is_requested,
-    list_of,
+    matching,
     one_of,
     sentence_around,
     settled,
 )
+from stages.text.ranking import rank, terms
+
+
+def _numbers_of(passages: Sequence[Passage], kinds: Sequence[str] = ("gist", "page")) -> list[int]:
+    """The numbers of the pages that are shown so, in order."""
+    return sorted(p.page_number for p in passages if p.page_number is not None and p.kind in kinds)
+
+
+def _ranked_pages(passages: Sequence[Passage], query: str) -> list[int]:
+    """Page numbers by BM25, best first."""
+    numbered = [(p.page_number, p.text) for p in passages if p.page_number is not None]
+    order = rank([text for _, text in numbered], query)
+    return list(dict.fromkeys(numbered[index][0] for index in order))
+
 
 _SQUARE = str.maketrans("{}", "[]")
 _EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
@@ -68,24 +72,26 @@ _ITEMS = tuple(
 )
 _NAMED = re.compile(r"\d+[\])>]?")
 _REFUSED = re.compile(
-    r"\W{1,3}(?:(?:which|it|this|that)\s)?(?:is\s|s\s)?(?:not?|irrelevant|unnecessary|unneeded)\b",
-    re.IGNORECASE,
+    r"(?i)\W{1,3}(?:(?:which|it|this|that)\s)?(?:is\s|s\s)?(?:not?|irrelevant|unnecessary|unneeded)\b"
 )
 _ITEM_END = re.compile(r"\n|(?<=[.!])\s+(?=I\s)|,?\s+and\s+(?=Page\s?\[)")
 
 
 @dataclass(frozen=True)
-class ParallelLookUp(Prompt[tuple[int, ...]]):
+class ParallelLookUp(OfPassages[tuple[int, ...]]):
     """Which pages, at most `max_pages`, to read again? The value: page numbers, as asked for."""
 
-    name: ClassVar[str] = "look_up_p"
-    max_reply_tokens: ClassVar[int] = 128
-    version: ClassVar[int] = 1
-    form: ClassVar[str | None] = "I want to look up Page [{}]"
-    assumed: ClassVar[str] = f"{100 * _EXPECTED_SHARE:.0f}% of the pages allowed"
-    passages: tuple[Passage, ...]
-    question: str
-    options: tuple[str, ...]
+    name = "look_up_p"
+    max_reply_tokens = 128
+    version = 1
+    form = "I want to look up Page [{}]"
+    assumed = f"{100 * _EXPECTED_SHARE:.0f}% of the pages allowed"
+    fills = (
+        (MEMORY, QUESTION, (), 1),
+        (MEMORY, QUESTION, OPTIONS, 1),
+        (MEMORY, QUESTION, OPTIONS, 8101),
+        (MEMORY, QUESTION, (), 8101, DATE),
+    )
     max_pages: int
     asked_at: str = ""  # the date of the question, where it has one
 
@@ -99,36 +105,54 @@ class ParallelLookUp(Prompt[tuple[int, ...]]):
         return () if not names_pages and refusals.are_in(text) else None
 
     def is_legal(self, value: tuple[int, ...]) -> bool:
-        return {*value} <= {*page_numbers(self.passages)}
+        return {*value} <= {*_numbers_of(self.passages)}
 
     def legal(self, form: str) -> Constraint:
-        return list_of(form, page_numbers(self.passages), self.max_pages)
+        return list_of(form, _numbers_of(self.passages), self.max_pages)
 
     def extractive(self) -> str:
-        query = "\n".join([self.question, *self.options])
-        best = ranked_pages(self.passages, query)[: self.max_pages]
+        best = _ranked_pages(self.passages, self.query())[: self.max_pages]
         return f"I want to look up Page {best} to answer the question."
 
     def expected(self) -> str:
         """Half of the pages that may be looked up, spread over the document."""
-        numbers = gist_numbers(self.passages)
+        gists = _numbers_of(self.passages, ("gist",))
         wanted = max(1, round(self.max_pages * _EXPECTED_SHARE))
-        pages = numbers[:: max(1, len(numbers) // wanted)][:wanted]
+        pages = gists[:: max(1, len(gists) // wanted)][:wanted]
         return f"I want to look up Page {pages} to find what the question is about"
-
-    @classmethod
-    def samples(cls) -> tuple["ParallelLookUp", ...]:
-        return (
-            cls(MEMORY, QUESTION, (), max_pages=1),
-            cls(MEMORY, QUESTION, OPTIONS, max_pages=1),
-            cls(MEMORY, QUESTION, OPTIONS, max_pages=8101),
-            cls(MEMORY, QUESTION, (), max_pages=8101, asked_at=DATE),
-        )
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
         lists = [NUMBERS[:length] for length in range(len(NUMBERS) + 1)]
         return {", ".join(map(str, pages)): pages for pages in lists}
+
+
+def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
+    """At most `max_pages` numbers of `pages`, which has no gaps; none and repeats are legal."""
+    if not pages:
+        return Constraint(regex=matching(form, ""))
+    page = f"({numbers(pages[0], pages[-1])})"
+    more = f"(, {page}){{0,{max_pages - 1}}}" if max_pages > 1 else ""
+    return Constraint(regex=matching(form, f"({page}{more})?"))
+
+
+def numbers(first: int, last: int) -> str:
+    """A regex of the numbers from `first` to `last`, which are not negative, without leading zeros.
+
+    It has at most twice as many alternatives as digits: 0 to 137 is
+    `[0-9]|[1-9][0-9]|1[0-2][0-9]|13[0-7]`.
+    """
+    alternatives: list[str] = []
+    while first <= last:
+        size = 1  # of a block whose numbers, from `first` on, differ only in their last digits
+        while first and first % (10 * size) == 0 and first + 10 * size - 1 <= last:
+            size *= 10
+        before, digit = divmod(first // size, 10)
+        most = min(9, digit + (last - first + 1) // size - 1)
+        digits = str(digit) if most == digit else f"[{digit}-{most}]"
+        alternatives.append(f"{before or ''}{digits}" + "[0-9]" * (len(str(size)) - 1))
+        first += (most - digit + 1) * size
+    return "|".join(alternatives)
 
 
 def parse_pages(reply: str) -> tuple[int, ...] | None:
@@ -149,19 +173,19 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
     named = list(_UNBRACKETED.finditer(text))
     wanted = [page for page in named if not is_declined(text, page)]
     if wanted:
-        asked = [_numbers(page[1]) for page in wanted if is_requested(text, page)]
-        return settled(asked, [_numbers(page[1]) for page in wanted])
+        requested = [_numbers(page[1]) for page in wanted if is_requested(text, page)]
+        return settled(requested, [_numbers(page[1]) for page in wanted])
     return () if named else None
 
 
 def parse_page_list(reply: str) -> tuple[int, ...] | None:
     """As `parse_pages`, but only closed brackets count: the rest of a cut reply may mislead."""
     text = _JOINED.sub(", ", _plain(reply))
-    asked, others = (
-        [_numbers(listed[1]) for listed in some.finditer(text) if not is_declined(text, listed)]
+    requested, listed = (
+        [_numbers(pages[1]) for pages in some.finditer(text) if not is_declined(text, pages)]
         for some in (_ASKED, _LIST)
     )
-    return settled(asked, [pages for pages in others if pages is not None])
+    return settled(requested, [pages for pages in listed if pages is not None])
 
 
 def _plain(reply: str) -> str:
@@ -174,17 +198,18 @@ def _pages_by_line(text: str) -> tuple[int, ...] | None:
     lines = [line.strip() for line in _ITEM_END.split(text) if line.strip()]
     if lines and lines[0].endswith(":"):
         lines = lines[1:]
-    items = [next(filter(None, (item.fullmatch(line) for item in _ITEMS)), None) for line in lines]
+    if len(lines) < 2 or text.count("[") not in (0, len(lines)):
+        return None
     pages = []
-    for line, item in zip(lines, items, strict=True):
+    for line in lines:
+        item = next(filter(None, (pattern.fullmatch(line) for pattern in _ITEMS)), None)
         if not item:
             return None
         named = _NAMED.search(line.replace(":", " "), item.start("page"))
         is_refused = _REFUSED.match(line, item.end("page")) or not named
         if named and not is_refused and not is_declined(named.string, named):
             pages.append(int(item["page"]))
-    is_list = len(items) > 1 and text.count("[") in (0, len(items))
-    return tuple(dict.fromkeys(pages)) if is_list else None
+    return tuple(dict.fromkeys(pages))
 
 
 def _numbers(listed: str) -> tuple[int, ...] | None:
@@ -217,16 +242,13 @@ _SAID_STOP = re.compile(
 _STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b(?!\W{1,3}no\b)", re.MULTILINE)
 # Words around a STOP that make it conditional, or negate it.
 _CONDITION = re.compile(
-    r"\A\W{0,9}(?:if|once|when|as\s+soon\s+as|unless)\b|\bor\s+(?:(?:else|to|just|i)\s+)?\W{0,5}\Z"
-    r"|\b(?:not|dont|cannot|cant|never|wont)\s+(?:yet\s+)?(?:(?:want|need|have|wish|ready)\s+to\s+)?\Z",
-    re.IGNORECASE,
+    r"(?i)\A\W{0,9}(?:if|once|when|as\s+soon\s+as|unless)\b|\bor\s+(?:(?:else|to|just|i)\s+)?\W{0,5}\Z"
+    r"|\b(?:not|dont|cannot|cant|never|wont)\s+(?:yet\s+)?(?:(?:want|need|have|wish|ready)\s+to\s+)?\Z"
 )
 _CONDITION_AFTER = re.compile(
     r"[\s\])>]{0,9}(?:if|once|when|as\s+soon\s+as|unless|after|until)\b", re.IGNORECASE
 )
-_PAGE_CONDITION = re.compile(
-    r"\A\W{0,9}(?:if|once|when|after|unless|before)\b[^,]*\Z", re.IGNORECASE
-)
+_PAGE_CONDITION = re.compile(r"(?i)\A\W{0,9}(?:if|once|when|after|unless|before)\b[^,]*\Z")
 _ANOTHER = re.compile(r"[\])>}]?\s{0,3}(?:,|&|/|and\b|or\b)\s{0,3}\d")
 _OR_STOP = re.compile(rf"{_PAGE.pattern}[\])>}}]?\W{{0,3}}or\s+\W?STOP\b", re.IGNORECASE)
 _ONE_NUMBER = re.compile(
@@ -235,18 +257,23 @@ _ONE_NUMBER = re.compile(
 
 
 @dataclass(frozen=True)
-class SequentialLookUp(Prompt[int | Literal["stop"]]):
+class SequentialLookUp(OfPassages[int | Literal["stop"]]):
     """Which single page to read again, or STOP? The value is a page number or "stop"."""
 
-    name: ClassVar[str] = "look_up_s"
-    max_reply_tokens: ClassVar[int] = 128
-    version: ClassVar[int] = 1
-    form: ClassVar[str | None] = "Page {}"
-    others: ClassVar[tuple[str, ...]] = (STOP,)
-    assumed: ClassVar[str] = f"STOP after {_EXPECTED_TURNS} pages"
-    passages: tuple[Passage, ...]
-    question: str
-    options: tuple[str, ...]
+    name = "look_up_s"
+    max_reply_tokens = 128
+    version = 1
+    form = "Page {}"
+    others = (STOP,)
+    assumed = f"STOP after {_EXPECTED_TURNS} pages"
+    fills = (
+        (MEMORY, QUESTION, (), (), ()),
+        (MEMORY, QUESTION, OPTIONS, (), ()),
+        (MEMORY, QUESTION, OPTIONS, (6101, 6104), (8102, 8103)),
+        (MEMORY, QUESTION, (), (6101,), (), "The sexton {{ rang }} <2>."),
+        (MEMORY, QUESTION, (), (6101,), (8102,), "", DATE),
+        (MEMORY, QUESTION, (), (), (), "", "", True),
+    )
     pages_read: tuple[int, ...]  # page numbers, in the order they were asked for
     refused: tuple[int, ...]  # page numbers just asked for in vain: read already or not there
     previous_answer: str = ""  # what was answered from the pages read so far, where families ask
@@ -256,40 +283,28 @@ class SequentialLookUp(Prompt[int | Literal["stop"]]):
     def read(self, reply: str, is_cut: bool) -> int | Literal["stop"] | None:
         return parse_page_or_stop(reply, is_cut)
 
+    def _left(self, numbers: Sequence[int]) -> list[int]:
+        return [n for n in numbers if n not in {*self.pages_read, *self.refused}]
+
     def is_legal(self, value: _Turn) -> bool:
-        return value == "stop" or value in {*page_numbers(self.passages)} - self._taken()
+        return value == "stop" or value in self._left(_numbers_of(self.passages))
 
     def legal(self, form: str) -> Constraint:
-        return one_of(
-            form, [n for n in page_numbers(self.passages) if n not in self._taken()], *self.others
-        )
-
-    def _taken(self) -> set[int]:
-        return {*self.pages_read, *self.refused}
+        return one_of(form, self._left(_numbers_of(self.passages)), *self.others)
 
     def extractive(self) -> str:
         """The best page not yet asked for; STOP where none left shares a term."""
-        query = "\n".join([self.question, *self.options])
-        left = speaking_of(self.passages, query) - self._taken()
-        best = next((page for page in ranked_pages(self.passages, query) if page in left), None)
+        wanted = set(terms(self.query()))
+        matching = {p.page_number for p in self.passages if wanted & set(terms(p.text))}
+        left = self._left(_ranked_pages(self.passages, self.query()))
+        best = next((page for page in left if page in matching), None)
         return STOP if best is None else f"Page {best}"
 
     def expected(self) -> str:
         """A page from the middle of those left; STOP after three."""
-        left = [n for n in gist_numbers(self.passages) if n not in self._taken()]
+        left = self._left(_numbers_of(self.passages, ("gist",)))
         is_over = len(self.pages_read) >= _EXPECTED_TURNS or not left
         return STOP if is_over else f"Page {left[len(left) // 2]}"
-
-    @classmethod
-    def samples(cls) -> tuple["SequentialLookUp", ...]:
-        return (
-            cls(MEMORY, QUESTION, (), pages_read=(), refused=()),
-            cls(MEMORY, QUESTION, OPTIONS, pages_read=(), refused=()),
-            cls(MEMORY, QUESTION, OPTIONS, pages_read=(6101, 6104), refused=(8102, 8103)),
-            cls(MEMORY, QUESTION, (), (6101,), (), "The sexton {{ rang }} <2>."),
-            cls(MEMORY, QUESTION, (), (6101,), (8102,), asked_at=DATE),
-            cls(MEMORY, QUESTION, (), (), (), last_was_unread=True),
-        )
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
@@ -309,29 +324,23 @@ def parse_page_or_stop(reply: str, is_cut: bool = False) -> int | Literal["stop"
     if len(mentioned) > _MOST_MENTIONS or _OR_STOP.search(text):
         return None
     text = _STOP.sub(partial(_unless_conditional, text), text)
-    pages = [page for page in mentioned if _is_alone(text, page) and not is_declined(text, page)]
-    if is_cut:  # also within a number
-        pages = [page for page in pages if page.end() < len(text)]
-    opening = _OPENING.match(text)
+    pages = [
+        page
+        for page in mentioned
+        if not _ANOTHER.match(text, page.end())  # no other number is named with the page
+        and not _PAGE_CONDITION.match(sentence_around(text, page)[0])
+        and not is_declined(text, page)
+        and not (is_cut and page.end() == len(text))  # it may be cut within its number
+    ]
     stated: list[_Turn] = [int(page["page"]) for page in pages if is_requested(text, page)]
     stated += ["stop"] * bool(_SAID_STOP.search(text))
-    named: list[_Turn] = [int(page["page"]) for page in pages]
-    named += ["stop"] * bool(_STOP.search(text))
-    if is_cut:
-        named = []
+    opening = _OPENING.match(text)
+    is_first = opening and pages and opening["page"] == pages[0]["page"]
+    opened = [int(opening["page"])] if opening and is_first else []
+    named: list[_Turn] = [] if is_cut else [int(page["page"]) for page in pages]
+    named += ["stop"] * bool(not is_cut and _STOP.search(text))
     alone = _ONE_NUMBER.fullmatch(text)
-    return settled(
-        stated,
-        [int(opening["page"])] if opening and pages and opening["page"] == pages[0]["page"] else [],
-        named,
-        [int(alone["page"])] if alone else [],
-    )
-
-
-def _is_alone(text: str, page: re.Match[str]) -> bool:
-    """True if no other number is named with the page, and no condition stands before it."""
-    is_one = not _ANOTHER.match(text, page.end())
-    return is_one and not _PAGE_CONDITION.match(sentence_around(text, page)[0])
+    return settled(stated, opened, named, [int(alone["page"])] if alone else [])
 
 
 def _unless_conditional(text: str, stop: re.Match[str]) -> str:

@@ -1,23 +1,21 @@
-"""Read replies: negations, hedges and requests in words, lists with an item per line, JSON, and the
-forms of constrained replies.
+"""Read replies: negations, hedges and requests in words, lists with an item per line, JSON; and
+write the forms of constrained replies.
 
-In a list of lines (clues, key points, sub-questions) the texts stay as written; the stage decides
-how many count and which repeat another. The only JSON read there is a list of strings, `["a",
-"b"]`, on one line or several, with escapes left as written; other JSON is read as lines.
-
-Where a prompt asks for JSON, the reader accepts prose and code fences around it, line breaks within
-strings and a comma after the last item, and no other departure from JSON.
+Texts of a list stay as written. The only JSON that is read in a list of lines is a list of strings
+with escapes left as written. Where a prompt asks for JSON, the reader accepts prose and code fences
+around it, line breaks within strings and a comma after the last item.
 """
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, ClassVar, Self, TypeVar
 
-from pipeline.core.prompts import Constraint
+from pipeline.core.prompts import Constraint, Prompt
 
 T = TypeVar("T", bound=Hashable)
-_SPECIAL = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
+V = TypeVar("V")
+Fills = tuple[tuple[Any, ...], ...]
 
 # Negations in words, within a sentence or a part of one. Apostrophes are gone by then.
 _SENTENCE_END = re.compile(r"[.!?;:\n]")
@@ -29,9 +27,8 @@ _HEDGE = (
 )
 _READ = r"(?:look|re-?read|see|check|consult|view|revisit|open|request)\b"
 _DECLINED = re.compile(
-    rf"(?:{_NOT}|\bno)\s+{_HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
-    rf"(?!.*{_EXCEPT.pattern})|\b(?:neither|nor|not)\s*\Z",
-    re.IGNORECASE,
+    rf"(?i)(?:{_NOT}|\bno)\s+{_HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
+    rf"(?!.*{_EXCEPT.pattern})|\b(?:neither|nor|not)\s*\Z"
 )
 _NOT_NEEDED = (
     rf"(?:{_NOT}\s+{_HEDGE}(?:needed|necessary|required|help|helpful|relevant|useful)"
@@ -40,22 +37,16 @@ _NOT_NEEDED = (
 _DECLINED_AFTER = re.compile(
     rf"(?:(?!\b(?:pages?|since|because|as|but|to|if)\b)[^(,])*?{_NOT_NEEDED}", re.IGNORECASE
 )
-
-
 _CLAUSE_END = re.compile(r"[.!?;:,\n]")
 _HEDGED = re.compile(
-    r"\b(?:although|though|while|whereas|if|might|may|could|first|thought|next|second|another|other"
+    r"(?i)\b(?:although|though|while|whereas|if|might|may|could|first|thought|next|second|another|other"
     r"|alternative(?:ly)?|instead|rather|than|not|dont|doesnt|cannot|cant|wouldnt|nobody|none"
-    r"|seems?|tempting|previous(?:ly)?|earlier)\b",
-    re.IGNORECASE,
+    r"|seems?|tempting|previous(?:ly)?|earlier)\b"
 )
 _REQUESTED = re.compile(
-    rf"\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
-    rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{_READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z",
-    re.IGNORECASE,
+    rf"(?i)\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
+    rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{_READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z"
 )
-
-
 # Words around a value that reject it or leave it open, after apostrophes are removed: "I dont think
 # the answer is (B)", "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
 _NOT_THIS = (
@@ -76,33 +67,27 @@ _IS_NOT = (
 _SAID = r"(?P<said>yes,?\s+partially|yes|no|partial(?:ly)?|partly|not\s+sure)"
 # "No", "Final verdict: no" and "Answer is correct: no"; "Reference: no" is no verdict.
 _VERDICT_LINE = re.compile(
-    r"\W{0,9}(?:(?!(?:the\s+)?(?:correct|right)\s+answer)(?:(?:the|this|my|our|final|overall|so|is|are|it"
+    r"(?i)\W{0,9}(?:(?!(?:the\s+)?(?:correct|right)\s+answer)(?:(?:the|this|my|our|final|overall|so|is|are|it"
     r"|answers?|verdict|rating|judge?ment|decision|conclusion|evaluation|assessment|result|label|output"
     r"|response|correct(?:ness)?|agree\w{0,5}|match\w{0,3}|same|equivalent|starts?|begins|new|next|chapter"
-    rf"|section)\b[ ,]{{0,2}}){{1,6}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}",
-    re.IGNORECASE,
+    rf"|section)\b[ ,]{{0,2}}){{1,6}}[:=]\W{{0,5}})?{_SAID}\W{{0,9}}"
 )
 _VERDICT_SENTENCE = re.compile(
-    r"(?:\A|[.!?]\s|\n)\W{0,9}(?:(?:so|thus|therefore|hence)\W{1,3})?(?:the|my)\s+(?:final\s+)?"
+    r"(?i)(?:\A|[.!?]\s|\n)\W{0,9}(?:(?:so|thus|therefore|hence)\W{1,3})?(?:the|my)\s+(?:final\s+)?"
     rf"(?:answer|verdict|rating|judge?ment)\s+is\W{{1,5}}{_SAID}"
-    r"(?=\W{0,3}(?:[.!;\n]|\Z)|,?\s(?:because|since|as)\b)",
-    re.IGNORECASE,
+    r"(?=\W{0,3}(?:[.!;\n]|\Z)|,?\s(?:because|since|as)\b)"
 )
 _CHINESE_PAGE = re.compile(
     r"第\s?(?P<page>\d{1,9}(?:\s?,\s?\d{1,9}){0,20})\s?[页頁]|[页頁][码碼]?\s?:"
 )
 _CHINESE_NOT = re.compile("[不无無没沒]")
 _CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及]\s?(?=Page\b|\d)")
-
-# Longer sentences are cut, so that a reply full of matches takes time linear in its length.
+# Longer sentences are cut: a reply full of matches must take time linear in its length.
 _SENTENCE_CHARS = 300
-
-# Sample numbers of each length, to check forms with.
-NUMBERS = (0, 1, 9, 10, 57, 100, 2748)
 
 
 def settled(*readings: Iterable[T]) -> T | None:
-    """The value of the first reading (strictest first) that finds any; None if it finds two."""
+    """The value of the first reading (strictest first) that has any; None if it has two."""
     for reading in readings:
         if values := set(reading):
             return values.pop() if len(values) == 1 else None
@@ -119,24 +104,22 @@ def verdicts_stated(text: str) -> list[str]:
     """Lower-case verdicts that a plain text states on a line of their own, with or without a label,
     or in a sentence such as "the answer is no"."""
     lines = (_VERDICT_LINE.fullmatch(line) for line in text.split("\n"))
-    found = [*filter(None, lines), *_VERDICT_SENTENCE.finditer(text)]
-    return [" ".join(one["said"].lower().split()) for one in found]
+    statements = [*filter(None, lines), *_VERDICT_SENTENCE.finditer(text)]
+    return [" ".join(statement["said"].lower().split()) for statement in statements]
 
 
 def in_english_pages(text: str) -> str:
-    """The text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`.
-
-    A text with a Chinese negation is unchanged, as it is unclear which pages that is about.
-    """
+    """The text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`; unchanged if it
+    has a Chinese negation, as it is unclear which pages that is about."""
     if _CHINESE_NOT.search(text):
         return text
     named = _CHINESE_PAGE.sub(lambda m: f" Page {m['page']} " if m["page"] else "Pages: ", text)
     return _CHINESE_AND.sub(" and ", named)
 
 
-def is_hedged(text: str, found: re.Match[str]) -> bool:
+def is_hedged(text: str, value: re.Match[str]) -> bool:
     """True if the clause before the match weighs a value rather than states it."""
-    return bool(_HEDGED.search(_CLAUSE_END.split(_before(text, found))[-1]))
+    return bool(_HEDGED.search(_CLAUSE_END.split(_before(text, value))[-1]))
 
 
 def is_requested(text: str, page: re.Match[str]) -> bool:
@@ -150,65 +133,15 @@ def is_declined(text: str, page: re.Match[str]) -> bool:
     return bool(_DECLINED.search(before) or _DECLINED_AFTER.match(after))
 
 
-def sentence_around(text: str, found: re.Match[str]) -> tuple[str, str]:
+def sentence_around(text: str, match: re.Match[str]) -> tuple[str, str]:
     """The parts of the sentence before and after the match, each up to 300 characters."""
-    before = _SENTENCE_END.split(_before(text, found))[-1]
-    after = _SENTENCE_END.split(text[found.end() : found.end() + _SENTENCE_CHARS])[0]
+    before = _SENTENCE_END.split(_before(text, match))[-1]
+    after = _SENTENCE_END.split(text[match.end() : match.end() + _SENTENCE_CHARS])[0]
     return before, after
 
 
-def _before(text: str, found: re.Match[str]) -> str:
-    return text[max(0, found.start() - _SENTENCE_CHARS) : found.start()]
-
-
-def filled(form: str, what: object) -> str:
-    """The form with its `{}` filled; not by `str.format`, as it may have other braces."""
-    return form.replace("{}", str(what))
-
-
-def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
-    return Constraint(choices=(*(filled(form, value) for value in values), *others))
-
-
-def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
-    """At most `max_pages` numbers of `pages`, which has no gaps; none and repeats are legal."""
-    if not pages:
-        return Constraint(regex=matching(form, ""))
-    page = f"({numbers(pages[0], pages[-1])})"
-    more = f"(, {page}){{0,{max_pages - 1}}}" if max_pages > 1 else ""
-    return Constraint(regex=matching(form, f"({page}{more})?"))
-
-
-def matching(form: str, value: str) -> str:
-    """A regex of replies in this form; `value` is the regex of the value."""
-    before, after = (part.translate(_SPECIAL) for part in form.split("{}"))
-    return f"{before}{value}{after}"
-
-
-def numbers(first: int, last: int) -> str:
-    """A regex of the numbers from `first` to `last`, which are not negative, without leading zeros.
-
-    It has at most twice as many alternatives as digits: 0 to 137 is
-    `[0-9]|[1-9][0-9]|1[0-2][0-9]|13[0-7]`.
-    """
-    found: list[str] = []
-    while first <= last:
-        size = _block(first, last)
-        before, digit = divmod(first // size, 10)
-        most = min(9, digit + (last - first + 1) // size - 1)
-        one = str(digit) if most == digit else f"[{digit}-{most}]"
-        found.append(f"{before or ''}{one}" + "[0-9]" * (len(str(size)) - 1))
-        first += (most - digit + 1) * size
-    return "|".join(found)
-
-
-def _block(first: int, last: int) -> int:
-    """The largest power of ten such that the numbers of a block from `first` differ only in their
-    last digits and end by `last`; 1 for 0."""
-    size = 1
-    while first and first % (10 * size) == 0 and first + 10 * size - 1 <= last:
-        size *= 10
-    return size
+def _before(text: str, match: re.Match[str]) -> str:
+    return text[max(0, match.start() - _SENTENCE_CHARS) : match.start()]
 
 
 _LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -230,10 +163,9 @@ _MARKER = (
     r"|[一二三四五六七八九十]{1,3}[、．]|[(（][一二三四五六七八九十]{1,3}[)）]"
 )
 _MARK = re.compile(
-    r"(?P<bold>\*{1,3}|_{1,3}|)"
+    r"(?i)(?P<bold>\*{1,3}|_{1,3}|)"
     rf"(?:(?:{_MARKER})(?P=bold)|{_LABEL}(?:[:：](?P=bold)|(?P=bold)[ \t]?[:：])"
-    rf"|(?:{_NOUN}){_NUMBER}(?:[.)]|[ \t][-–—])(?P=bold)(?=[ \t]))[ \t]*",
-    re.IGNORECASE,
+    rf"|(?:{_NOUN}){_NUMBER}(?:[.)]|[ \t][-–—])(?P=bold)(?=[ \t]))[ \t]*"
 )
 _LABEL_ALONE = re.compile(_LABEL, re.IGNORECASE)
 _ROUNDS = 5  # marks around one another: `- **Clue 1:** "..."` takes two
@@ -255,21 +187,19 @@ def parse_lines(reply: str, is_cut: bool) -> tuple[str, ...] | None:
     () where the only line is `NONE`, which is legal; None where no line has a letter or digit. The
     last line of a cut reply counts only if it ends a sentence or is the only one.
     """
-    lines = [line for line in _LINE_END.split(reply) if not _FENCE.fullmatch(line.strip())]
-    found = [_text(item) for line in lines for item in _items_of_line(line)]
-    if is_cut and any(found[:-1]) and not found[-1].endswith(_END_SIGNS):
-        found.pop()
-    kept = tuple(text for text in found if text and not _is_none(text))
-    return kept if kept or any(found) else None
-
-
-def _items_of_line(line: str) -> list[str]:
-    """The items of a line that is a list of quoted texts, perhaps unclosed; else the line."""
-    start = _QUOTED_LIST.match(line)
-    inner = line[start.end() :].rstrip() if start else ""
-    if not start or "]" in inner[:-1]:
-        return [line]
-    return _NEXT_ITEM.split(inner.removesuffix("]"))
+    items: list[str] = []
+    for line in _LINE_END.split(reply):
+        quoted = _QUOTED_LIST.match(line)  # a list of quoted texts, perhaps unclosed
+        inner = line[quoted.end() :].rstrip() if quoted else ""
+        if quoted and "]" not in inner[:-1]:
+            items += _NEXT_ITEM.split(inner.removesuffix("]"))
+        elif not _FENCE.fullmatch(line.strip()):
+            items.append(line)
+    texts = [_text(item) for item in items]
+    if is_cut and any(texts[:-1]) and not texts[-1].endswith(_END_SIGNS):
+        texts.pop()
+    lines = tuple(text for text in texts if text and not _is_none(text))
+    return lines if lines or any(texts) else None
 
 
 def _text(line: str) -> str:
@@ -289,8 +219,8 @@ def _text(line: str) -> str:
 
 
 def _without(start: re.Pattern[str], text: str) -> str:
-    found = start.match(text)
-    return text[found.end() :].strip() if found else text
+    match = start.match(text)
+    return text[match.end() :].strip() if match else text
 
 
 def _unwrapped(text: str, pairs: tuple[tuple[str, ...], ...]) -> str:
@@ -323,20 +253,14 @@ def list_items(reply: str, is_cut: bool) -> list[Any] | None:
     Of a list that the end of the reply cuts off, the complete items count; None without any. Of a
     list with invalid JSON, the items before it count if the reply was cut (`is_cut`); else None.
     """
-    read: list[Any] | None = None
+    items: list[Any] | None = None
     position = 0
-    while found := _JSON_LIST.search(reply, position):
-        items, position = _json_items(reply, found.end(), is_cut)
-        if items is None or (read is not None and items != read):
+    while start := _JSON_LIST.search(reply, position):
+        other, position = _json_items(reply, start.end(), is_cut)
+        if other is None or (items is not None and other != items):
             return None
-        read = items
-    return read
-
-
-def json_objects(reply: str) -> tuple[list[dict[str, Any]], str]:
-    """The innermost objects of a reply, and the reply without them."""
-    found = [_decoded(text, 0)[0] for text in _OBJECT.findall(reply)]
-    return [value for value in found if isinstance(value, dict)], _OBJECT.sub(" ", reply)
+        items = other
+    return items
 
 
 def _json_items(reply: str, start: int, is_cut: bool) -> tuple[list[Any] | None, int]:
@@ -356,9 +280,56 @@ def _json_items(reply: str, start: int, is_cut: bool) -> tuple[list[Any] | None,
         start = after.end()
 
 
+def json_objects(reply: str) -> tuple[list[dict[str, Any]], str]:
+    """The innermost objects of a reply, and the reply without them."""
+    values = [_decoded(text, 0)[0] for text in _OBJECT.findall(reply)]
+    return [value for value in values if isinstance(value, dict)], _OBJECT.sub(" ", reply)
+
+
 def _decoded(reply: str, start: int) -> tuple[Any, int]:
     """The JSON value at `start` and its end, which is `start` where there is none."""
     try:
         return _DECODER.raw_decode(reply, start)
     except (ValueError, RecursionError):  # also numbers of thousands of digits, and deep nesting
         return None, start
+
+
+_SPECIAL = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
+NUMBERS = (0, 1, 9, 10, 57, 100, 2748)  # samples of each length, to check forms with
+
+
+def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
+    """The form filled with each value (not by `str.format`: it may have other braces), and the
+    others as they are."""
+    return Constraint(choices=(*(form.replace("{}", str(value)) for value in values), *others))
+
+
+def matching(form: str, value: str) -> str:
+    """A regex of replies in this form; `value` is the regex of the value."""
+    before, after = (part.translate(_SPECIAL) for part in form.split("{}"))
+    return f"{before}{value}{after}"
+
+
+class Filled(Prompt[V]):
+    """Base class of prompts whose samples are made of these tuples of fields."""
+
+    fills: ClassVar[Fills]
+
+    @classmethod
+    def samples(cls) -> tuple[Self, ...]:
+        return tuple(cls(*fields) for fields in cls.fills)
+
+
+class OneOf(Filled[V]):
+    """Base class of prompts whose legal replies are a few words, alone."""
+
+    version = 1
+    form = "{}"
+    replies: ClassVar[Mapping[str, Any]]  # as the prompt asks for them -> the values
+
+    def legal(self, form: str) -> Constraint:
+        return one_of(form, self.replies)
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        return cls.replies

@@ -2,8 +2,7 @@
 
 import pytest
 
-from stages.score.metrics import METRICS
-from stages.text.languages import is_chinese, unicode_words, writing_of
+from stages.score.metrics import METRICS, is_chinese, unicode_words, writing_of
 from tests.support.reading import question
 
 # Language: a text, its words by hand, an answer with half of its words and as many others.

@@ -1,0 +1,331 @@
+"""ReadAgent's prompts for its memory (section 3.1): where to end a page, and its gist, each by
+itself or in the conversation that has shown the page; whether a chapter begins (appendix H)."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+from pipeline.core.prompts import Constraint, Prompt
+from pipeline.core.reply_forms import plain_text
+from stages.prompts.parsing import (
+    NUMBERS,
+    Filled,
+    Fills,
+    OneOf,
+    is_hedged,
+    one_of,
+    settled,
+    verdicts_stated,
+    without_rejected,
+)
+from stages.text.excerpts import best_sentences, gist
+from stages.text.ranking import terms
+from stages.text.words import num_words
+
+TEXT, _SHOWN = "The bell {{ rings }}.\n\n{% twice %} <3>", "The bell {{ rings }}. {% twice %}"
+_BLOCK_TERMS = 100  # how much text before and after a label is compared
+_TAG = re.compile(r"<\s*(\d{1,9})\s*>(?!\s*\?)")
+
+_REJECTABLE = r"(?:(?i:label)\s+)?<\s?\d{1,9}\s?>|(?i:label)\s+\d{1,9}\b"
+
+_OR = r"\bor\b(?:\s+(?:maybe|perhaps|possibly)\b)?"
+_NO_OTHER = (  # two are no answer, nor is a question
+    rf"(?!\s*(?:[/&,]|{_OR}|\band\b)\s*[<(\[{{]\s*\d|[ ]?<\s*\d|\s*(?:/|{_OR})\s*\d|\s*\?)"
+)
+# <57>, also in other brackets, or 57 that does not begin 57.5, 57th or 57-60. At most nine digits:
+# int() must not fail.
+_LABEL = (
+    r"(?P<tag>[<(\[{]\s*)?(?P<label>\d{1,9})(?(tag)\s*(?:[>)\]}]|\Z)|(?!\.?\w|\s*[-–]\s*\d))"
+    rf"{_NO_OTHER}"
+)
+_BREAK = r"(?:\b(?:break\s*+-?\s*+point|label)s?\b|[断斷][点點])"
+_IS = r"\s*(?:is\b|would be\b|should be\b|:|=)[\s:]*(?:(?:label|after|at)\s+){0,3}"
+_BREAK_POINTS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:{_BREAK}|\banswer\b(?={_IS}[<(\[{{]?\s*\d+\s*[>)\]}}]?\s*[.!]?\s*(?:\n|\Z))){_IS}{_LABEL}",
+        rf"\A[<(\[{{]\s*(?P<label>\d{{1,9}})\s*[>)\]}}]{_NO_OTHER}",
+        r"\A(?P<label>\d{1,9})[.:]?\s*(?:\n|\Z)",
+        rf"(?:{_BREAK}|\b(?:choose|pick|select|go\s+with)\s+(?:label\b)?)\s*{_LABEL}"
+        r"|\b(?:so|thus|therefore|hence)[:,]?\s+(?:(?:it|is|at|after)\s+){0,3}<\s*(?P<then>\d{1,9})\s*>",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A paragraph of a pagination window, and the label after it, if any."""
+
+    text: str
+    label: int | None
+
+
+_RINGS, _NOON = Labelled("The bell rings.", None), Labelled("Noon.", 7101)  # samples
+
+
+class PageEnd(Filled[int]):
+    """Base class of prompts for the end of the page that starts with the first of `paragraphs`. The
+    value is one of the labels shown."""
+
+    max_reply_tokens = 128
+    version = 1
+    form = "Break point: <{}>"
+    assumed = "the label in the middle"
+    paragraphs: tuple[Labelled, ...]  # a field of every subclass
+
+    def labels(self) -> list[int]:
+        return [part.label for part in self.paragraphs if part.label is not None]
+
+    def read(self, reply: str, is_cut: bool) -> int | None:
+        """The label chosen, as written; a cut reply counts, too."""
+        return parse_break_point(reply, is_cut)
+
+    def is_legal(self, value: int) -> bool:
+        return value in self.labels()
+
+    def legal(self, form: str) -> Constraint:
+        return one_of(form, self.labels())
+
+    def extractive(self) -> str:
+        """The label whose text before and text after have least in common."""
+        split = [terms(paragraph.text) for paragraph in self.paragraphs]
+        cohesion: dict[int, float] = {}  # the cosine of the counts of terms
+        for end, paragraph in enumerate(self.paragraphs, start=1):
+            if paragraph.label is None:
+                continue
+            before = Counter([term for part in split[:end] for term in part][-_BLOCK_TERMS:])
+            after = Counter([term for part in split[end:] for term in part][:_BLOCK_TERMS])
+            product = sum(before[term] * after[term] for term in before)
+            squares = sum(n * n for n in before.values()) * sum(n * n for n in after.values())
+            similarity = product / math.sqrt(squares) if squares else 0.0
+            # Without text after it there is nothing to compare: the window's end comes last.
+            cohesion[paragraph.label] = similarity if after else math.inf
+        if not cohesion:
+            return "There is no label to break at."
+        label = min(cohesion, key=lambda label: cohesion[label])
+        reason = "The words change most from the text before it to that after it."
+        return f"Break point: <{label}>\n{reason}"
+
+    def expected(self) -> str:
+        labels = self.labels()
+        reason = "Because the scene ends here and another one begins."
+        return f"Break point: <{labels[len(labels) // 2]}>\n{reason}"
+
+    @classmethod
+    def form_values(cls) -> Mapping[str, Any]:
+        return {str(number): number for number in NUMBERS}
+
+
+@dataclass(frozen=True)
+class BreakPoint(PageEnd):
+    """Where to end the page that starts with the first paragraph? The value is a label shown."""
+
+    name = "break_point"
+    fills = (
+        ("It was <4> a quiet day.", (_RINGS, _NOON, Labelled("Dust.", 7102))),
+        ("", (Labelled("The bell {{ rings }}.", None), Labelled("Noon.\n", 7101))),
+        ("", (_RINGS, _NOON), "Then {{ dusk }} <9> falls.\n..."),
+    )
+    preceding: str  # the text just before the window, for orientation; may be empty
+    paragraphs: tuple[Labelled, ...]
+    following: str = ""  # what is shown of the text after the window; may be empty
+
+
+def parse_break_point(reply: str, is_cut: bool = False) -> int | None:
+    """The label chosen (ReadAgent 3.1): `Break point: <57>`, `Label: <57>`, `<57>`, `57`.
+
+    A statement takes precedence over a label at the very start, that over labels mentioned in
+    passing, and last comes the only label in the reply. "The next label would be <60>" and "not
+    <60>" state none. A cut reply must state a label or begin with it, as it may go on to weigh
+    others.
+    """
+    text = without_rejected(plain_text(reply), _REJECTABLE)
+    matches = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
+    if is_cut:  # also within a number
+        matches = [[m for m in some if m.end() < len(text)] for some in matches]
+    stated = [[_label(m) for m in some if not is_hedged(text, m)] for some in matches]
+    if is_cut:
+        return settled(*stated[:-1])
+    named = [_label(m) for some in matches for m in some]
+    return settled(*stated, [*named, *(int(tag) for tag in _TAG.findall(text))])
+
+
+def _label(match: re.Match[str]) -> int:
+    return int(match["label"] or match["then"])
+
+
+@dataclass(frozen=True)
+class NextBreakPoint(PageEnd):
+    """Where to end the page that starts where the last one ended? The value is a label shown."""
+
+    name = "break_point_follow_up"
+    follows: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
+    after: PageEnd  # that found the end of the last page
+    ended: int  # the label it ended at
+    paragraphs: tuple[Labelled, ...]  # of the page's whole window
+    num_shown: int  # of the first of these, which the conversation has shown
+    following: str = ""  # what is shown of the text after the window; may be empty
+
+    def earlier(self) -> tuple[Prompt[Any], str]:
+        return self.after, str(self.ended)
+
+    @classmethod
+    def samples(cls) -> tuple[Self, ...]:
+        texts = {7099: "Dawn.", 7100: "It rings.", 7101: "Noon.", 7102: "Dust."}
+        dawn, rings, noon, dust = (Labelled(text, label) for label, text in texts.items())
+        first = BreakPoint("", (dawn, rings, noon))
+        second = cls(first, 7099, (rings, noon, dust), num_shown=2)
+        return (
+            second,
+            cls(second, 7100, (noon, dust), num_shown=2),
+            cls(first, 7100, (noon, Labelled("{{ Dust }}", None), dust), 1, "Then <9> dusk.\n..."),
+        )
+
+
+NextBreakPoint.follows = (BreakPoint, NextBreakPoint)
+
+
+StartsNew = Literal["yes", "no", "not sure"]
+_VERDICT = re.compile(
+    r"(?i)\A\W*(?:answer\s*:\W*)?(?P<unsure>not\s+(?:entirely\s+|quite\s+|completely\s+)?sure|unsure"
+    r"|uncertain|im\s+not\s+sure|i\s+am\s+not\s+sure)?(?P<plain>yes|no)?\b"
+)
+_BOTH = re.compile(r"(?i)\A\W*(?:yes\W+(?:(?:and|or)\W*)?no|no\W+(?:(?:and|or)\W*)?yes)\b")
+_PAGE = (
+    r"\W{0,9}(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?"
+    r"(?:page|passage|text))\s+"
+)
+_DIVISION = r"(?:chapter|section|book|part)\b"
+_STARTS = re.compile(
+    rf"(?i){_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:does\s+)?"
+    r"(?:\w{1,12}ly\s+)?(?:(?:seems?|appears?)\s+to\s+)?"
+    rf"(?:(?:starts?|begins?|opens?)|(?:starting|beginning))\s+(?:(?:with\s+)?(?:a|the|another)\s+"
+    rf"(?:new|next|different)\s+{_DIVISION}|an?(?:other)?\s+{_DIVISION}|the\s+chapter\b)"
+    r"(?!\s+of\s+the\s+same\b|.*\b(?:but|if|though|although)\b)"
+)
+_GOES_ON = re.compile(
+    rf"(?i){_PAGE}(?:(?:just|simply|still|only)\s+)?(?:continues|goes\s+on\s+with|is\s+(?:still\s+)?"
+    rf"(?:part\s+of|in|within))\s+(?:in\s+|with\s+)?the\s+(?:same|current|previous)\s+{_DIVISION}"
+)
+_NEW = re.compile(
+    rf"(?i)\W{{0,9}}(?:a\s+new\s+{_DIVISION}\s+(?:starts|begins)|(?P<not>there\s+is\s+no\s+new\s+{_DIVISION}))"
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_HEADING = re.compile(
+    r"(?im)\A\s*(?:chapter|book|part|volume|section|act|scene|canto|letter|epilogue|prologue"
+    r"|[ivxlc]+\.?\s*$|\d+\.?\s*$)"
+)
+
+
+@dataclass(frozen=True)
+class StartsChapter(OneOf[StartsNew]):
+    """Does `next_page` start a chapter, section or book that is not that of `page`? (Appendix H,
+    page merging.)"""
+
+    name = "starts_chapter"
+    max_reply_tokens = 16
+    assumed = "no: pages are merged as long as two fit together"
+    replies: ClassVar[Mapping[str, StartsNew]] = {"yes": "yes", "no": "no", "not sure": "not sure"}
+    fills = ((TEXT, "CHAPTER {# II #}\n\nNobody."),)
+    page: str
+    next_page: str
+
+    def read(self, reply: str, is_cut: bool) -> StartsNew | None:
+        """The first word decides, else a line, or a sentence that says that the page starts a
+        chapter or continues one; "yes and no" is neither."""
+        text = plain_text(reply)
+        verdict = _VERDICT.match(text)
+        if _BOTH.match(text):
+            return None
+        if verdict and verdict["unsure"]:
+            return "not sure"
+        if verdict and verdict["plain"]:
+            return self.replies[verdict["plain"].lower()]
+        stated = [self.replies[said] for said in verdicts_stated(text) if said in self.replies]
+        for sentence in _SENTENCE.split(text):
+            if starts := _STARTS.match(sentence) or _NEW.match(sentence):
+                stated.append("no" if starts["not"] else "yes")
+            elif _GOES_ON.match(sentence):
+                stated.append("no")
+        return settled(stated)
+
+    def extractive(self) -> str:
+        """Yes where the next page's first line is a heading."""
+        return "yes" if _HEADING.match(self.next_page) else "no"
+
+    def expected(self) -> str:
+        return "no"
+
+
+GIST_SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs have
+
+
+@dataclass(frozen=True)
+class PageGist(Filled[str]):
+    """Shorten one page to its gist (ReadAgent section 3.1: "shorten", never "summarize")."""
+
+    name = "gist"
+    max_reply_tokens = 512
+    is_whole = True
+    assumed = f"{100 * GIST_SHARE:.0f}% of the page"
+    fills: ClassVar[Fills] = ((TEXT,),)
+    page: str
+
+    def extractive(self) -> str:
+        return gist(self.page)
+
+    def expected(self) -> str:
+        return self.page[: max(1, round(GIST_SHARE * len(self.page)))]
+
+
+@dataclass(frozen=True)
+class ShownPageGist(PageGist):
+    """Shorten the page whose end the reply before has named, which that conversation has shown."""
+
+    name = "gist_follow_up"
+    follows: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint, NextBreakPoint)
+    fills = ((_SHOWN, BreakPoint("", (Labelled(_SHOWN, 7101), Labelled("Noon.", 7102))), 7101),)
+    after: PageEnd
+    ended: int  # the label that the page ends at
+
+    def earlier(self) -> tuple[Prompt[Any], str]:
+        return self.after, str(self.ended)
+
+    def shown(self) -> Sequence[Any]:
+        """All fields except the page, which the templates show in parts."""
+        return (self.after, self.ended)
+
+
+@dataclass(frozen=True)
+class PageGistForTask(PageGist):
+    """Shorten one page to what serves `task`, known beforehand (appendix E.1, conditional)."""
+
+    name = "gist_for_task"
+    fills = ((TEXT, "Find {# who #} rang it."),)
+    task: str = ""
+
+    def extractive(self) -> str:
+        words = max(1, round(GIST_SHARE * num_words(self.page)))
+        return best_sentences([self.page], self.task, words) or super().extractive()
+
+
+@dataclass(frozen=True)
+class ShorterGist(Filled[str]):
+    """Shorten a gist to at most `max_words` words (appendix E.2, iterative gisting)."""
+
+    name = "regist"
+    max_reply_tokens = 512
+    assumed = "as many words as are asked for"
+    fills = (("The bell {{ rings }}. {% twice %} <3>", 2748),)
+    gist: str
+    max_words: int
+
+    def extractive(self) -> str:
+        most = max(1, 9 * self.max_words // 10)  # what it takes may be a tenth longer
+        return best_sentences([self.gist], self.gist, most) or self.gist
+
+    def expected(self) -> str:
+        return " ".join(self.gist.split()[: self.max_words])
