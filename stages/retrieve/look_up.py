@@ -35,12 +35,12 @@ class LookUp(Stage, ABC):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> their Lookups, in question order, then by turn. Problems: see `turns`."""
-        found = await asyncio.gather(*(self.turns(rows, q, ask) for q in rows.questions))
-        return [turn for turns in found for turn in turns]
+        of_questions = await asyncio.gather(*(self.turns(rows, q, ask) for q in rows.questions))
+        return [turn for turns in of_questions for turn in turns]
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """The look-up turns of one question; `used` is None where there was no reply."""
-        return [turn_row(question)]
+        return [Lookup.about(question)]
 
     def empty(self, rows: UnitRows, about: Record) -> Lookup:
         return Lookup.about(about, used=None)
@@ -56,12 +56,8 @@ def by_importance(rows: UnitRows, question: Question) -> list[int]:
     request of each turn, then the second of each, and so on."""
     turns = rows.of(Lookup, question)
     used = {*used_pages(rows, question)}
-    places = zip_longest(*(turn.requested for turn in turns))
-    return list(dict.fromkeys(page for place in places for page in place if page in used))
-
-
-def turn_row(question: Question, turn: int = 0) -> Lookup:
-    return Lookup.about(question, turn=turn)
+    ranks = zip_longest(*(turn.requested for turn in turns))
+    return list(dict.fromkeys(page for rank in ranks for page in rank if page in used))
 
 
 def lost_turn(question: Question, rests_on: Sequence[QuestionRow]) -> Lookup | None:
@@ -80,21 +76,20 @@ def ranked_turn(
 ) -> Lookup:
     """A turn that requests and uses the best `top_k` pages of a ranking; None: all of it."""
     best = tuple(page.page_index for page in ranking[:top_k])
-    ranked = tuple(ranking[:ranks_kept])
-    return replace(turn_row(question), requested=best, used=best, ranked=ranked)
+    return Lookup.about(question, requested=best, used=best, ranked=tuple(ranking[:ranks_kept]))
 
 
 def each_page_once(question: Question, turns: Iterable[Lookup]) -> list[Lookup]:
     """The turns, numbered; each uses the pages that no earlier turn requested, and the others are
     dropped, reason duplicate. Without turns an empty one is returned."""
-    found: list[Lookup] = []
+    numbered: list[Lookup] = []
     seen: set[int] = set()
     for turn in turns:
         used = tuple(page for page in turn.requested if page not in seen)
         dropped = tuple(Dropped(page, "duplicate") for page in turn.requested if page in seen)
-        found.append(replace(turn, turn=len(found), used=used, dropped=dropped))
+        numbered.append(replace(turn, turn=len(numbered), used=used, dropped=dropped))
         seen.update(turn.requested)
-    return found or [turn_row(question)]
+    return numbered or [Lookup.about(question)]
 
 
 class NoLookUp(LookUp):
@@ -132,12 +127,13 @@ class RankedPages(LookUp):
 
 
 class ScoredPages(RankedPages):
+    """Base class: pages with their scores, best first."""
+
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         return [page.page_index for page in self.ranking(pages, question)]
 
     @abstractmethod
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        """Pages and their scores, best first."""
+    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]: ...
 
 
 class BM25(ScoredPages):
@@ -155,9 +151,11 @@ class BM25(ScoredPages):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each, best page first. No calls, no problems."""
         # In a thread: a book's index takes tenths of a second, in which no request would be sent.
-        pages, asked = rows[Page], rows.questions
-        rankings = await to_thread(lambda: [self.ranking(pages, q) for q in asked])
-        return [ranked_turn(q, own, self.top_k) for q, own in zip(asked, rankings, strict=True)]
+        return await to_thread(
+            lambda: [
+                ranked_turn(q, self.ranking(rows[Page], q), self.top_k) for q in rows.questions
+            ]
+        )
 
     def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
         return by_bm25(self.bm25, pages, question.question)
@@ -165,10 +163,23 @@ class BM25(ScoredPages):
 
 def by_bm25(bm25: Ranking, pages: Sequence[Page], query: str) -> list[RankedPage]:
     """The pages with their BM25 scores, best first."""
-    return [RankedPage(*found) for found in ranking(bm25, [p.text or "" for p in pages], query)]
+    return [RankedPage(*page) for page in ranking(bm25, [p.text or "" for p in pages], query)]
 
 
-class Dense(LookUp):
+class ByVectors(Stage):
+    """Base class of stages that rank pages by their embeddings."""
+
+    # Not hashed here: the step of the embeddings names the model.
+    embedder: EmbedderSettings = Field(exclude=True)
+
+    async def nearest(
+        self, embeddings: Sequence[Embedding], queries: Sequence[str]
+    ) -> list[list[RankedPage]]:
+        """For each query the pages, best first."""
+        return await to_thread(nearest, embeddings, await self.embedder.embed(queries, "query"))
+
+
+class Dense(ByVectors, LookUp):
     """The pages whose embeddings are nearest to the question's ("neural retrieval", section 4.2).
 
     The embeddings are those of pages or of gists; the raw pages are read in both cases. `top_k` as
@@ -179,13 +190,10 @@ class Dense(LookUp):
     version = 1
     reads = (Embedding,)
     top_k: PositiveInt | None
-    # Not hashed here: the step of the embeddings names the model.
-    embedder: EmbedderSettings = Field(exclude=True)
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
-        asked = await self.embedder.embed([q.question for q in rows.questions], "query")
-        rankings = await to_thread(nearest, rows[Embedding], asked)
+        rankings = await self.nearest(rows[Embedding], [q.question for q in rows.questions])
         return [
             ranked_turn(question, ranking, self.top_k)
             for question, ranking in zip(rows.questions, rankings, strict=True)
@@ -235,7 +243,7 @@ class OraclePages(ScoredPages):
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         if not question.evidence:
-            return [replace(turn_row(question), skipped=True)]
+            return [Lookup.about(question, skipped=True)]
         return await super().turns(rows, question, ask)
 
     def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
@@ -270,8 +278,8 @@ class VisitedLeaves(LookUp):
         at_leaves = [(v.page_index, v.action) for v in visits if v.page_index is not None]
         rejected = [Dropped(page, "rejected") for page, action in at_leaves if action == "revert"]
         return [
-            replace(
-                turn_row(question),
+            Lookup.about(
+                question,
                 requested=tuple(page for page, _ in at_leaves),
                 used=tuple(page for page, action in at_leaves if action == "answer"),
                 dropped=tuple(rejected),

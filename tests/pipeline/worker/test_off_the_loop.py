@@ -15,7 +15,7 @@ from upath import UPath
 from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.engine import Request
 from pipeline.engines.extractive import ExtractiveEngine
-from stages.index.make_keys import Expand
+from stages.index.search_index import Expand
 from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.passages import Passage
 from stages.retrieve.look_up import BM25

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.core.errors import Problem
 from pipeline.core.rows import UnitRows
 from pipeline.engines.embedder import EmbedderSettings
-from stages.index.embed import EmbedGists, EmbedPages, chunks
+from stages.index.search_index import EmbedGists, EmbedPages, chunks
 from stages.retrieve.look_up import Dense
 from stages.tables.keys import Embedding
 from tests.support.engines.embedding import counts

@@ -16,8 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
-from stages.index.gist_pages import FittedGists, GistPages
-from stages.index.merge import CopiedPages, MergedPages
+from stages.index.gist_pages import CopiedPages, FittedGists, GistPages, MergedPages
 from stages.prompts.choose_pages import ParallelLookUp
 from stages.prompts.pages_and_gists import ShortenPage
 from stages.prompts.passages import Passage

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import AccountingError
-from stages.index.make_keys import Expand, MakeKeys
+from stages.index.search_index import Expand, MakeKeys
 from stages.tables.keys import Expansion, Key
 from tests.support.reading import adding, always, book, deadline, in_turn, never, run, scripted
 

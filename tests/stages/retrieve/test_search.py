@@ -9,12 +9,16 @@ import pytest
 
 from pipeline.core.rows import UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
-from stages.index.embed import EmbedKeys
+from stages.index.search_index import EmbedKeys
 from stages.prompts.passages import Passage
 from stages.query.make_queries import MakeTimeRange
 from stages.read.answer_kinds import AnswerFromChunks
-from stages.retrieve.search import SearchByBM25, SearchByVectors
-from stages.retrieve.search_keys import SearchKeysByBM25, SearchKeysByVectors
+from stages.retrieve.search import (
+    SearchByBM25,
+    SearchByVectors,
+    SearchKeysByBM25,
+    SearchKeysByVectors,
+)
 from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Dropped, Lookup, Query
 from tests.support.reading import adding, always, book, looked_up, never, question, run
