@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveInt
 
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import Span, UnitRows
+from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.work.stage import CAME_LATER, Stage
 from stages.index.paginate import Paginate
 from stages.prompts.passages import Passage
@@ -32,6 +32,12 @@ class Context:
     def parts(self) -> tuple[str, ...]:
         """The gists and pieces of raw text whose words and tokens are counted."""
         return tuple(p.text for p in self.passages) if self.counted is None else self.counted
+
+
+def fields_of(question: Question) -> dict[str, Any]:
+    """The question as prompts have it."""
+    asked_at = question.asked_at or ""
+    return {"question": question.question, "options": question.options, "asked_at": asked_at}
 
 
 def gist_memory(

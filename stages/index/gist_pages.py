@@ -188,9 +188,10 @@ class _FitsContext(Stage):
         """The tokens left beside the gist memory with the pages `raw` in it; negative where it
         does not fit."""
         passages = gist_memory(pages, gists, raw, first_page=0).passages
-        prompt = ParallelLookUp(passages=passages, question="", options=(), max_pages=1)
-        around = sum(map(ask.max_reply_tokens, self.leaves_room_for)) + self.question_tokens
-        return ask.context_tokens - await ask.num_tokens(prompt) - around
+        look_up = ParallelLookUp(passages=passages, question="", options=(), max_pages=1)
+        replies = sum(ask.max_reply_tokens(prompt) for prompt in self.leaves_room_for)
+        tokens = await ask.num_tokens(look_up) + replies + self.question_tokens
+        return ask.context_tokens - tokens
 
     async def longest_readable(self, ask: Ask, pages: Sequence[Page]) -> list[int]:
         """The index of the longest page that fits the context by itself; empty if none does."""

@@ -85,6 +85,7 @@ class BuildTree(Stage):
         self, rows: UnitRows, node: Node, made: Sequence[Node], share: int, ask: Ask
     ) -> Node:
         is_leaf = node.page_index is not None
+        parts: tuple[str, ...] = ()
         if node.page_index is not None:
             text = (rows[Page][node.page_index].text or "").strip()
             parts = (text,) if num_words(text) else ()

@@ -17,6 +17,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Columns, Role, Stage
+from stages.index.context import fields_of
 from stages.index.memorize import CLUES, memory_parts
 from stages.prompts.chat_reading import NO_RANGE, TimeRange
 from stages.prompts.memorag import (
@@ -184,9 +185,7 @@ class MakeClues(FilterQueries):
         async def lines(kind: Kind, prompt: type[FromMemory[Any]]) -> list[Query]:
             shown = prompt(
                 passages=passages,
-                question=question.question,
-                options=question.options,
-                asked_at=question.asked_at or "",
+                **fields_of(question),
             )
             subject = Subject(question_id=question.question_id, turn=part)
             return _queries_of(question, kind, await ask(shown, subject), part)
@@ -208,9 +207,7 @@ class MakeHypothetical(MakeQueries):
 
     async def of_question(self, question: Question, ask: Ask) -> list[Query]:
         """The passages, and the question if `with_question` is set or no passage can be read."""
-        prompt = Hypothetical(
-            question=question.question, options=question.options, asked_at=question.asked_at or ""
-        )
+        prompt = Hypothetical(**fields_of(question))
         replies = [await ask(prompt, Subject(question_id=question.question_id))]
         more = (
             ask(prompt, Subject(question_id=question.question_id, attempt=number))
@@ -233,9 +230,7 @@ class MakeSubQuestions(FilterQueries):
 
     async def of_question(self, question: Question, ask: Ask) -> list[Query]:
         """The question, and its rewritten forms."""
-        prompt = SubQuestions(
-            question=question.question, options=question.options, asked_at=question.asked_at or ""
-        )
+        prompt = SubQuestions(**fields_of(question))
         reply = await ask(prompt, Subject(question_id=question.question_id))
         return [_itself(question), *_queries_of(question, "sub_question", reply)]
 

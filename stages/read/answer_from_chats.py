@@ -14,7 +14,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, Record, Span, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.context import Context
+from stages.index.context import Context, fields_of
 from stages.prompts.chat_reading import NOTHING, AnswerFromChats, AnswerWithNotes, NoteOnChat
 from stages.prompts.passages import Passage
 from stages.read.answer_from_context import AnswerFromContext
@@ -89,10 +89,8 @@ class AnswerFromChat(AnswerFromContext):
         prompt = AnswerFromChats if self.reading == "direct" else AnswerWithNotes
         return prompt(
             passages=context.passages,
-            question=question.question,
-            options=question.options,
+            **fields_of(question),
             answer_words=self.answer_words,
-            asked_at=question.asked_at or "",
         )
 
     def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:

@@ -17,7 +17,14 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, QuestionRow, Record, UnitRows
 from pipeline.work.stage import CAME_LATER, Column, Columns
-from stages.index.context import Budgeted, Context, ShowsGistMemory, orders_alike, raw_pages
+from stages.index.context import (
+    Budgeted,
+    Context,
+    ShowsGistMemory,
+    fields_of,
+    orders_alike,
+    raw_pages,
+)
 from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.passages import shown
 from stages.retrieve.look_up import by_importance, used_pages
@@ -174,10 +181,8 @@ class AnswerFromContext(Budgeted):
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         return AnswerQuestion(
             passages=shown(context.passages, self.answer_page_tags),
-            question=question.question,
-            options=question.options,
+            **fields_of(question),
             answer_words=self.answer_words,
-            asked_at=question.asked_at or "",
         )
 
     async def answer(

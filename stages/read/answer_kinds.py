@@ -190,7 +190,8 @@ class UpdateRunningSummary(Stage):
         self, text: str, spans: Sequence[tuple[int, int]], question: Question, ask: Ask
     ) -> list[RunningSummary]:
         done: list[RunningSummary] = []
-        summary, problem = None, None
+        summary: str | None = None
+        problem: Problem | None = None
         for index, (start, end) in enumerate(spans):
             segment = text[start:end].strip()
             if not segment:

@@ -54,9 +54,8 @@ def used_pages(rows: UnitRows, question: Question) -> list[int]:
 def by_importance(rows: UnitRows, question: Question) -> list[int]:
     """The page indexes that a question's look-up used, in an order that favours no turn: the first
     request of each turn, then the second of each, and so on."""
-    turns = rows.of(Lookup, question)
     used = {*used_pages(rows, question)}
-    ranks = zip_longest(*(turn.requested for turn in turns))
+    ranks = zip_longest(*(turn.requested for turn in rows.of(Lookup, question)))
     return list(dict.fromkeys(page for rank in ranks for page in rank if page in used))
 
 
@@ -69,14 +68,11 @@ def lost_turn(question: Question, rests_on: Sequence[QuestionRow]) -> Lookup | N
 
 
 def ranked_turn(
-    question: Question,
-    ranking: Sequence[RankedPage],
-    top_k: int | None,
-    ranks_kept: int = RANKS_KEPT,
+    question: Question, ranking: Sequence[RankedPage], top_k: int | None, ranks: int = RANKS_KEPT
 ) -> Lookup:
     """A turn that requests and uses the best `top_k` pages of a ranking; None: all of it."""
     best = tuple(page.page_index for page in ranking[:top_k])
-    return Lookup.about(question, requested=best, used=best, ranked=tuple(ranking[:ranks_kept]))
+    return Lookup.about(question, requested=best, used=best, ranked=tuple(ranking[:ranks]))
 
 
 def each_page_once(question: Question, turns: Iterable[Lookup]) -> list[Lookup]:
@@ -107,79 +103,93 @@ class RankedPages(LookUp):
     top_k: PositiveInt | None
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
-        """One turn: the best `top_k` pages, best first. No calls, no problems."""
-        return [ranked_turn(question, self.ranking(rows[Page], question), self.top_k)]
-
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        """The pages of `best`, here without scores. Raises ValueError for a page that does not
-        exist or comes twice."""
-        best, left = self.best(pages, question), {page.page_index for page in pages}
+        """One turn: the best `top_k` pages, best first. No calls, no problems. Raises ValueError
+        for a page that does not exist or comes twice."""
+        best, left = self.best(rows[Page], question), {page.page_index for page in rows[Page]}
         for index in best:
             if index not in left:
                 why = f"best returned {index!r}, which is no page, or was there before"
                 raise ValueError(f"{file_of(type(self))}: {type(self).__name__}.{why}")
             left.remove(index)
-        return [RankedPage(index) for index in best]
+        return [ranked_turn(question, [RankedPage(index) for index in best], self.top_k)]
 
     @abstractmethod
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         """Page indexes, best first."""
 
 
-class ScoredPages(RankedPages):
-    """Base class: pages with their scores, best first."""
-
-    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
-        return [page.page_index for page in self.ranking(pages, question)]
+class ByRanking(Stage):
+    """Base class of stages that rank pages for texts."""
 
     @abstractmethod
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]: ...
+    async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
+        """The pages for each query, best first."""
 
 
-class BM25(ScoredPages):
-    """BM25 over the document's own pages (ReadAgent section 4.2), as `ranking` has it.
-
-    By default plus_on_stems, since Okapi, which the paper names, scores a word 0 that half of few
-    pages contain.
-    """
-
-    kind = "bm25"
-    version = 2
+class ByBM25(ByRanking):
+    """Base class of stages that rank by BM25; by default plus_on_stems, since Okapi, which papers
+    name, scores a word 0 that half of few pages contain."""
 
     bm25: Ranking
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
-        """Questions -> one turn each, best page first. No calls, no problems."""
-        # In a thread: a book's index takes tenths of a second, in which no request would be sent.
-        return await to_thread(
-            lambda: [
-                ranked_turn(q, self.ranking(rows[Page], q), self.top_k) for q in rows.questions
-            ]
+    async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
+        return await self.ranked(
+            [(page.page_index, page.text or "") for page in rows[Page]], queries
         )
 
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        return by_bm25(self.bm25, pages, question.question)
+    async def ranked(
+        self, texts: Sequence[tuple[int, str]], queries: Sequence[str]
+    ) -> list[list[RankedPage]]:
+        """For each query the pages by the best of their `texts` (page index, text)."""
+
+        pages, shown = [page for page, _ in texts], [text for _, text in texts]
+
+        def pages_for(query: str) -> list[RankedPage]:
+            best: dict[int, float] = {}
+            for index, score in ranking(self.bm25, shown, query):
+                best.setdefault(pages[index], score)
+            return [RankedPage(page, score) for page, score in best.items()]
+
+        # In a thread: a book's index takes tenths of a second, in which no request would be sent.
+        return await to_thread(lambda: [pages_for(query) for query in queries])
 
 
-def by_bm25(bm25: Ranking, pages: Sequence[Page], query: str) -> list[RankedPage]:
-    """The pages with their BM25 scores, best first."""
-    return [RankedPage(*page) for page in ranking(bm25, [p.text or "" for p in pages], query)]
-
-
-class ByVectors(Stage):
-    """Base class of stages that rank pages by their embeddings."""
+class ByVectors(ByRanking):
+    """Base class of stages that rank by embeddings."""
 
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
 
-    async def nearest(
+    async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
+        return await self.ranked(rows[Embedding], queries)
+
+    async def ranked(
         self, embeddings: Sequence[Embedding], queries: Sequence[str]
     ) -> list[list[RankedPage]]:
-        """For each query the pages, best first."""
         return await to_thread(nearest, embeddings, await self.embedder.embed(queries, "query"))
 
 
-class Dense(ByVectors, LookUp):
+class _Best(ByRanking, LookUp):
+    top_k: PositiveInt | None
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
+        rankings = await self.rankings(rows, [question.question for question in rows.questions])
+        return [
+            ranked_turn(question, ranking, self.top_k)
+            for question, ranking in zip(rows.questions, rankings, strict=True)
+        ]
+
+
+class BM25(ByBM25, _Best):
+    """BM25 over the document's own pages (ReadAgent section 4.2), as `ranking` has it."""
+
+    kind = "bm25"
+    version = 2
+    reads = (Page,)
+
+
+class Dense(ByVectors, _Best):
     """The pages whose embeddings are nearest to the question's ("neural retrieval", section 4.2).
 
     The embeddings are those of pages or of gists; the raw pages are read in both cases. `top_k` as
@@ -189,15 +199,6 @@ class Dense(ByVectors, LookUp):
     kind = "dense"
     version = 1
     reads = (Embedding,)
-    top_k: PositiveInt | None
-
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
-        """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
-        rankings = await self.nearest(rows[Embedding], [q.question for q in rows.questions])
-        return [
-            ranked_turn(question, ranking, self.top_k)
-            for question, ranking in zip(rows.questions, rankings, strict=True)
-        ]
 
 
 def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[RankedPage]]:
@@ -233,23 +234,23 @@ class RandomPages(RankedPages):
         return draw.sample(range(len(pages)), len(pages))
 
 
-class OraclePages(ScoredPages):
+class OraclePages(LookUp):
     """An upper bound: the pages with most gold evidence, scored by its characters. Skips questions
     without any."""
 
     kind = "oracle"
     version = 1
+    reads = (Page,)
     question_fields = (*ASKED, *GOLD)
+    top_k: PositiveInt | None
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         if not question.evidence:
             return [Lookup.about(question, skipped=True)]
-        return await super().turns(rows, question, ask)
-
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        spans = ([Span(page.start_char, page.end_char)] for page in pages)
+        spans = ([Span(page.start_char, page.end_char)] for page in rows[Page])
         gold = np.array([covered_chars(question.evidence, s) for s in spans], dtype=np.float64)
-        return [RankedPage(index, float(gold[index])) for index in best_first(gold) if gold[index]]
+        best = [RankedPage(index, float(gold[index])) for index in best_first(gold) if gold[index]]
+        return [ranked_turn(question, best, self.top_k)]
 
 
 class LatestPages(RankedPages):

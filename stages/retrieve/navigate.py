@@ -15,7 +15,7 @@ from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Column, Columns
-from stages.index.context import Budgeted
+from stages.index.context import Budgeted, fields_of
 from stages.prompts.memwalker import (
     ANSWER,
     MAX_REPLIES,
@@ -249,7 +249,7 @@ class Navigate(Budgeted):
         else:
             row = replace(row, num_new_words=walk.new_words())
             row, reply = await _ask_for_action(prompt, legal, row, ask)
-            if reply is None:
+            if reply is None or reply.value is None:
                 return row
             action = reply.value
         if action == REVERT:
@@ -268,11 +268,9 @@ class Navigate(Budgeted):
                 return replace(row, problem="context_overflow", detail=detail)
         prompt = ReadLeaf(
             segment=segment,
-            question=question.question,
-            options=question.options,
+            **fields_of(question),
             reasoning=self.reasoning,
             answer_words=self.answer_words,
-            asked_at=question.asked_at or "",
         )
         remembered = walk.remembered(self.working_memory)
         memory = "\n\n".join(node.summary or "" for node in remembered)
@@ -287,7 +285,7 @@ class Navigate(Budgeted):
             num_context_tokens=await ask.part_tokens([segment, prompt.working_memory]),
         )
         row, reply = await _ask_for_action(prompt, (REVERT, ANSWER), row, ask)
-        if reply is None:
+        if reply is None or reply.value is None:
             return row
         if reply.value[0] == REVERT:
             return self._reverted(row, walk)

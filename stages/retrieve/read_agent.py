@@ -6,7 +6,7 @@ alone pass the budget, no page is requested, and the answer has the problem. Pag
 and replies start at the family's `first_page`; rows hold page indexes, from 0.
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
-from stages.index.context import ShowsGistMemory
+from stages.index.context import ShowsGistMemory, fields_of
 from stages.prompts.answer_question import AnswerQuestion
 from stages.prompts.choose_pages import ParallelLookUp, SequentialLookUp
 from stages.prompts.passages import shown
@@ -37,15 +37,19 @@ class _FromGists(ShowsGistMemory, LookUp, ABC):
         (look_up,) = self.prompts
         return max(ask.max_reply_tokens(AnswerQuestion), ask.max_reply_tokens(look_up))
 
-    async def has_room(
-        self, prompt: Prompt[Any], rows: UnitRows, used: Sequence[int], ask: Ask
-    ) -> bool:
-        """True if the look-up's prompt with the pages `used` leaves room for what follows.
+    @abstractmethod
+    def prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Prompt[Any]:
+        """The look-up's prompt with the pages `used`."""
 
-        It stands in for the answer's prompt, which is never longer (tested for every family), so
-        that a changed answer prompt does not redo look-ups.
+    async def has_room(
+        self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
+    ) -> bool:
+        """True if the pages `used` leave room for what follows, in context and budget.
+
+        The look-up's prompt stands in for the answer's, which is never longer (tested for every
+        family), so that a changed answer prompt does not redo look-ups.
         """
-        fits = await ask.fits(prompt, self.room_tokens(ask))
+        fits = await ask.fits(self.prompt(rows, question, used), self.room_tokens(ask))
         return fits and await self.within_budget(rows, used, ask)
 
     async def within_budget(self, rows: UnitRows, used: Sequence[int], ask: Ask) -> bool:
@@ -74,7 +78,7 @@ class ReadAgentP(_FromGists):
         if not await self.within_budget(rows, (), ask):
             return [row]
         subject = Subject(question_id=question.question_id, turn=0)
-        reply = await ask(self._prompt(rows, question, ()), subject)
+        reply = await ask(self.prompt(rows, question, ()), subject)
         if not reply.has_reply:
             return [replace(row, used=None, problem=reply.problem)]
         if reply.value is None:
@@ -89,8 +93,7 @@ class ReadAgentP(_FromGists):
                 reason = "over_maximum"
             if reason is None:
                 more = [*used, index]
-                prompt = self._prompt(rows, question, more)
-                has_room = has_room and await self.has_room(prompt, rows, more, ask)
+                has_room = has_room and await self.has_room(rows, question, more, ask)
                 reason = None if has_room else "no_room"
             if reason is None:
                 used.append(index)
@@ -98,13 +101,9 @@ class ReadAgentP(_FromGists):
                 dropped.append(Dropped(index, reason))
         return [replace(row, requested=requested, used=tuple(used), dropped=tuple(dropped))]
 
-    def _prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> ParallelLookUp:
+    def prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> ParallelLookUp:
         return ParallelLookUp(
-            passages=self.memory(rows, used).passages,
-            question=question.question,
-            options=question.options,
-            max_pages=self.max_pages,
-            asked_at=question.asked_at or "",
+            self.memory(rows, used).passages, **fields_of(question), max_pages=self.max_pages
         )
 
 
@@ -156,7 +155,8 @@ class ReadAgentS(_FromGists):
         previous = await self._previous_answer(rows, question, turn, used, ask)
         for attempt in (1, 2):
             prompt = replace(
-                self._prompt(rows, question, used, [drop.page_index for drop in row.dropped]),
+                self.prompt(rows, question, used),
+                refused=tuple(drop.page_index + self.first_page for drop in row.dropped),
                 previous_answer=previous,
                 last_was_unread=problem is not None,
             )
@@ -175,9 +175,7 @@ class ReadAgentS(_FromGists):
             row = replace(row, requested=(*row.requested, index))
             reason = self.refusal(rows, index, used)
             if reason is None:
-                more = [*used, index]
-                with_page = self._prompt(rows, question, more, ())
-                if await self.has_room(with_page, rows, more, ask):
+                if await self.has_room(rows, question, [*used, index], ask):
                     return replace(row, used=(index,))
                 reason = "no_room"
             row = replace(row, dropped=(*row.dropped, Dropped(index, reason)))
@@ -186,20 +184,12 @@ class ReadAgentS(_FromGists):
         # An illegal page is recorded in `dropped`; naming no page at all twice is a problem.
         return replace(row, problem=None if row.requested else problem)
 
-    def _prompt(
-        self,
-        rows: UnitRows,
-        question: Question,
-        used: Sequence[int],
-        refused: Sequence[int],
-    ) -> SequentialLookUp:
+    def prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> SequentialLookUp:
         return SequentialLookUp(
             passages=self.memory(rows, used).passages,
-            question=question.question,
-            options=question.options,
+            **fields_of(question),
             pages_read=tuple(index + self.first_page for index in used),
-            refused=tuple(index + self.first_page for index in refused),
-            asked_at=question.asked_at or "",
+            refused=(),
         )
 
     async def _previous_answer(
@@ -210,10 +200,8 @@ class ReadAgentS(_FromGists):
             return ""
         prompt = AnswerQuestion(
             passages=shown(self.memory(rows, used).passages, self.answer_page_tags),
-            question=question.question,
-            options=question.options,
+            **fields_of(question),
             answer_words=self.answer_words,
-            asked_at=question.asked_at or "",
         )
         reply = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
         return reply.raw.strip() if reply.has_reply else ""

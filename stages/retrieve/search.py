@@ -4,13 +4,13 @@ refining, arXiv 2404.00610, section 2.3, here by a prompt); or the values of a c
 within a time range (LongMemEval sections 5.3 and 5.4)."""
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from asyncio import to_thread
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import accumulate, islice, pairwise, zip_longest
+from itertools import accumulate, islice, zip_longest
 from typing import Any, Literal
 
 import numpy as np
@@ -20,16 +20,16 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import Kind
-from pipeline.work.stage import Stage
-from stages.index.context import raw_pages
+from stages.index.context import fields_of, raw_pages
 from stages.prompts.memorag import ACTIONS, RefineQuery
 from stages.prompts.passages import shown
 from stages.query.make_queries import searched
 from stages.retrieve.look_up import (
     RANKS_KEPT,
+    ByBM25,
+    ByRanking,
     ByVectors,
     LookUp,
-    by_bm25,
     each_page_once,
     lost_turn,
     nearest,
@@ -38,11 +38,10 @@ from stages.retrieve.look_up import (
 from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Lookup, Query, RankedPage, Refinement
 from stages.tables.pages import Page
-from stages.text.ranking import Ranking, ranking
 from stages.text.words import PAGE_BREAK, num_words
 
 
-class Search(LookUp, ABC):
+class Search(ByRanking, LookUp):
     """Base class: each query's turn requests its best `top_k` pages (None: all) and uses those that
     no earlier query found; the others are dropped, reason duplicate.
 
@@ -55,47 +54,52 @@ class Search(LookUp, ABC):
     top_k: PositiveInt | None
     mean: bool
 
-    def turns_of(
-        self, rows: UnitRows, question: Question, rankings: Sequence[Sequence[RankedPage]]
-    ) -> list[Lookup]:
-        """The turns of one question. `rankings` has the pages of each query, best first, or with
-        `mean` one ranking of all queries."""
-        if lost := lost_turn(question, rows.of(Query, question)):
-            return [lost]
-        queries = searched(rows, question)
-        groups = [queries] if self.mean and queries else [[query] for query in queries]
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
+        groups: list[list[Query]] = []  # of queries that are searched for as one
+        of_questions: list[list[list[Query]]] = []
+        for question in rows.questions:
+            queries = searched(rows, question)
+            is_one = self.mean and bool(queries)
+            of_questions.append([queries] if is_one else [[query] for query in queries])
+            groups += of_questions[-1]
+        rankings = iter(await self.found(rows, groups) if groups else [])
         turns: list[Lookup] = []
-        for group, ranked in zip(groups, rankings, strict=True):
-            is_by_question = any(query.kind == "question" for query in group)
-            matching = [page for page in ranked
-                        if page.score or (is_by_question and page.score is not None)]  # fmt: skip
-            turn = ranked_turn(question, matching, self.top_k)
-            turns.append(turn if self.mean else replace(turn, query_index=group[0].query_index))
-        return each_page_once(question, turns)
+        for question, own_groups in zip(rows.questions, of_questions, strict=True):
+            own = [self._turn(question, group, next(rankings)) for group in own_groups]
+            lost = lost_turn(question, rows.of(Query, question))
+            turns += [lost] if lost else each_page_once(question, own)
+        return turns
+
+    @abstractmethod
+    async def found(
+        self, rows: UnitRows, groups: Sequence[Sequence[Query]]
+    ) -> list[list[RankedPage]]:
+        """The pages for each group of queries, best first."""
+
+    def _turn(
+        self, question: Question, group: Sequence[Query], ranking: Sequence[RankedPage]
+    ) -> Lookup:
+        is_by_question = any(query.kind == "question" for query in group)
+        matching = [page for page in ranking
+                    if page.score or (is_by_question and page.score is not None)]  # fmt: skip
+        turn = ranked_turn(question, matching, self.top_k)
+        return turn if self.mean else replace(turn, query_index=group[0].query_index)
 
 
-class SearchByBM25(Search):
+class SearchByBM25(ByBM25, Search):
     """By BM25 over the pages; `bm25` as for the look-up of that name. With `mean` the texts of all
     queries are one."""
 
     kind = "bm25"
     version = 4
     reads = (Page, Query)
-    bm25: Ranking
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
-        """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
-
-        def search() -> list[Lookup]:
-            turns: list[Lookup] = []
-            for question in rows.questions:
-                texts = [query.text or "" for query in searched(rows, question)]
-                texts = [" ".join(texts)] if self.mean and texts else texts
-                rankings = [by_bm25(self.bm25, rows[Page], text) for text in texts]
-                turns += self.turns_of(rows, question, rankings)
-            return turns
-
-        return await to_thread(search)  # as the look-up of that name
+    async def found(
+        self, rows: UnitRows, groups: Sequence[Sequence[Query]]
+    ) -> list[list[RankedPage]]:
+        texts = [" ".join(query.text or "" for query in group) for group in groups]
+        return await self.rankings(rows, texts)
 
 
 class SearchByVectors(ByVectors, Search):
@@ -107,34 +111,24 @@ class SearchByVectors(ByVectors, Search):
     version = 3
     reads = (Embedding, Query)
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
-        """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
-        of_questions = [searched(rows, question) for question in rows.questions]
-        queries = [query for queries in of_questions for query in queries]
+    async def found(
+        self, rows: UnitRows, groups: Sequence[Sequence[Query]]
+    ) -> list[list[RankedPage]]:
+        queries = [query for group in groups for query in group]
         vectors: list[Any] = [None] * len(queries)
         kinds: tuple[Kind, ...] = ("document", "query")
         for kind in kinds:
-            is_document = kind == "document"
             chosen = [n for n, query in enumerate(queries)
-                      if (query.kind == "hypothetical") == is_document]  # fmt: skip
+                      if (query.kind == "hypothetical") == (kind == "document")]  # fmt: skip
             texts = [queries[n].text or "" for n in chosen]
             for n, vector in zip(chosen, await self.embedder.embed(texts, kind), strict=True):
                 vectors[n] = vector
-        sizes = [len(queries) for queries in of_questions]
-        if self.mean:
-            ends = list(accumulate(sizes, initial=0))
-            parts = [vectors[start:end] for start, end in pairwise(ends) if start < end]
-            vectors = [np.mean(part, axis=0) for part in parts]
-            sizes = [min(size, 1) for size in sizes]
-        matrix = np.array(vectors, dtype=np.float32)
-        rankings = iter(await to_thread(nearest, rows[Embedding], matrix) if vectors else [])
-        turns: list[Lookup] = []
-        for question, size in zip(rows.questions, sizes, strict=True):
-            turns += self.turns_of(rows, question, list(islice(rankings, size)))
-        return turns
+        left = iter(vectors)
+        means = [np.mean(list(islice(left, len(group))), axis=0) for group in groups]
+        return await to_thread(nearest, rows[Embedding], np.array(means, dtype=np.float32))
 
 
-class Refine(Stage):
+class Refine(ByRanking):
     """Base class: a question has one trajectory for each of the paper's actions on it: rewrite,
     decompose and disambiguate.
 
@@ -174,11 +168,9 @@ class Refine(Stage):
             action = ACTIONS[number] if step == 0 else None
             prompt = RefineQuery(
                 passages=shown(raw_pages(rows, used, first_page=0).passages, with_numbers=False),
-                question=question.question,
-                options=question.options,
+                **fields_of(question),
                 queries=tuple(row.text for row in steps if row.text),
                 action=action,
-                asked_at=question.asked_at or "",
             )
             turn = number * self.steps + step
             reply = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
@@ -207,17 +199,16 @@ class Refine(Stage):
         """The pages, best first, without those that match nothing."""
 
 
-class RefineByBM25(Refine):
+class RefineByBM25(ByBM25, Refine):
     """By BM25 over the pages; `bm25` as for the look-up of that name."""
 
     kind = "bm25"
     version = 2
     reads = (Page,)
-    bm25: Ranking
 
     async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
-        ranked = await to_thread(by_bm25, self.bm25, rows[Page], query)
-        return [page for page in ranked if page.score]
+        (ranking,) = await self.rankings(rows, [query])
+        return [page for page in ranking if page.score]
 
 
 class RefineByVectors(ByVectors, Refine):
@@ -228,8 +219,8 @@ class RefineByVectors(ByVectors, Refine):
     reads = (Page, Embedding)
 
     async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
-        (ranked,) = await self.nearest(rows[Embedding], [query])
-        return [page for page in ranked if page.score is not None]
+        (ranking,) = await self.rankings(rows, [query])
+        return [page for page in ranking if page.score is not None]
 
 
 def needed_steps(steps: Sequence[Refinement]) -> list[Refinement]:
@@ -283,14 +274,14 @@ class SearchKeys(LookUp):
         of_pages = {(key.page_index, key.kind) for key in rows[Key]}
         if self.merge == "rank" and len(of_pages) > len({page for page, _ in of_pages}):
             kinds = sorted({kind for _, kind in of_pages}, key=lambda kind: kind != "value")
-        ranked = [await self.ranked(rows, kind) for kind in kinds]
+        ranked = [await self.by_keys(rows, kind) for kind in kinds]
         return [
             self._turn(rows, question, rankings)
             for question, *rankings in zip(rows.questions, *ranked, strict=True)
         ]
 
     @abstractmethod
-    async def ranked(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
+    async def by_keys(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
         """For each question the pages with a key of the kind (None: any), best first."""
 
     def _turn(
@@ -335,9 +326,10 @@ class SearchKeys(LookUp):
                 sessions[row.page_index] for row in events if row.day and first <= row.day <= last
             }
             return {page for page, session in enumerate(sessions) if session in in_range}
-        rows_with_day = [row for row in (*rows[Key], *rows[Expansion]) if row.day]
-        inside = {row.page_index for row in rows_with_day if first <= row.day <= last}
-        undated = {row.page_index for row in rows[Key]} - {row.page_index for row in rows_with_day}
+        days = [(row.page_index, row.day) for row in rows[Key]]
+        days += [(row.page_index, row.day) for row in rows[Expansion]]
+        inside = {page for page, day in days if day and first <= day <= last}
+        undated = {row.page_index for row in rows[Key]} - {page for page, day in days if day}
         return undated | inside
 
 
@@ -352,28 +344,17 @@ def _moved(day: str | None, days: int) -> str | None:
     return moved.isoformat().replace("-", "/")
 
 
-class SearchKeysByBM25(SearchKeys):
+class SearchKeysByBM25(ByBM25, SearchKeys):
     """By BM25 over all keys of the document; `bm25` as for the look-up of that name."""
 
     kind = "bm25"
     version = 4
     reads = (Page, Key, Expansion, Query)
-    bm25: Ranking
 
-    async def ranked(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
-        keys = [key for key in rows[Key] if key.text is not None and kind in (None, key.kind)]
-        texts, questions = [key.text or "" for key in keys], rows.questions
-        rankings = await to_thread(
-            lambda: [ranking(self.bm25, texts, q.question) for q in questions]
-        )
-        of_questions: list[list[RankedPage]] = []
-        for ranked in rankings:
-            best: dict[int, RankedPage] = {}
-            for index, score in ranked:
-                page = keys[index].page_index
-                best.setdefault(page, RankedPage(page, score))
-            of_questions.append(list(best.values()))
-        return of_questions
+    async def by_keys(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
+        texts = [(key.page_index, key.text) for key in rows[Key]
+                 if key.text is not None and kind in (None, key.kind)]  # fmt: skip
+        return await self.ranked(texts, [question.question for question in rows.questions])
 
 
 class SearchKeysByVectors(ByVectors, SearchKeys):
@@ -383,8 +364,8 @@ class SearchKeysByVectors(ByVectors, SearchKeys):
     version = 4
     reads = (Page, Key, Expansion, Embedding, Query)
 
-    async def ranked(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
-        vectors = rows[Embedding]
+    async def by_keys(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
+        vectors: Sequence[Embedding] = rows[Embedding]
         if kind is not None:  # each key with words has a vector, in the same order
             numbers = Counter[int]()
             of_kind: set[tuple[int, int]] = set()
@@ -393,5 +374,5 @@ class SearchKeysByVectors(ByVectors, SearchKeys):
                     of_kind.add((key.page_index, numbers[key.page_index]))
                 numbers[key.page_index] += 1
             vectors = [row for row in vectors if (row.page_index, row.chunk_index) in of_kind]
-        rankings = await self.nearest(vectors, [q.question for q in rows.questions])
+        rankings = await self.ranked(vectors, [q.question for q in rows.questions])
         return [[page for page in pages if page.score is not None] for pages in rankings]

@@ -8,25 +8,22 @@ from pipeline.core.rows import UnitRows
 from pipeline.engines.extractive import ExtractiveEngine
 from stages.index.gist_pages import FollowUpGists
 from stages.index.paginate import PaginateByModel, PaginateInConversations, PaginateUniform
-from stages.index.windows import PageEnds
 from stages.tables.pages import Page
+from tests.stages.index import test_paginate as paginate
 from tests.support.reading import always, document, family, never, run
 
-FROM_TEXT: dict[str, Any] = {"page_breaks": False, "paragraphs": "blank_lines"}
-BY_WINDOWS: dict[str, Any] = {
-    **FROM_TEXT, "tail_words": 0, "preceding_words": 0, "following": "nothing",
-    "label_rule": "within_limits",
-}  # fmt: skip
+SETTINGS = {**paginate.SETTINGS, "paragraphs": "blank_lines", "page_ends": "pauses"}
 
 
-def uniform(words: int, max_words: int = 60, page_ends: PageEnds = "pauses") -> PaginateUniform:
-    return PaginateUniform(**FROM_TEXT, words=words, max_words=max_words, page_ends=page_ends)
+def uniform(words: int, max_words: int = 60, page_ends: str = "pauses") -> PaginateUniform:
+    return PaginateUniform.model_validate(
+        {"page_breaks": False, "paragraphs": "blank_lines", "words": words, "max_words": max_words,
+         "page_ends": page_ends}
+    )  # fmt: skip
 
 
-def by_model(min_words: int, max_words: int, page_ends: PageEnds = "pauses") -> PaginateByModel:
-    return PaginateByModel(
-        **BY_WINDOWS, min_words=min_words, max_words=max_words, page_ends=page_ends
-    )
+def by_model(min_words: int, max_words: int, page_ends: str = "pauses") -> PaginateByModel:
+    return paginate.by_model(min_words, max_words, **{**SETTINGS, "page_ends": page_ends})
 
 
 def unit(*paragraphs: str) -> UnitRows:
@@ -122,14 +119,12 @@ def test_no_label_leaves_a_rest_under_a_tenth_of_a_window() -> None:
 
 
 def test_gists_follow_conversations_about_the_same_ends() -> None:
-    settings = {
-        **BY_WINDOWS,
-        **{"min_words": 20, "max_words": 40, "pages_per_conversation": 4, "page_ends": "pauses"},
-    }
+    settings: dict[str, Any] = {
+        **SETTINGS, "min_words": 20, "max_words": 40, "pages_per_conversation": 4,
+    }  # fmt: skip
     text = unit(*NOVEL, *SAID, *VERSE)
-    made, _ = run(PaginateInConversations(**settings), text, ExtractiveEngine(10**6))
+    made, _ = run(PaginateInConversations(**settings, tail_words=0), text, ExtractiveEngine(10**6))
     rows = UnitRows(document=text.document, tables={Page: tuple(made)})
-    settings.pop("tail_words")
     gists, _ = run(FollowUpGists(**settings), rows, ExtractiveEngine(10**6))
     assert len(gists) == len(made) > 2
     alone, _ = run(by_model(20, 40), text, ExtractiveEngine(10**6))

@@ -378,18 +378,6 @@ def test_a_question_that_leaves_no_room_for_a_word_of_the_text_is_not_sent(conte
     assert answer.context_spans == ()
 
 
-@pytest.mark.parametrize("keep", ["first", "last"])
-def test_a_long_text_is_counted_a_few_times_and_never_whole(keep: str) -> None:
-    drawn = random.Random(7)
-    words = ["".join(drawn.choices("abc", k=drawn.randint(1, 12))) for _ in range(100_000)]
-    engine = Counting(lambda request: "Noon.", context_tokens=EMPTY + REPLY + 2000)
-    answer = answered_by(keep, engine, " ".join(words))
-    kept = words[:2000] if keep == "first" else words[-2000:]
-    assert shown_of(answer, " ".join(words)) == " ".join(kept)
-    assert len(engine.counted) <= 14
-    assert max(engine.counted) < 10_000
-
-
 def test_unspaced_text_is_cut_between_characters() -> None:
     """Tokens are characters here, as they nearly are of a model."""
 
