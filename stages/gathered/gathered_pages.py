@@ -68,11 +68,7 @@ class Gathered:
 
 
 def gather(
-    name: str,
-    pages: Sequence[MemoryPage],
-    files: Mapping[str, str],
-    question: str,
-    most_words: int,
+    name: str, pages: Sequence[MemoryPage], files: Mapping[str, str], question: str, most_words: int
 ) -> Gathered:
     """The best pages for the question by BM25 over name, text and gist, up to the one that would
     pass `most_words`. Documents are ordered by their best page and keep their pages' order.

@@ -212,7 +212,6 @@ def _cut_gist(gist: Gist, most_words: int, header: str | None = None) -> Gist:
 
 
 def _with_text(gist: Gist, text: str, header: str | None) -> Gist:
-    """The gist with another text after the session's header."""
     whole = f"{header} {text}" if header else text
     return replace(gist, gist=whole, num_words=num_words(text), problem=None)
 
@@ -227,7 +226,6 @@ class CopiedPages(Paginate):
     purpose: str
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
-        """Pages -> the same Pages."""
         return [replace(page, merged_from=(page.page_index,)) for page in rows[Page]]
 
 

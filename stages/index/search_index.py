@@ -179,7 +179,6 @@ class _EmbedTexts(Stage):
     embedder: EmbedderSettings = Field(exclude=True)
 
     def hashed(self) -> dict[str, Any]:
-        """Adds the model's identity and the length of chunks."""
         return {**super().hashed(), **self.embedder.hashed()}
 
     def refuse_unusable(self, place: str) -> None:
@@ -246,12 +245,10 @@ class EmbedKeys(_EmbedTexts):
     reads = (Key,)
 
     def hashed(self) -> dict[str, Any]:
-        """Leaves out the length of chunks, which keys do not have."""
         model = {"embedder": {"model": self.embedder.identity()}} if self.embedder.model else {}
         return {**super().hashed(), **model}
 
     def texts(self, rows: UnitRows) -> list[str]:
-        """The joined keys of each page."""
         return ["\n".join(keys) for keys in self._keys_of_pages(rows)]
 
     def spans(self, rows: UnitRows) -> list[list[Span]]:

@@ -62,7 +62,6 @@ class BuildTree(Stage):
         return made
 
     def _empty(self, rows: UnitRows) -> list[Node]:
-        """The nodes without their summaries."""
         nodes: list[Node] = []
         for level, groups in enumerate(tree_levels(len(rows[Page]), self.max_children)):
             for children in groups:

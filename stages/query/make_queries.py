@@ -56,7 +56,6 @@ class MakeQueries(Stage, ABC):
     report_columns: ClassVar[Columns] = {"any": (_QUERIES,)}
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries, in question order."""
         of_questions = await asyncio.gather(*(self.of_question(q, ask) for q in rows.questions))
         return [row for queries in of_questions for row in self.numbered(queries)]
 
@@ -180,13 +179,9 @@ class MakeClues(FilterQueries):
     async def _from_part(
         self, question: Question, part: int, passages: tuple[Passage, ...], ask: Ask
     ) -> list[list[Query]]:
-        """The lines of each reply."""
 
         async def lines(kind: Kind, prompt: type[FromMemory[Any]]) -> list[Query]:
-            shown = prompt(
-                passages=passages,
-                **fields_of(question),
-            )
+            shown = prompt(passages=passages, **fields_of(question))
             subject = Subject(question_id=question.question_id, turn=part)
             return _queries_of(question, kind, await ask(shown, subject), part)
 

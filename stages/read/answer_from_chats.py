@@ -88,9 +88,7 @@ class AnswerFromChat(AnswerFromContext):
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         prompt = AnswerFromChats if self.reading == "direct" else AnswerWithNotes
         return prompt(
-            passages=context.passages,
-            **fields_of(question),
-            answer_words=self.answer_words,
+            passages=context.passages, **fields_of(question), answer_words=self.answer_words
         )
 
     def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:

@@ -186,12 +186,7 @@ class AnswerFromContext(Budgeted):
         )
 
     async def answer(
-        self,
-        empty: Answer,
-        question: Question,
-        context: Context,
-        ask: Ask,
-        turn: int | None = None,
+        self, empty: Answer, question: Question, context: Context, ask: Ask, turn: int | None = None
     ) -> Answer:
         """Ask the reader; returns `empty` with the reply and facts about its context."""
         subject = Subject(question_id=question.question_id, turn=turn)

@@ -211,7 +211,6 @@ class UpdateRunningSummary(Stage):
     async def _update(
         self, index: int, segment: str, before: str | None, question: Question, ask: Ask
     ) -> tuple[str | None, Problem | None]:
-        """The summary after the segment, and its problem."""
         prompt = UpdateSummary(
             segment=segment,
             summary=before or "",

@@ -2,7 +2,7 @@
 A.1.2)."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -13,7 +13,7 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Prompt
-from pipeline.core.rows import Question, UnitRows
+from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Columns
 from stages.index.context import Budgeted, fields_of
 from stages.prompts.memwalker import (
@@ -54,7 +54,7 @@ class _Walk:
     node: Node = field(init=False)
     visited: list[Node] = field(default_factory=list)  # each once, in the order of first visits
     rejected: set[int] = field(default_factory=set)  # node indexes
-    _shown: set[tuple[str, int]] = field(default_factory=set)
+    _shown: set[tuple[type[Record], int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.go_to(self.nodes[-1].node_index)
@@ -75,37 +75,20 @@ class _Walk:
         here = self.node
         before = [node for node in self.visited if node is not here and node.summary is not None]
         if which == "path":
-            return [
-                node
-                for node in before
-                if node.level > here.level
-                and node.start_char <= here.start_char
-                and here.end_char <= node.end_char
-            ]
-        return before if which == "visited" else []
+            before = [node for node in before if node.level > here.level
+                      and node.start_char <= here.start_char < node.end_char]  # fmt: skip
+        return [] if which == "none" else before
 
-    def new_in_memory(self, remembered: Sequence[Node], num_shown: int, keep: Keep) -> int:
-        """The words of the working memory that were not shown before; only its first or last
-        `num_shown` words fitted. A root's summary is shown nowhere else."""
+    def new_words(self, shown: Iterable[tuple[Node | Page, int]]) -> int:
+        """The words of summaries and segments, each with its number of words that are shown, that
+        were not shown before."""
         new = 0
-        for node in remembered if keep == "first" else reversed(remembered):
-            shown = min(node.num_words, num_shown)
-            num_shown -= shown
-            if shown and ("node", node.node_index) not in self._shown:
-                self._shown.add(("node", node.node_index))
-                new += shown
+        for row, words in shown:
+            key = type(row), row.node_index if isinstance(row, Node) else row.page_index
+            if words and key not in self._shown:
+                self._shown.add(key)
+                new += words
         return new
-
-    def new_words(self) -> int:
-        """The words of the children or segment shown at the node that were not shown before."""
-        if self.node.page_index is not None:
-            page = self.node.page_index
-            shown = [("segment", page, self.pages[page].num_words)]
-        else:
-            shown = [("node", node.node_index, node.num_words) for node in self.children()]
-        words = sum(words for kind, index, words in shown if (kind, index) not in self._shown)
-        self._shown.update((kind, index) for kind, index, _ in shown)
-        return words
 
 
 async def _ask_for_action(
@@ -247,7 +230,8 @@ class Navigate(Budgeted):
         if len(legal) < 2:
             row = replace(row, chosen_by="rule")
         else:
-            row = replace(row, num_new_words=walk.new_words())
+            new_words = walk.new_words((child, child.num_words) for child in children)
+            row = replace(row, num_new_words=new_words)
             row, reply = await _ask_for_action(prompt, legal, row, ask)
             if reply is None or reply.value is None:
                 return row
@@ -258,7 +242,8 @@ class Navigate(Budgeted):
 
     async def _at_leaf(self, row: Visit, question: Question, walk: _Walk, ask: Ask) -> Visit:
         assert row.page_index is not None
-        segment = (walk.pages[row.page_index].text or "").strip()
+        page = walk.pages[row.page_index]
+        segment = (page.text or "").strip()
         room = None
         if self.budget is not None:
             tokens = await ask.part_tokens([segment])
@@ -276,7 +261,10 @@ class Navigate(Budgeted):
         memory = "\n\n".join(node.summary or "" for node in remembered)
         prompt = await _with_memory(prompt, memory, room, self.keep_memory, ask)
         shown = num_words(prompt.working_memory)
-        new_words = walk.new_words() + walk.new_in_memory(remembered, shown, self.keep_memory)
+        new_words, left = walk.new_words([(page, page.num_words)]), shown
+        for node in remembered if self.keep_memory == "first" else reversed(remembered):
+            new_words += walk.new_words([(node, min(node.num_words, left))])
+            left -= min(node.num_words, left)
         row = replace(
             row,
             num_new_words=new_words,
