@@ -62,8 +62,8 @@ class Gathered:
 
     def tables(self, question: str) -> dict[str, bytes]:
         """The files of the corpus `tables`, by name."""
-        asked = {"document_id": self.document["document_id"], "question": question}
-        rows = {"documents.jsonl": self.document, "questions.jsonl": asked}
+        asking = {"document_id": self.document["document_id"], "question": question}
+        rows = {"documents.jsonl": self.document, "questions.jsonl": asking}
         return {name: f"{json.dumps(row)}\n".encode() for name, row in rows.items()}
 
 

@@ -52,29 +52,29 @@ class Memorize(Stage, ABC):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         """The document, or rows of its memory -> MemoryPassages, in order."""
-        made = await self.passages(rows, ask)
+        passages = await self.passages(rows, ask)
         if self.memory_fit != "refuse":
             # A part has room beside the longest prompt, its reply and the question.
             nothing = (Passage("text", None, ""),), "", ()  # passages, question, options
             around = [await ask.num_tokens(prompt(*nothing)) + ask.max_reply_tokens(prompt)
                       for prompt in CLUES]  # fmt: skip
             limit = max(1, ask.context_tokens - max(around) - self.question_tokens)
-            made = await self.fitted(rows, made, limit, ask)
-        return [replace(row, passage_index=index) for index, row in enumerate(made)]
+            passages = await self.fitted(rows, passages, limit, ask)
+        return [replace(row, passage_index=index) for index, row in enumerate(passages)]
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         """All passages, as one part; by default the whole text."""
         return [whole_text(rows)]
 
     async def fitted(
-        self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
+        self, rows: UnitRows, passages: Sequence[MemoryPassage], limit: int, ask: Ask
     ) -> list[MemoryPassage]:
         """The passages in parts of at most `limit` tokens, which are filled one after another; a
         single passage may have more."""
-        rest = list(reversed(made) if self.memory_fit == "tail" else made)
+        is_tail = self.memory_fit == "tail"
         fitted: list[MemoryPassage] = []
         part = total = 0
-        for row in rest:
+        for row in reversed(passages) if is_tail else passages:
             size = await ask.text_tokens(f"{passage_text(rows, row)}\n\n")
             if fitted and total + size > limit:
                 if self.memory_fit != "split":
@@ -82,7 +82,7 @@ class Memorize(Stage, ABC):
                 part, total = part + 1, 0
             total += size
             fitted.append(replace(row, part_index=part))
-        return fitted[::-1] if self.memory_fit == "tail" else fitted
+        return fitted[::-1] if is_tail else fitted
 
     def empty(self, rows: UnitRows, about: Record) -> MemoryPassage:
         return whole_text(rows)
@@ -137,7 +137,7 @@ class MemorizeText(Memorize):
     version = 1
 
     async def fitted(
-        self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
+        self, rows: UnitRows, passages: Sequence[MemoryPassage], limit: int, ask: Ask
     ) -> list[MemoryPassage]:
         """Cuts between words, and parts at sentence ends where there are any."""
         text, whole = rows.document.text, whole_text(rows)

@@ -46,7 +46,7 @@ class BuildTree(Stage):
         summary: unparseable (a reply without a word), context_overflow, timeout, refused,
         engine_failed; without a summary: empty_input (no word in the segment, or below the node).
         """
-        made = self._empty(rows)
+        tree = self._empty(rows)
         # Of `max_children` summaries each may have so many tokens for triage to fit.
         prompt = Triage(
             ("",) * self.max_children, "", reasoning=True, rejected=(), may_revert=True,
@@ -54,12 +54,12 @@ class BuildTree(Stage):
         )  # fmt: skip
         taken = await ask.num_tokens(prompt) + ask.max_reply_tokens(Triage) + self.question_tokens
         share = max(1, (ask.context_tokens - taken) // self.max_children)
-        for _, level in groupby(list(made), lambda node: node.level):
+        for _, level in groupby(list(tree), lambda node: node.level):
             nodes = await asyncio.gather(
-                *(self._summarized(rows, node, made, share, ask) for node in level)
+                *(self._summarized(rows, node, tree, share, ask) for node in level)
             )
-            made[nodes[0].node_index : nodes[-1].node_index + 1] = nodes
-        return made
+            tree[nodes[0].node_index : nodes[-1].node_index + 1] = nodes
+        return tree
 
     def _empty(self, rows: UnitRows) -> list[Node]:
         nodes: list[Node] = []
@@ -81,7 +81,7 @@ class BuildTree(Stage):
         return [replace(node, parent=parents.get(node.node_index)) for node in nodes]
 
     async def _summarized(
-        self, rows: UnitRows, node: Node, made: Sequence[Node], share: int, ask: Ask
+        self, rows: UnitRows, node: Node, tree: Sequence[Node], share: int, ask: Ask
     ) -> Node:
         is_leaf = node.page_index is not None
         parts: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class BuildTree(Stage):
             text = (rows[Page][node.page_index].text or "").strip()
             parts = (text,) if num_words(text) else ()
         else:
-            children = [made[child].summary for child in node.children]
+            children = [tree[child].summary for child in node.children]
             parts = tuple(summary for summary in children if summary is not None)
         if not parts:
             return replace(node, problem="empty_input")

@@ -92,12 +92,12 @@ class AnswerFromChat(AnswerFromContext):
         )
 
     def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:
-        made = super().answered(answer, question, asked)
+        answer = super().answered(answer, question, asked)
         if self.judged == "answer" or question.options:
-            return made
+            return answer
         reply = asked.raw.strip()
-        problem = None if made.problem == "unparseable" and reply else made.problem
-        return replace(made, problem=problem, judged=reply if reply != made.answer else None)
+        problem = None if answer.problem == "unparseable" and reply else answer.problem
+        return replace(answer, problem=problem, judged=reply if reply != answer.answer else None)
 
 
 class AnswerFromExpandedChat(AnswerFromChat):

@@ -65,10 +65,10 @@ class Search(ByRanking, LookUp):
             groups += of_questions[-1]
         rankings = iter(await self.found(rows, groups) if groups else [])
         turns: list[Lookup] = []
-        for question, own_groups in zip(rows.questions, of_questions, strict=True):
-            own = [self._turn(question, group, next(rankings)) for group in own_groups]
+        for question, its_groups in zip(rows.questions, of_questions, strict=True):
+            its_turns = [self._turn(question, group, next(rankings)) for group in its_groups]
             lost = lost_turn(question, rows.of(Query, question))
-            turns += [lost] if lost else each_page_once(question, own)
+            turns += [lost] if lost else each_page_once(question, its_turns)
         return turns
 
     @abstractmethod
@@ -321,7 +321,9 @@ class SearchKeys(LookUp):
     def _within(self, rows: UnitRows, sessions: Sequence[int], first: str, last: str) -> set[int]:
         """The pages within the days, see `dated_by`."""
         if self.dated_by == "events":
-            events = [row for row in rows[Expansion] if row.kind == "event" and row.text]
+            events = [
+                row for row in rows[Expansion] if row.kind == "event" and row.text is not None
+            ]
             in_range = {
                 sessions[row.page_index] for row in events if row.day and first <= row.day <= last
             }

@@ -139,13 +139,13 @@ def test_three_bad_replies_in_a_row_end_it(bad: str) -> None:
 
 def test_a_node_without_a_summary_is_not_offered() -> None:
     rows = tree()
-    made = [n if n.node_index != 2 else _lost(n) for n in rows[Node]]
+    made = list(rows[Node])
+    made[2] = replace(made[2], summary=None, problem="timeout")
     found = walked(act(1), ANSWER, rows=adding(rows, {Node: made}))
     assert path(found) == [(6, "enter", 5), (5, "enter", 3), (3, "answer", None)]
 
 
-def _lost(node: Node) -> Node:
-    return replace(node, summary=None, problem="timeout")
+FROM_VISITS = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
 
 
 def read(
@@ -155,8 +155,7 @@ def read(
     rows = rows or tree()
     rows = adding(rows, {Visit: walked(*replies, rows=rows, **settings)})
     lookups, _ = run(VisitedLeaves(), rows, never())
-    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
-    answers, calls = run(own, adding(rows, {Lookup: lookups}), never())
+    answers, calls = run(FROM_VISITS, adding(rows, {Lookup: lookups}), never())
     assert calls == ()
     return lookups, answers
 
@@ -206,8 +205,7 @@ def test_a_navigation_that_failed_leaves_its_question_upstream() -> None:
     assert [(row.used, row.problem, row.detail) for row in lookups] == [
         (None, "upstream", "navigate: unit_failed")
     ]
-    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
-    (answer,), _ = run(own, adding(rows, {Lookup: lookups}), never())
+    (answer,), _ = run(FROM_VISITS, adding(rows, {Lookup: lookups}), never())
     assert (answer.problem, answer.detail) == (
         "upstream", "navigate: unit_failed, look_up: upstream",
     )  # fmt: skip
@@ -231,7 +229,7 @@ def test_what_the_model_sees_on_the_way() -> None:
 def test_without_reasoning_none_is_asked_for() -> None:
     engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
     made, _ = run(stage(reasoning=False), tree(), engine)
-    assert not any("Reasoning" in prompt or "Weigh" in prompt for prompt in engine.prompts())
+    assert not any("Reasoning" in prompt for prompt in engine.prompts())
     assert [visit.reason for visit in made] == [None] * 3
 
 
