@@ -33,8 +33,18 @@ from pipeline.files.storage import as_path, is_remote, write
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import SHARED
 from stages.corpora.own.text_files import AskCorpus
-from stages.gathered.gathered_pages import Gathered, MemoryPage, gather, of_methods, read_pages
-from stages.gathered.quoted import AskedAnswer, QuotedPage, Quoting, rarity, read_answers
+from stages.gathered.gathered_pages import (
+    AskedAnswer,
+    Gathered,
+    MemoryPage,
+    QuotedPage,
+    gather,
+    of_methods,
+    quoted_answers,
+    rarity,
+    read_answers,
+    read_pages,
+)
 
 T = TypeVar("T")
 Warn = Callable[[str], None]
@@ -123,7 +133,7 @@ def ask_files(words: AskWords, each: bool, most_words: int, warn: Warn) -> Answe
         sources, run = gathered.pages, _of_gathered(words, gathered, run)
     outcome, (rows, pages) = _execute(run, lambda v: (read_answers(v), read_pages(v)), warn)
     weight = rarity([page.text for page in memories or pages])
-    answers = Quoting(words.question, files, weight, sources).answers(rows, pages)
+    answers = quoted_answers(rows, pages, words.question, files, weight, sources)
     if not config.engine.is_model:
         warn(_NO_MODEL.format(config.engine.title))
     return Answers(words.question, outcome.run, memories_run or outcome.run, config.warehouse,

@@ -1,8 +1,10 @@
-"""Make one document of the pages, out of all documents of a run, that match a question best. It
-carries their pages and gists in `pages` of its metadata, and is then read like any other
-document."""
+"""One document made of the pages, out of all documents of a run, that match a question best, which
+is then read like any other, as it carries their pages and gists in `pages` of its metadata; and the
+passages of pages that the answers of a run rest on, found without a model."""
 
 import json
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,11 +18,11 @@ from pipeline.core.settings import sha
 from pipeline.store.sql.connection import query
 from pipeline.work.stage import Stage
 from pipeline.work.steps import Step
-from stages.index.context import with_copied
+from stages.index.gist_pages import with_copied
 from stages.index.paginate import Paginate, page_of
 from stages.tables.pages import Gist, Page
-from stages.text.ranking import rank
-from stages.text.words import num_words
+from stages.text.ranking import rank, terms
+from stages.text.words import num_words, sentence_spans
 
 
 @dataclass(frozen=True)
@@ -52,63 +54,59 @@ def of_methods(pages: Iterable[MemoryPage], steps: Iterable[Step]) -> list[Memor
 
 @dataclass(frozen=True)
 class Gathered:
-    """Pages of several documents as one document. Each page has a heading with file and page, in
-    braces, so that the extractive engine takes it for no sentence."""
+    """Pages of several documents, and the row of `documents.jsonl` of the corpus `tables` that they
+    are in."""
 
-    name: str
     pages: Sequence[MemoryPage]
-    files: Mapping[str, str]  # the name of a document's file, by its id
-
-    def document(self) -> dict[str, Any]:
-        """A row of `documents.jsonl` of the corpus `tables`."""
-        headings = [self._heading(page) for page in self.pages]
-        texts = [
-            f"{heading}\n\n{page.text.strip()}\n\n"
-            for heading, page in zip(headings, self.pages, strict=True)
-        ]
-        given, start = [], 0
-        for heading, page, text in zip(headings, self.pages, texts, strict=True):
-            gist = f"{heading} {page.gist}" if page.gist else None
-            of = {"document_id": page.document_id, "page_index": page.page_index}
-            given.append({**of, "start_char": start, "gist": gist})
-            start += len(text)
-        document_id = f"{self.name}-{sha([texts, given], 8)}"
-        title = f"{self.name}, {len({page.document_id for page in self.pages})} documents"
-        return {"document_id": document_id, "title": title, "text": "".join(texts), "pages": given}
+    document: Mapping[str, Any]
 
     def tables(self, question: str) -> dict[str, bytes]:
         """The files of the corpus `tables`, by name."""
-        document = self.document()
-        asked = {"document_id": document["document_id"], "question": question}
-        rows = {"documents.jsonl": document, "questions.jsonl": asked}
+        asking = {"document_id": self.document["document_id"], "question": question}
+        rows = {"documents.jsonl": self.document, "questions.jsonl": asking}
         return {name: f"{json.dumps(row)}\n".encode() for name, row in rows.items()}
-
-    def _heading(self, page: MemoryPage) -> str:
-        file = self.files[page.document_id].replace("{", "(").replace("}", ")")
-        return f"{{{' '.join(file.split())}, page {page.page_index}}}"
 
 
 def gather(
-    name: str,
-    pages: Sequence[MemoryPage],
-    files: Mapping[str, str],
-    question: str,
-    most_words: int,
+    name: str, pages: Sequence[MemoryPage], files: Mapping[str, str], question: str, most_words: int
 ) -> Gathered:
     """The best pages for the question by BM25 over name, text and gist, up to the one that would
-    pass `most_words`. Documents are ordered by their best page and keep their pages' order."""
-    texts = [f"{page.document_id}\n{page.text}\n{page.gist or ''}" for page in pages]
+    pass `most_words`. Documents are ordered by their best page and keep their pages' order.
+
+    `files` has file names by document id. Each page has a heading with file and page, in braces, so
+    that the extractive engine takes it for no sentence.
+    """
+    ranked = rank(
+        [f"{page.document_id}\n{page.text}\n{page.gist or ''}" for page in pages], question
+    )
     chosen: list[MemoryPage] = []
     left = most_words
-    for page in (pages[index] for index in rank(texts, question)):
+    for page in (pages[index] for index in ranked):
         left -= page.num_words
         if left < 0 and chosen:
             break
         chosen.append(page)
     documents = list(dict.fromkeys(page.document_id for page in chosen))
-    order = {document_id: place for place, document_id in enumerate(documents)}
-    chosen.sort(key=lambda page: (order[page.document_id], page.page_index))
-    return Gathered(name, chosen, files)
+    chosen.sort(key=lambda page: (documents.index(page.document_id), page.page_index))
+    texts: list[str] = []
+    given: list[dict[str, Any]] = []
+    for page in chosen:
+        file = " ".join(files[page.document_id].replace("{", "(").replace("}", ")").split())
+        heading = f"{{{file}, page {page.page_index}}}"
+        given.append({
+            "document_id": page.document_id,
+            "page_index": page.page_index,
+            "start_char": sum(map(len, texts)),
+            "gist": f"{heading} {page.gist}" if page.gist else None,
+        })  # fmt: skip
+        texts.append(f"{heading}\n\n{page.text.strip()}\n\n")
+    document = {
+        "document_id": f"{name}-{sha([texts, given], 8)}",
+        "title": f"{name}, {len(documents)} documents",
+        "text": "".join(texts),
+        "pages": given,
+    }
+    return Gathered(chosen, document)
 
 
 class GivenPage(BaseModel):
@@ -121,18 +119,18 @@ class GivenPage(BaseModel):
 _GIVEN_PAGES: TypeAdapter[list[GivenPage]] = TypeAdapter(list[GivenPage])
 
 
-def given_pages(document: Document) -> list[GivenPage]:
+def _given_pages(document: Document) -> list[GivenPage]:
     """The pages in the document's metadata. Where there are none, or they do not begin at 0 and
     ascend within the text, the whole text is one page without a gist."""
     try:
-        found = _GIVEN_PAGES.validate_python(json.loads(document.metadata).get("pages"))
+        pages = _GIVEN_PAGES.validate_python(json.loads(document.metadata).get("pages"))
     except ValidationError:
-        found = []
-    starts = [page.start_char for page in found]
+        pages = []
+    starts = [page.start_char for page in pages]
     ends = [*starts[1:], len(document.text)]
     if starts[:1] != [0] or any(start >= end for start, end in zip(starts, ends, strict=True)):
         return [GivenPage(start_char=0)]
-    return found
+    return pages
 
 
 class PaginateGiven(Paginate):
@@ -144,7 +142,7 @@ class PaginateGiven(Paginate):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""
-        starts = [page.start_char for page in given_pages(rows.document)]
+        starts = [page.start_char for page in _given_pages(rows.document)]
         spans = pairwise([*starts, len(rows.document.text)])
         return [page_of(rows, n, span, "rule") for n, span in enumerate(spans)]
 
@@ -161,14 +159,120 @@ class GivenGists(Stage):
 
     async def run(self, rows: UnitRows, ask: Ask) -> Sequence[Gist]:
         """Pages -> one Gist each, in order. No calls. Problem: bad_input (none is given)."""
-        pairs = zip(rows[Page], given_pages(rows.document), strict=True)
-        gists = (
-            Gist.about(
-                page,
-                gist=given.gist,
-                num_words=num_words(given.gist or ""),
-                problem=None if given.gist else "bad_input",
-            )
-            for page, given in pairs
-        )
+        gists: list[Gist] = []
+        for page, given in zip(rows[Page], _given_pages(rows.document), strict=True):
+            words = num_words(given.gist or "")
+            problem = None if given.gist else "bad_input"
+            gists.append(Gist.about(page, gist=given.gist, num_words=words, problem=problem))
         return with_copied(gists, rows[Page])
+
+
+_LEAST, _MOST = 20, 60  # words of a passage, where sentences allow them
+_ANSWERS = """
+select document_id, question_id, method, answer, problem, detail, num_context_words, memory,
+  page_indexes
+from results order by document_id, method, repeat"""
+
+
+@dataclass(frozen=True)
+class QuotedPage:
+    """A page that an answer is based on. `passage` has the sentences that share the most rare words
+    with answer and question, `score` their weight."""
+
+    file: str
+    document_id: str
+    page_index: int
+    passage: str
+    score: float
+    text: str
+
+
+@dataclass(frozen=True)
+class AskedAnswer:
+    """A method's reply; `pages` are the pages that it is based on, the most important first."""
+
+    document_id: str
+    question_id: str
+    method: str
+    answer: str | None
+    problem: str | None
+    detail: str | None
+    num_context_words: int | None
+    memory: str | None
+    num_pages: int  # of the document that was asked
+    pages: Sequence[QuotedPage]
+
+
+def read_answers(connection: Any) -> list[dict[str, Any]]:
+    """The answers of a run as `quoted_answers` takes them; `connection` must show the run."""
+    return query(connection, _ANSWERS)
+
+
+def quoted_answers(
+    rows: Iterable[Mapping[str, Any]],
+    pages: Iterable[MemoryPage],
+    question: str,
+    files: Mapping[str, str],
+    weight: Mapping[str, float],
+    sources: Sequence[MemoryPage] | None = None,
+) -> list[AskedAnswer]:
+    """The answers with their pages, best passage first. `files` has file names by document id,
+    `weight` the weight of each term, `sources` the original pages of a gathered document; None:
+    `pages` themselves."""
+    by_memory: dict[tuple[str, str | None], dict[int, MemoryPage]] = {}
+    for page in pages:
+        by_memory.setdefault((page.document_id, page.memory), {})[page.page_index] = page
+    answers: list[AskedAnswer] = []
+    for row in rows:
+        memory = by_memory.get((row["document_id"], row["memory"]), {})
+        quoted: list[QuotedPage] = []
+        for index in row["page_indexes"] or ():
+            if index in memory:
+                page = memory[index] if sources is None else sources[index]
+                text, score = passage(page.text, question, row["answer"] or "", weight)
+                file = files.get(page.document_id, page.document_id)
+                quoted.append(QuotedPage(
+                    file, page.document_id, page.page_index, text, round(score, 3), page.text
+                ))  # fmt: skip
+        quoted.sort(key=lambda page: -page.score)
+        facts = {key: value for key, value in row.items() if key != "page_indexes"}
+        answers.append(AskedAnswer(**facts, num_pages=len(memory), pages=quoted))
+    return answers
+
+
+def rarity(texts: Sequence[str]) -> dict[str, float]:
+    """The inverse document frequency of each term: ln((1 + texts) / texts with it)."""
+    numbers = Counter(term for text in texts for term in {*terms(text)})
+    return {term: math.log((1 + len(texts)) / number) for term, number in numbers.items()}
+
+
+def passage(
+    page: str, question: str, answer: str, weight: Mapping[str, float]
+) -> tuple[str, float]:
+    """The best sentence of `page` with its neighbours: those that share weight up to 60 words, any
+    up to 20; and the sum of the weights of the terms shared with answer and question. `weight` has
+    each term's weight, see `rarity`. On one line, but headings and rows of tables on their own."""
+    sentences = [page[start:end].strip() for start, end in sentence_spans(page)]
+    sentences = [_on_lines([" ".join(line.split()) for line in text.splitlines()])
+                 for text in sentences if text]  # fmt: skip
+    wanted = {term: weight.get(term, 0.0) for term in terms(f"{question}\n{answer}")}
+    shared = [{*terms(text)} & wanted.keys() for text in sentences]
+    scores = [sum(map(wanted.__getitem__, of_sentence)) for of_sentence in shared]
+    if not sentences:
+        return "", 0.0
+    first = last = max(range(len(scores)), key=lambda index: scores[index])
+    size = num_words(sentences[first])
+    while beside := [n for n in (first - 1, last + 1) if 0 <= n < len(scores)]:
+        best = max(beside, key=lambda index: scores[index])
+        size += num_words(sentences[best])
+        if size > _MOST or (not scores[best] and size > _LEAST):
+            break
+        first, last = min(first, best), max(last, best)
+    of_passage = set[str]().union(*shared[first : last + 1])
+    return _on_lines(sentences[first : last + 1]), sum(map(wanted.__getitem__, of_passage))
+
+
+def _on_lines(parts: Sequence[str]) -> str:
+    """The parts on one line, or on a line each if one is a heading or a row of a table."""
+    plain = [part.strip() for part in parts if part.strip()]
+    return ("\n" if any(part.startswith(("#", "|")) for part in plain) else " ").join(plain)

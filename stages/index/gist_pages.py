@@ -1,15 +1,16 @@
 """Shorten each page of a document to its gist; no questions.
 
 A page is shown by itself, or in the conversation that found its end, which an engine with a prefix
-cache still holds. Gists that must fit the context are shortened again where merging pages is not
-enough (ReadAgent appendices H and E.2).
+cache still holds. Where the gists do not fit the context, pages are merged, and gists are shortened
+again where that is not enough (ReadAgent appendices H and E.2).
 """
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
 
@@ -19,14 +20,27 @@ from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.context import cut_gist, free_tokens, longest_readable, with_copied, with_text
-from stages.index.paginate import PaginateInConversations, is_asked
-from stages.index.windows import InConversations, Piece, shown_text, word_totals
+from stages.index.context import gist_memory
+from stages.index.paginate import Paginate, PaginateInConversations, is_asked
+from stages.index.windows import InConversations, shown_text
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.readagent_look_up import ParallelLookUp
-from stages.prompts.readagent_memory import PageGist, PageGistForTask, ShorterGist, ShownPageGist
+from stages.prompts.readagent_memory import (
+    PageGist,
+    PageGistForTask,
+    ShorterGist,
+    ShownPageGist,
+    StartsChapter,
+)
 from stages.tables.pages import Gist, Page
-from stages.text.words import header_of, num_words, without_header
+from stages.text.words import (
+    PAGE_BREAK,
+    header_of,
+    num_words,
+    without_header,
+    word_spans,
+    words_in_common,
+)
 
 
 class GistPages(Stage):
@@ -59,11 +73,12 @@ class GistPages(Stage):
 
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:
         """For each page the header of its session, which only the session's first page shows."""
-        found: list[str | None] = []
+        headers: list[str | None] = []
+        latest: str | None = None
         for page in pages:
-            own = header_of(page.text or "") if self.page_breaks else None
-            found.append(own or (found[-1] if found else None))
-        return found
+            latest = (header_of(page.text or "") if self.page_breaks else None) or latest
+            headers.append(latest)
+        return headers
 
     async def _gist(
         self, page: Page, header: str | None, ask: Ask, follow_up: Prompt[str] | None = None
@@ -75,14 +90,32 @@ class GistPages(Stage):
         if not text:
             return Gist.about(page, problem="empty_input")
         subject = Subject(page_index=page.page_index)
-        asked = await ask(follow_up or self.prompt(text), subject, is_shared=header is not None)
-        gist = (asked.value or "") if asked.has_reply else None
+        reply = await ask(follow_up or self.prompt(text), subject, is_shared=header is not None)
+        gist = (reply.value or "") if reply.has_reply else None
         return Gist.about(
             page,
             gist=f"{header} {gist}" if header and gist else gist,
             num_words=num_words(gist or ""),
-            problem=asked.problem,
+            problem=reply.problem,
         )
+
+
+def with_copied(gists: Iterable[Gist], pages: Sequence[Page]) -> list[Gist]:
+    """The gists with the share of their pages' words that they repeat in order; pages in gist
+    order."""
+
+    def words(text: str) -> list[str]:
+        folded = text.casefold()
+        return [folded[start:end] for start, end in word_spans(folded)]
+
+    copied: list[Gist] = []
+    for gist, page in zip(gists, pages, strict=True):
+        share = None
+        if gist.gist is not None:
+            of_page = words(page.text or "")
+            share = words_in_common(of_page, words(gist.gist)) / max(1, len(of_page))
+        copied.append(replace(gist, copied=share))
+    return copied
 
 
 class ConditionalGists(GistPages):
@@ -97,10 +130,217 @@ class ConditionalGists(GistPages):
         return PageGistForTask(page=text, task=self.task)
 
 
+class FollowUpGists(InConversations, GistPages):
+    """Needs pages of the stage `paginate` (kind conversation) with the same settings. A page whose
+    end nobody was asked for, and one whose conversation has no room for another reply, is shortened
+    by itself."""
+
+    kind = "follow_up"
+    version = 1
+    prompts = (ShownPageGist, PageGist)
+
+    def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
+        """Raise UsageError where the pages come from other conversations."""
+        for stage in upstream:
+            if not isinstance(stage, PaginateInConversations):
+                raise UsageError(
+                    f"{place}: follows conversations, which {stage.label()} has none of; use "
+                    f"{PaginateInConversations.label()} before it"
+                )
+            for name in sorted(InConversations.model_fields):
+                if (value := getattr(self, name)) != (other := getattr(stage, name)):
+                    raise UsageError(
+                        f"{place}: {name} is {value}, and {other} of {stage.label()}; give both one"
+                    )
+
+    async def follow_ups(self, rows: UnitRows, ask: Ask) -> list[Prompt[str] | None]:
+        text = rows.document.text
+        prompts: list[Prompt[str] | None] = []
+        for parts in self.parts(text, self.max_words):
+            ends = [part.end_char for part in parts]
+            conversation = self.conversation(text, parts)
+            while conversation.first < len(parts):
+                page, labels = rows[Page][len(prompts)], conversation.labels()
+                after = await conversation.prompt(labels, ask) if is_asked(page) else None
+                end = bisect_left(ends, page.end_char) + 1
+                conversation.ended(labels, end, is_asked(page))
+                prompt = None
+                if after is not None:
+                    shown = shown_text(text, page.start_char, page.end_char)
+                    prompt = ShownPageGist(shown, after, end)
+                    if not await ask.fits(prompt, ask.max_reply_tokens(ShownPageGist)):
+                        prompt = None
+                prompts.append(prompt)
+        return prompts
+
+
+class _FitsContext(Stage):
+    """Base class of stages that make the gist memory fit, with a question of `question_tokens` and
+    the replies of a look-up and an answer; its gists have `least_words` or more."""
+
+    leaves_room_for = (AnswerQuestion, ParallelLookUp)
+    question_tokens: NonNegativeInt
+    least_words: NonNegativeInt
+
+    async def free_tokens(
+        self, ask: Ask, pages: Sequence[Page], gists: Sequence[Gist], raw: Collection[int]
+    ) -> int:
+        """The tokens left beside the gist memory with the pages `raw` in it; negative where it
+        does not fit."""
+        passages = gist_memory(pages, gists, raw, first_page=0).passages
+        look_up = ParallelLookUp(passages=passages, question="", options=(), max_pages=1)
+        replies = sum(ask.max_reply_tokens(prompt) for prompt in self.leaves_room_for)
+        tokens = await ask.num_tokens(look_up) + replies + self.question_tokens
+        return ask.context_tokens - tokens
+
+    async def longest_readable(self, ask: Ask, pages: Sequence[Page]) -> list[int]:
+        """The index of the longest page that fits the context by itself; empty if none does."""
+        for page in sorted(pages, key=lambda page: -page.num_words):
+            if await self.free_tokens(ask, [page], [], [page.page_index]) >= 0:
+                return [page.page_index]
+        return []
+
+
+def _cut_gist(gist: Gist, most_words: int, header: str | None = None) -> Gist:
+    """The gist cut to its first `most_words` words, with problem truncated; unchanged if not
+    longer. A session's header stays and is not counted."""
+    if gist.num_words <= most_words:
+        return gist
+    text = (gist.gist or "").removeprefix(header or "").strip()
+    end = word_spans(text)[most_words - 1][1] if most_words else 0
+    return replace(_with_text(gist, text[:end], header), problem="truncated")
+
+
+def _with_text(gist: Gist, text: str, header: str | None) -> Gist:
+    whole = f"{header} {text}" if header else text
+    return replace(gist, gist=whole, num_words=num_words(text), problem=None)
+
+
+class CopiedPages(Paginate):
+    """The pages of an earlier memory as a memory of their own, so that other gists can be made of
+    them; `purpose` is part of its name. No calls."""
+
+    kind = "copied"
+    version = 1
+    reads = (Page,)
+    purpose: str
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
+        return [replace(page, merged_from=(page.page_index,)) for page in rows[Page]]
+
+
+PageAndGist = tuple[Page, Gist]
+"""A page, and its gist; of a merged page the longest of its parts' gists stands in."""
+
+
+class MergedPages(_FitsContext, Paginate):
+    """Pages merged with those that follow, as long as the gist memory with its longest page raw
+    does not fit the context; a document that fits keeps its pages without a call.
+
+    The model is asked page by page whether the next one starts a new chapter: at "no" they are
+    merged, at "not sure" as `not_sure` says (the paper leaves that open; by default they are, since
+    only documents that are too long come here). A merged page never takes more than `page_share` of
+    the context, so that it can be looked up. It stops as soon as the memory would fit if a merged
+    page's gist were as long as the longest of its parts' gists, or at the last page with
+    `merge_until` end. Where the pages are still so many that even gists of `least_words` would not
+    fit, neighbours are merged without asking. No page goes past a form feed.
+    """
+
+    kind = "merged"
+    version = 1
+    reads = (Page, Gist)
+    prompts = (StartsChapter,)
+    asks_in_turn = True
+    not_sure: Literal["merge", "keep"]
+    merge_until: Literal["fits", "end"]
+    page_share: float = Field(gt=0, le=1)
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
+        """Pages and their Gists -> Pages, in order, one call after another.
+
+        chosen_by gives the reason for a page's end: model (the next one starts a new chapter),
+        fallback (no readable reply: not merged), rule (the memory fits, or the two pages together
+        would not), end (the last page). Problems: none, as a page always has its text.
+        """
+        pages = [
+            (replace(page, merged_from=(page.page_index,)), gist)
+            for page, gist in zip(rows[Page], rows[Gist], strict=True)
+        ]
+        if not await self._fits(pages, ask):
+            pages = await self._merged(pages, ask, is_asked=True)
+            if not await self._fits(pages, ask, self.least_words):
+                pages = await self._merged(pages, ask, is_asked=False)
+        return [replace(page, page_index=index) for index, (page, _) in enumerate(pages)]
+
+    async def _merged(
+        self, pages: Sequence[PageAndGist], ask: Ask, is_asked: bool
+    ) -> list[PageAndGist]:
+        """One pass: each page takes in the pages after it while it may."""
+        done: list[PageAndGist] = []
+        left = deque(pages)
+        fits = False
+        while len(left) > 1 and not fits:
+            (page, gist), (following, its_gist) = left.popleft(), left.popleft()
+            both = replace(
+                page,
+                end_char=following.end_char,
+                text=(page.text or "") + (following.text or ""),
+                num_words=page.num_words + following.num_words,
+                merged_from=page.merged_from + following.merged_from,
+            )
+            reason = "rule"
+            if await self._may_merge(both, following, ask):
+                reason = await self._verdict(page, following, ask) if is_asked else ""
+            if reason:
+                done.append((replace(page, chosen_by=reason), gist))
+                left.appendleft((following, its_gist))
+            else:
+                left.appendleft((both, max(gist, its_gist, key=lambda gist: gist.num_words)))
+                if not is_asked:
+                    fits = await self._fits([*done, *left], ask, self.least_words)
+                elif self.merge_until == "fits":
+                    fits = await self._fits([*done, *left], ask)
+            ask.progress.tell(len(pages), len(pages) - len(left))
+        reasons = [*["rule"] * (len(left) - 1), "end"]
+        return done + [
+            (replace(page, chosen_by=reason), gist)
+            for (page, gist), reason in zip(left, reasons, strict=True)
+        ]
+
+    async def _may_merge(self, both: Page, following: Page, ask: Ask) -> bool:
+        """True if `both`, the page with `following`, could still be shortened and looked up."""
+        if (following.text or "").startswith(PAGE_BREAK):
+            return False
+        tokens = await ask.num_tokens(PageGist(page=(both.text or "").strip()))
+        if tokens > self.page_share * ask.context_tokens:
+            return False
+        return bool(await self.longest_readable(ask, [both]))
+
+    async def _verdict(self, page: Page, following: Page, ask: Ask) -> str:
+        """The reason why a page ends before the following one; "" where the two are merged."""
+        shown = [(each.text or "").strip() for each in (page, following)]
+        prompt = StartsChapter(page=shown[0], next_page=shown[1])
+        reply = await ask(prompt, Subject(page_index=following.merged_from[0]))
+        if reply.value is None:
+            return "fallback"
+        merges = reply.value == "no" or (reply.value == "not sure" and self.not_sure == "merge")
+        return "" if merges else "model"
+
+    async def _fits(
+        self, memory: Sequence[PageAndGist], ask: Ask, most_words: int | None = None
+    ) -> bool:
+        """True if the gist memory fits with its longest page raw, and gists cut to `most_words`."""
+        pages = [replace(page, page_index=index) for index, (page, _) in enumerate(memory)]
+        gists = [gist if most_words is None else _cut_gist(gist, most_words) for _, gist in memory]
+        gists = [replace(gist, page_index=index) for index, gist in enumerate(gists)]
+        raw = await self.longest_readable(ask, pages)
+        return await self.free_tokens(ask, pages, gists, raw) >= 0
+
+
 _SAFETY = 0.95  # of the words expected to fit, as tokens per word differ between gists
 
 
-class FittedGists(GistPages):
+class FittedGists(_FitsContext, GistPages):
     """A page that was not merged keeps its gist without a call, a merged one is shortened to one.
 
     Where the gist memory with its longest page raw does not fit, gists are shortened again, older
@@ -115,141 +355,71 @@ class FittedGists(GistPages):
     reads = (Page, Gist)
     reads_other_memory = (Gist,)
     prompts = (PageGist, ShorterGist)
-    leaves_room_for = (AnswerQuestion, ParallelLookUp)
-    question_tokens: NonNegativeInt
-    least_words: NonNegativeInt
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Gist]:
         """Pages, and the Gists of the pages they were made from -> one Gist each, in order.
 
         Problems: those of gists; truncated also where a gist was cut to fit.
         """
+        pages, headers = rows[Page], self._headers(rows[Page])
         before = {gist.page_index: gist for gist in rows[Gist]}
-        headers = self._headers(rows[Page])
-        pages = zip(rows[Page], headers, strict=True)
-        made = (self._kept_or_made(page, header, before, ask) for page, header in pages)
-        gists = list(await asyncio.gather(*made))
-        shortened = await self._shortened(rows[Page], headers, gists, ask)
-        return with_copied(shortened, rows[Page])
 
-    async def _kept_or_made(
-        self, page: Page, header: str | None, before: dict[int, Gist], ask: Ask
-    ) -> Gist:
-        if len(page.merged_from) == 1:
-            return replace(before[page.merged_from[0]], page_index=page.page_index)
-        return await self._gist(page, header, ask)
+        async def gist_of(page: Page, header: str | None) -> Gist:
+            if len(page.merged_from) == 1:
+                return replace(before[page.merged_from[0]], page_index=page.page_index)
+            return await self._gist(page, header, ask)
 
-    async def _shortened(
+        gists = await asyncio.gather(*map(gist_of, pages, headers))
+        return with_copied(await self._fitted(pages, headers, gists, ask), pages)
+
+    async def _fitted(
         self, pages: Sequence[Page], headers: Sequence[str | None], gists: Sequence[Gist], ask: Ask
-    ) -> list[Gist]:
-        raw = await longest_readable(ask, pages, self.question_tokens)
-        room = await self._free(pages, _empty(gists), raw, ask)
+    ) -> Sequence[Gist]:
+        async def free(gists: Sequence[Gist]) -> int:
+            return await self.free_tokens(ask, pages, gists, raw)
+
+        raw = await self.longest_readable(ask, pages)
+        empty = [replace(gist, gist="") for gist in gists]
+        room = await free(empty)
         if room < 0:  # even the tags are too much beside a page: none can be looked up
-            raw, room = [], await self._free(pages, _empty(gists), [], ask)
-        free = await self._free(pages, gists, raw, ask)
-        if free >= 0:
-            return list(gists)
+            raw = []
+            room = await free(empty)
+        left = await free(gists)
+        if left >= 0:
+            return gists
         words = [gist.num_words for gist in gists]
-        targets = halved(
-            words, _SAFETY * sum(words) * max(0, room) / (room - free), self.least_words
-        )
+        most = _SAFETY * sum(words) * max(0, room) / (room - left)
+        targets = _halved(words, most, self.least_words)
         work = zip(gists, headers, targets, strict=True)
-        made = await asyncio.gather(*(self._regist(*one, ask) for one in work))
-        while await self._free(pages, made, raw, ask) < 0 and any(targets):
+        gists = await asyncio.gather(*(self._shorter(*each, ask) for each in work))
+        while await free(gists) < 0 and any(targets):
             targets = [int(_SAFETY * target) for target in targets]
-            work = zip(made, headers, targets, strict=True)
-            made = [cut_gist(gist, target, header) for gist, header, target in work]
-        return list(made)
+            work = zip(gists, headers, targets, strict=True)
+            gists = [_cut_gist(gist, target, header) for gist, header, target in work]
+        return gists
 
-    async def _free(
-        self, pages: Sequence[Page], gists: Sequence[Gist], raw: Sequence[int], ask: Ask
-    ) -> int:
-        return await free_tokens(ask, pages, gists, raw, self.question_tokens)
-
-    async def _regist(self, gist: Gist, header: str | None, most_words: int, ask: Ask) -> Gist:
+    async def _shorter(self, gist: Gist, header: str | None, most_words: int, ask: Ask) -> Gist:
         """The gist in at most `most_words` words beside its header; unchanged if not longer."""
         for turn in (0, 1):
             if gist.gist is None or gist.num_words <= most_words:
                 return gist
             text = gist.gist.removeprefix(header or "").strip()
             subject = Subject(page_index=gist.page_index, turn=turn)
-            asked = await ask(ShorterGist(gist=text, max_words=most_words), subject)
-            if asked.value is None:
+            reply = await ask(ShorterGist(gist=text, max_words=most_words), subject)
+            if reply.value is None:
                 break
-            gist = with_text(gist, asked.value, header)
-        return cut_gist(gist, most_words, header)
+            gist = _with_text(gist, reply.value, header)
+        return _cut_gist(gist, most_words, header)
 
 
-def _empty(gists: Sequence[Gist]) -> list[Gist]:
-    return [replace(gist, gist="") for gist in gists]
-
-
-def halved(words: Sequence[int], most: float, least: int) -> list[int]:
+def _halved(words: Sequence[int], most: float, least: int) -> list[int]:
     """The words that each text may keep so that their sum is at most `most`: allowances are halved
     from the first text on, round after round, none to fewer than `least`."""
-    found, total = list(words), sum(words)
-    while total > most and any(kept > least for kept in found):
-        for place, kept in enumerate(found):
+    allowed, total = list(words), sum(words)
+    while total > most and any(number > least for number in allowed):
+        for index, number in enumerate(allowed):
             if total <= most:
                 break
-            found[place] = min(kept, max(least, kept // 2))
-            total -= kept - found[place]
-    return found
-
-
-class FollowUpGists(InConversations, GistPages):
-    """Needs pages of the stage `paginate` (kind conversation) with the same settings. A page whose
-    end nobody was asked for, and one whose conversation has no room for another reply, is shortened
-    by itself."""
-
-    kind = "follow_up"
-    version = 1
-    prompts = (ShownPageGist, PageGist)
-
-    def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
-        """Raise UsageError where the pages come from other conversations."""
-        settings = sorted(InConversations.model_fields)
-        for stage in upstream:
-            if not isinstance(stage, PaginateInConversations):
-                raise UsageError(
-                    f"{place}: follows conversations, which {stage.label()} has none of; use "
-                    f"{PaginateInConversations.label()} before it"
-                )
-            for name in settings:
-                if (own := getattr(self, name)) != (other := getattr(stage, name)):
-                    raise UsageError(
-                        f"{place}: {name} is {own}, and {other} of {stage.label()}; give both one"
-                    )
-
-    async def follow_ups(self, rows: UnitRows, ask: Ask) -> list[Prompt[str] | None]:
-        text = rows.document.text
-        sections = (_Section(self, text, parts) for parts in self.parts(text, self.max_words))
-        section: _Section | None = None
-        found: list[Prompt[str] | None] = []
-        for page in rows[Page]:
-            if section is None or section.first >= len(section.parts):
-                section = next(sections)
-            found.append(await section.follow_up(page, ask))
-        return found
-
-
-class _Section:
-    def __init__(self, by: InConversations, text: str, parts: Sequence[Piece]) -> None:
-        self.by, self.text, self.parts = by, text, parts
-        self.totals, self.ends = word_totals(parts), [part.end_char for part in parts]
-        self.conversation = by.conversation(text)
-        self.previous = self.first = 0
-
-    async def follow_up(self, page: Page, ask: Ask) -> Prompt[str] | None:
-        """The prompt about the next page; None if it is shortened by itself."""
-        window = self.by.window(self.parts, self.totals, self.first, self.previous)
-        after = await self.conversation.prompt(window, ask) if is_asked(page) else None
-        end = bisect_left(self.ends, page.end_char) + 1
-        self.conversation.ended(window, end, is_asked(page))
-        self.previous, self.first = self.first, end
-        if after is None:
-            return None
-        shown = shown_text(self.text, page.start_char, page.end_char)
-        prompt = ShownPageGist(shown, after, end)
-        has_room = await ask.fits(prompt, ask.max_reply_tokens(ShownPageGist))
-        return prompt if has_room else None
+            allowed[index] = min(number, max(least, number // 2))
+            total -= number - allowed[index]
+    return allowed

@@ -52,33 +52,37 @@ class Memorize(Stage, ABC):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         """The document, or rows of its memory -> MemoryPassages, in order."""
-        made = await self.passages(rows, ask)
+        passages = await self.passages(rows, ask)
         if self.memory_fit != "refuse":
-            made = await self.fitted(rows, made, await self._limit(ask), ask)
-        return [replace(row, passage_index=index) for index, row in enumerate(made)]
+            # A part has room beside the longest prompt, its reply and the question.
+            nothing = (Passage("text", None, ""),), "", ()  # passages, question, options
+            around = [await ask.num_tokens(prompt(*nothing)) + ask.max_reply_tokens(prompt)
+                      for prompt in CLUES]  # fmt: skip
+            limit = max(1, ask.context_tokens - max(around) - self.question_tokens)
+            passages = await self.fitted(rows, passages, limit, ask)
+        return [replace(row, passage_index=index) for index, row in enumerate(passages)]
 
     async def passages(self, rows: UnitRows, ask: Ask) -> list[MemoryPassage]:
         """All passages, as one part; by default the whole text."""
         return [whole_text(rows)]
 
     async def fitted(
-        self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
+        self, rows: UnitRows, passages: Sequence[MemoryPassage], limit: int, ask: Ask
     ) -> list[MemoryPassage]:
-        """The passages in parts of at most `limit` tokens; a single passage may have more."""
-        sizes = [await ask.text_tokens(f"{passage_text(rows, row)}\n\n") for row in made]
-        if self.memory_fit == "split":
-            return [replace(row, part_index=part)
-                    for row, part in zip(made, _parts(sizes, limit), strict=True)]  # fmt: skip
-        ordered = sizes if self.memory_fit == "head" else sizes[::-1]
-        num = _parts(ordered, limit).count(0)
-        return list(made[:num] if self.memory_fit == "head" else made[len(made) - num :])
-
-    async def _limit(self, ask: Ask) -> int:
-        """The tokens a part may have beside the longest prompt, its reply and the question."""
-        shortest = (Passage("text", None, ""),), "", ()  # passages, question, options
-        others = [await ask.num_tokens(prompt(*shortest)) + ask.max_reply_tokens(prompt)
-                  for prompt in CLUES]  # fmt: skip
-        return max(1, ask.context_tokens - max(others) - self.question_tokens)
+        """The passages in parts of at most `limit` tokens, which are filled one after another; a
+        single passage may have more."""
+        is_tail = self.memory_fit == "tail"
+        fitted: list[MemoryPassage] = []
+        part = total = 0
+        for row in reversed(passages) if is_tail else passages:
+            size = await ask.text_tokens(f"{passage_text(rows, row)}\n\n")
+            if fitted and total + size > limit:
+                if self.memory_fit != "split":
+                    break
+                part, total = part + 1, 0
+            total += size
+            fitted.append(replace(row, part_index=part))
+        return fitted[::-1] if is_tail else fitted
 
     def empty(self, rows: UnitRows, about: Record) -> MemoryPassage:
         return whole_text(rows)
@@ -91,12 +95,9 @@ class Memorize(Stage, ABC):
         parts = [row.part_index for row in passages]
         ends = [end for row in passages for end in (row.start_char, row.end_char)
                 if end is not None]  # fmt: skip
-        inside = [0, *ends, len(rows.document.text)]
-        if (
-            parts != sorted(parts)
-            or {*parts} != {*range(len({*parts}))}
-            or inside != sorted(inside)
-        ):
+        ends = [0, *ends, len(rows.document.text)]
+        numbers = [*range(len({*parts}))]
+        if parts != sorted(parts) or sorted({*parts}) != numbers or ends != sorted(ends):
             raise AccountingError(f"{rows.document.document_id}: memory passages out of order")
 
 
@@ -128,18 +129,6 @@ def memory_parts(rows: UnitRows) -> list[tuple[Passage, ...]]:
     return [tuple(part) for part in parts]
 
 
-def _parts(sizes: Sequence[int], limit: int) -> list[int]:
-    """The part of each passage; parts are filled one after another."""
-    found: list[int] = []
-    part = total = 0
-    for size in sizes:
-        if found and total + size > limit:
-            part, total = part + 1, 0
-        total += size
-        found.append(part)
-    return found
-
-
 class MemorizeText(Memorize):
     """The whole text: all prompts about a document begin with it, so a long-context model reads it
     once and finds it in its prefix cache for each question. The engine only counts."""
@@ -148,14 +137,20 @@ class MemorizeText(Memorize):
     version = 1
 
     async def fitted(
-        self, rows: UnitRows, made: Sequence[MemoryPassage], limit: int, ask: Ask
+        self, rows: UnitRows, passages: Sequence[MemoryPassage], limit: int, ask: Ask
     ) -> list[MemoryPassage]:
         """Cuts between words, and parts at sentence ends where there are any."""
         text, whole = rows.document.text, whole_text(rows)
         if self.memory_fit == "split":
             spans = await segments(text, limit, ask.text_tokens)
         else:
-            spans = [await self._span(text, limit, ask)]
+            is_head = self.memory_fit == "head"
+
+            async def size(num: int) -> int:
+                return await ask.text_tokens(text[:num] if is_head else text[len(text) - num :])
+
+            num = await largest_part(text, "first" if is_head else "last", limit, size)
+            spans = [(0, num) if is_head else (len(text) - num, len(text))]
         return [
             replace(
                 whole,
@@ -166,15 +161,6 @@ class MemorizeText(Memorize):
             )
             for part, (start, end) in enumerate(spans)
         ] or [whole]
-
-    async def _span(self, text: str, limit: int, ask: Ask) -> tuple[int, int]:
-        keep_first = self.memory_fit == "head"
-
-        async def size(num: int) -> int:
-            return await ask.text_tokens(text[:num] if keep_first else text[len(text) - num :])
-
-        num = await largest_part(text, "first" if keep_first else "last", limit, size)
-        return (0, num) if keep_first else (len(text) - num, len(text))
 
 
 class MemorizeGists(Memorize):
@@ -209,6 +195,5 @@ class MemorizeChunks(Memorize):
         text = (page.text or "").strip()
         if not text:
             return replace(of_page(page, ""), problem="empty_input")
-        asked = await ask(ChunkGist(text), Subject(page_index=page.page_index))
-        gist = asked.value or ""
-        return replace(of_page(page, gist), problem=asked.problem)
+        reply = await ask(ChunkGist(text), Subject(page_index=page.page_index))
+        return replace(of_page(page, reply.value or ""), problem=reply.problem)

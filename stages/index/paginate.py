@@ -10,27 +10,24 @@ into its sessions or rounds (LongMemEval section 5.2, the granularity of values)
 
 import re
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 from pydantic import NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.windows import (
     SHORTEST_PAGES,
     ByWindows,
-    Conversation,
     FromText,
     InConversations,
-    Piece,
-    Window,
     sections,
     word_totals,
 )
@@ -63,6 +60,19 @@ class Paginate(Stage):
             raise AccountingError(f"{rows.document.document_id}: pages do not tile the text")
 
 
+def page_of(rows: UnitRows, page_index: int, span: tuple[int, int], chosen_by: str) -> Page:
+    start, end = span
+    return Page.about(
+        rows.document,
+        page_index=page_index,
+        start_char=start,
+        end_char=end,
+        text=rows.document.text[start:end],
+        num_words=num_words(rows.document.text[start:end]),
+        chosen_by=chosen_by,
+    )
+
+
 class PaginateUniform(FromText, Paginate):
     """Pages of about `words` words: each ends at the nearest paragraph end, ties earlier.
 
@@ -80,35 +90,23 @@ class PaginateUniform(FromText, Paginate):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""
-        longest = max(self.words, self.max_words)
-        made: list[Page] = []
-        for parts in self.parts(rows.document.text, longest):
+        pages: list[Page] = []
+        for parts in self.parts(rows.document.text, max(self.words, self.max_words)):
             totals = word_totals(parts)
             first = 0
             while first < len(parts):
-                last = nearest_end(totals, first, self.words)
-                rest = totals[-1] - totals[last]
+                target = totals[first] + self.words
+                after = min(max(bisect_left(totals, target), first + 1), len(parts))
+                before = max(after - 1, first + 1)
+                is_before = abs(totals[before] - target) <= abs(totals[after] - target)
+                end = before if is_before else after
+                rest = totals[-1] - totals[end]
                 if self.page_ends == "pauses" and rest < self.words / SHORTEST_PAGES:
-                    last = len(parts)
-                made.append(_page(rows, len(made), parts[first:last], "rule"))
-                first = last
-        return made
-
-
-def nearest_end(totals: Sequence[int], first: int, words: int) -> int:
-    """The end (half-open) of the page from piece `first` nearest to `words` words; ties earlier."""
-    target = totals[first] + words
-    after = min(max(bisect_left(totals, target), first + 1), len(totals) - 1)
-    before = max(after - 1, first + 1)
-    return min((before, after), key=lambda end: (abs(totals[end] - target), end))
-
-
-class _Choice(NamedTuple):
-    """The end of a page (half-open, in pieces), and `chosen_by`."""
-
-    end: int
-    chosen_by: str
-    problem: Problem | None = None
+                    end = len(parts)
+                span = parts[first].start_char, parts[end - 1].end_char
+                pages.append(page_of(rows, len(pages), span, "rule"))
+                first = end
+        return pages
 
 
 class PaginateByModel(ByWindows, Paginate):
@@ -134,48 +132,30 @@ class PaginateByModel(ByWindows, Paginate):
         Problems: context_overflow, timeout, refused, engine_failed (fallback pages, which keep
         their text).
         """
-        made: list[Page] = []
-        for parts in self.parts(rows.document.text, self.max_words):
-            await self._section(rows, parts, made, ask)
-        return made
-
-    async def _section(
-        self, rows: UnitRows, parts: Sequence[Piece], made: list[Page], ask: Ask
-    ) -> None:
-        text, totals = rows.document.text, word_totals(parts)
-        conversation = self.conversation(text)
-        previous = first = 0
-        while first < len(parts):
-            window = self._window(parts, totals, first, previous)
-            choice = await self._choice(window, conversation, Subject(page_index=len(made)), ask)
-            page = _page(rows, len(made), parts[first : choice.end], choice.chosen_by)
-            made.append(replace(page, problem=choice.problem))
-            conversation.ended(window, choice.end, is_asked(made[-1]))
-            about = len(made) * len(text) / page.end_char  # pages as long as so far
-            ask.progress.tell(max(round(about), len(made)), len(made))
-            previous, first = first, choice.end
-
-    def _window(
-        self, parts: Sequence[Piece], totals: Sequence[int], first: int, previous: int
-    ) -> Window:
-        """The window of the page from piece `first`; if the rest is a tail, its only label is the
-        end."""
-        if totals[-1] - totals[first] < min(self.tail_words, self.max_words + 1):
-            return Window(parts, first, [len(parts)], previous, is_tail=True)
-        return self.window(parts, totals, first, previous)
-
-    async def _choice(
-        self, window: Window, conversation: Conversation, subject: Subject, ask: Ask
-    ) -> _Choice:
-        """The label that the model chooses, or the last one as a fallback. Makes no call if there
-        is only one. A fallback has a problem only if there was no reply."""
-        if len(window.labels) == 1:
-            return _Choice(window.labels[0], "end" if window.is_tail else "rule")
-        asked = await ask(await conversation.prompt(window, ask), subject)
-        problem = None if asked.has_reply else asked.problem
-        if asked.value is not None and asked.value in window.labels:
-            return _Choice(asked.value, "model", problem)
-        return _Choice(window.labels[-1], "fallback", problem)
+        text = rows.document.text
+        pages: list[Page] = []
+        for parts in self.parts(text, self.max_words):
+            conversation = self.conversation(text, parts)
+            while (first := conversation.first) < len(parts):
+                labels, chosen_by, problem = conversation.labels(), "rule", None
+                left = conversation.totals[-1] - conversation.totals[first]
+                if left < min(self.tail_words, self.max_words + 1):
+                    labels, chosen_by = [len(parts)], "end"
+                end = labels[-1]
+                if len(labels) > 1:
+                    prompt = await conversation.prompt(labels, ask)
+                    reply = await ask(prompt, Subject(page_index=len(pages)))
+                    problem = None if reply.has_reply else reply.problem
+                    chosen_by = "fallback"
+                    if reply.value is not None and reply.value in labels:
+                        end, chosen_by = reply.value, "model"
+                span = parts[first].start_char, parts[end - 1].end_char
+                page = replace(page_of(rows, len(pages), span, chosen_by), problem=problem)
+                pages.append(page)
+                conversation.ended(labels, end, is_asked(page))
+                about = len(pages) * len(text) / page.end_char  # pages as long as so far
+                ask.progress.tell(max(round(about), len(pages)), len(pages))
+        return pages
 
 
 def is_asked(page: Page) -> bool:
@@ -191,23 +171,6 @@ class PaginateInConversations(InConversations, PaginateByModel):
     kind = "conversation"
     version = 1
     prompts = (BreakPoint, NextBreakPoint)
-
-
-def _page(rows: UnitRows, page_index: int, parts: Sequence[Piece], chosen_by: str) -> Page:
-    return page_of(rows, page_index, (parts[0].start_char, parts[-1].end_char), chosen_by)
-
-
-def page_of(rows: UnitRows, page_index: int, span: tuple[int, int], chosen_by: str) -> Page:
-    start, end = span
-    return Page.about(
-        rows.document,
-        page_index=page_index,
-        start_char=start,
-        end_char=end,
-        text=rows.document.text[start:end],
-        num_words=num_words(rows.document.text[start:end]),
-        chosen_by=chosen_by,
-    )
 
 
 class PaginateByTokens(Paginate):
@@ -227,13 +190,12 @@ class PaginateByTokens(Paginate):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""
         text = rows.document.text
-        made: list[Page] = []
+        pages: list[Page] = []
         for first, last in sections(text) if self.page_breaks else [(0, len(text))]:
-            for start, end in await segments(
-                text[first:last], self.segment_tokens, ask.text_tokens
-            ):
-                made.append(page_of(rows, len(made), (first + start, first + end), "rule"))
-        return made
+            part = text[first:last]
+            for start, end in await segments(part, self.segment_tokens, ask.text_tokens):
+                pages.append(page_of(rows, len(pages), (first + start, first + end), "rule"))
+        return pages
 
 
 Count = Callable[[str], Awaitable[int]]
@@ -247,13 +209,12 @@ async def segments(text: str, max_tokens: int, count: Count) -> list[tuple[int, 
     sentence is cut between words, a longer word between characters; only a single character may
     exceed the limit. No segment is without words, unless the text is.
     """
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     start = 0
     while start < len(text):
-        end = await _end(text, start, max_tokens, count)
-        found.append((start, end))
-        start = end
-    return found
+        spans.append((start, await _segment_end(text, start, max_tokens, count)))
+        start = spans[-1][1]
+    return spans
 
 
 async def first_segment(text: str, max_tokens: int, count: Count) -> str:
@@ -262,17 +223,23 @@ async def first_segment(text: str, max_tokens: int, count: Count) -> str:
     return text[:end].strip()
 
 
-async def _end(text: str, start: int, max_tokens: int, count: Count) -> int:
+async def _segment_end(text: str, start: int, max_tokens: int, count: Count) -> int:
     async def size(num_chars: int) -> int:
         return await count(text[start : start + num_chars].strip())
 
     num_chars, tokens = await stretch_over(max_tokens, size, len(text) - start)
     if tokens <= max_tokens:
         return len(text)
-    for ends in (_sentence_ends, _word_ends, _char_ends):
+    for unit in ("sentences", "words", "characters"):
         stretch = text[start : start + num_chars]
+        if unit == "sentences":
+            ends = _sentence_ends(stretch)
+        elif unit == "words":  # each ends where the next one starts
+            ends = [*(first for first, _ in word_spans(stretch)[1:]), len(stretch)]
+        else:
+            ends = list(range(1, len(stretch) + 1))
         blank = len(stretch) - len(stretch.lstrip())  # what has no word is no segment
-        lengths = [0, *(end for end in ends(stretch) if end > blank)]
+        lengths = [0, *(end for end in ends if end > blank)]
         most = await fit_to_limit(max_tokens, size, lengths, 0, tokens)
         if most:
             return start + most
@@ -283,22 +250,12 @@ async def _end(text: str, start: int, max_tokens: int, count: Count) -> int:
 
 def _sentence_ends(text: str) -> list[int]:
     """The ends of the sentences, and of the text; a session's header joins the next sentence."""
-    spans = [
-        (first + start, first + end)
-        for first, last in sections(text)
-        for start, end in sentence_spans(text[first:last])
-    ]
-    ends = [end for start, end in spans if end < len(text) and num_words(text[start:end])]
+    ends: list[int] = []
+    for first, last in sections(text):
+        for start, end in sentence_spans(text[first:last]):
+            if first + end < len(text) and num_words(text[first + start : first + end]):
+                ends.append(first + end)
     return [*ends, len(text)]
-
-
-def _word_ends(text: str) -> list[int]:
-    """The starts of all words but the first, and the end of the text."""
-    return [*(start for start, _ in word_spans(text)[1:]), len(text)]
-
-
-def _char_ends(text: str) -> list[int]:
-    return list(range(1, len(text) + 1))
 
 
 # A turn is a paragraph: a line within one may begin so, too, where a dialogue was pasted.
@@ -318,12 +275,11 @@ class PaginateChat(Paginate):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""
         text = rows.document.text
-        spans = [span for part in sections(text) for span in self._values(text, *part)]
+        spans: list[tuple[int, int]] = []
+        for start, end in sections(text):
+            cuts: list[int] = []
+            if self.value == "round":
+                turns = without_header(text[start:end])
+                cuts = [end - len(turns) + turn.start() for turn in _USER_TURN.finditer(turns)]
+            spans += pairwise([start, *cuts[1:], end])
         return [page_of(rows, index, span, "rule") for index, span in enumerate(spans)]
-
-    def _values(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-        turns_text = without_header(text[start:end])
-        first = end - len(turns_text)
-        turns = [first + found.start() for found in _USER_TURN.finditer(turns_text)]
-        cuts = turns[1:] if self.value == "round" else []
-        yield from pairwise([start, *cuts, end])

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
@@ -46,70 +46,72 @@ class BuildTree(Stage):
         summary: unparseable (a reply without a word), context_overflow, timeout, refused,
         engine_failed; without a summary: empty_input (no word in the segment, or below the node).
         """
-        made = self._empty(rows)
-        share = await self._share(ask)
-        for level in range(made[-1].level + 1 if made else 0):
-            nodes = [node for node in made if node.level == level]
-            done = await asyncio.gather(
-                *(self._summarized(rows, n, made, share, ask) for n in nodes)
-            )
-            made[nodes[0].node_index : nodes[-1].node_index + 1] = done
-        return made
-
-    async def _share(self, ask: Ask) -> int:
-        """The tokens that each of `max_children` summaries may have for triage to fit."""
+        tree = self._empty(rows)
+        # Of `max_children` summaries each may have so many tokens for triage to fit.
         prompt = Triage(
             ("",) * self.max_children, "", reasoning=True, rejected=(), may_revert=True,
             num_invalid=MAX_REPLIES,
         )  # fmt: skip
         taken = await ask.num_tokens(prompt) + ask.max_reply_tokens(Triage) + self.question_tokens
-        return max(1, (ask.context_tokens - taken) // self.max_children)
+        share = max(1, (ask.context_tokens - taken) // self.max_children)
+        for _, level in groupby(list(tree), lambda node: node.level):
+            nodes = await asyncio.gather(
+                *(self._summarized(rows, node, tree, share, ask) for node in level)
+            )
+            tree[nodes[0].node_index : nodes[-1].node_index + 1] = nodes
+        return tree
 
     def _empty(self, rows: UnitRows) -> list[Node]:
-        """The nodes without their summaries."""
-        found: list[Node] = []
-        for level, nodes in enumerate(tree_levels(len(rows[Page]), self.max_children)):
-            for children in nodes:
-                parts: Sequence[Node | Page] = [found[n] for n in children]
-                parts = parts or [rows[Page][len(found)]]
+        nodes: list[Node] = []
+        for level, groups in enumerate(tree_levels(len(rows[Page]), self.max_children)):
+            for children in groups:
+                parts: Sequence[Node | Page] = [nodes[n] for n in children]
+                parts = parts or [rows[Page][len(nodes)]]
                 node = Node.about(
                     rows.document,
-                    node_index=len(found),
+                    node_index=len(nodes),
                     level=level,
                     children=tuple(children),
                     start_char=parts[0].start_char,
                     end_char=parts[-1].end_char,
-                    page_index=None if children else len(found),
+                    page_index=None if children else len(nodes),
                 )
-                found.append(node)
-        parents = {child: node.node_index for node in found for child in node.children}
-        return [replace(node, parent=parents.get(node.node_index)) for node in found]
+                nodes.append(node)
+        parents = {child: node.node_index for node in nodes for child in node.children}
+        return [replace(node, parent=parents.get(node.node_index)) for node in nodes]
 
     async def _summarized(
-        self, rows: UnitRows, node: Node, made: Sequence[Node], share: int, ask: Ask
+        self, rows: UnitRows, node: Node, tree: Sequence[Node], share: int, ask: Ask
     ) -> Node:
-        children = [made[child].summary for child in node.children]
-        parts = tuple(summary for summary in children if summary is not None)
+        is_leaf = node.page_index is not None
+        parts: tuple[str, ...] = ()
         if node.page_index is not None:
             text = (rows[Page][node.page_index].text or "").strip()
             parts = (text,) if num_words(text) else ()
+        else:
+            children = [tree[child].summary for child in node.children]
+            parts = tuple(summary for summary in children if summary is not None)
         if not parts:
             return replace(node, problem="empty_input")
-        whole = _with_text(node, "\n\n".join(parts))
-        is_leaf = node.page_index is not None
-        is_short = whole.num_words <= self.node_words
-        if not is_leaf and is_short and await ask.text_tokens(whole.summary or "") <= share:
-            return whole
+        whole = "\n\n".join(parts)
+        is_short = not is_leaf and num_words(whole) <= self.node_words
+        if is_short and await ask.text_tokens(whole) <= share:
+            return replace(node, summary=whole, num_words=num_words(whole))
         prompt = SummarizeSegment(parts[0]) if is_leaf else CompressSummaries(parts)
         # A call is about the first segment of its node; the level tells it from others.
         first = next(p.page_index for p in rows[Page] if p.end_char > node.start_char)
-        asked = await ask(prompt, Subject(page_index=first, turn=node.level))
-        said = asked.raw.strip() if asked.value is not None else ""
-        text = await first_segment(said or whole.summary or "", share, ask.text_tokens)
+        reply = await ask(prompt, Subject(page_index=first, turn=node.level))
+        said = reply.raw.strip() if reply.value is not None else ""
+        text = await first_segment(said or whole, share, ask.text_tokens)
         is_cut = said and text != said
-        problem: Problem | None = "truncated" if is_cut else asked.problem
-        made_of = replace(_with_text(node, text), problem=problem, is_compressed=not is_leaf)
-        return made_of if said else replace(made_of, is_compressed=False, detail=_STANDS_IN)
+        return replace(
+            node,
+            summary=text,
+            num_words=num_words(text),
+            problem="truncated" if is_cut else reply.problem,
+            is_compressed=bool(said) and not is_leaf,
+            detail=None if said else "no summary; what it would have been made of stands in",
+        )
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Node]:
         return [replace(node, problem=problem, detail=detail) for node in self._empty(rows)]
@@ -119,13 +121,6 @@ class BuildTree(Stage):
         shape = [(node.node_index, node.children) for node in made if isinstance(node, Node)]
         if shape != [(node.node_index, node.children) for node in self._empty(rows)]:
             raise AccountingError(f"{rows.document.document_id}: nodes do not match pages")
-
-
-_STANDS_IN = "no summary; what it would have been made of stands in"
-
-
-def _with_text(node: Node, text: str) -> Node:
-    return replace(node, summary=text, num_words=num_words(text))
 
 
 Level = Sequence[Sequence[int]]

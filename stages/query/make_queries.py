@@ -3,11 +3,12 @@ of the whole document (MemoRAG sections 2.1 and 2.3), or from the question alone
 MemoRAG's baselines, and the question's time range (LongMemEval section 5.4)."""
 
 import asyncio
+from abc import ABC
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import PositiveInt
 
@@ -16,6 +17,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Columns, Role, Stage
+from stages.index.context import fields_of
 from stages.index.memorize import CLUES, memory_parts
 from stages.prompts.answer import Passage
 from stages.prompts.longmemeval import NO_RANGE, TimeRange
@@ -42,7 +44,7 @@ _QUERIES = Column(
 )  # fmt: skip
 
 
-class MakeQueries(Stage):
+class MakeQueries(Stage, ABC):
     """Base class: writes a row per query, numbered from 0.
 
     Problems of rows: unparseable, truncated (there is no such query); context_overflow, timeout,
@@ -53,14 +55,22 @@ class MakeQueries(Stage):
     writes = Query
     report_columns: ClassVar[Columns] = {"any": (_QUERIES,)}
 
-    def numbered(self, found: Sequence[Query]) -> list[Query]:
-        return [replace(row, query_index=index) for index, row in enumerate(found)]
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
+        of_questions = await asyncio.gather(*(self.of_question(q, ask) for q in rows.questions))
+        return [row for queries in of_questions for row in self.numbered(queries)]
+
+    async def of_question(self, question: Question, ask: Ask) -> list[Query]:
+        """The queries of a question, without their numbers; by default itself."""
+        return [_itself(question)]
+
+    def numbered(self, queries: Sequence[Query]) -> list[Query]:
+        return [replace(row, query_index=index) for index, row in enumerate(queries)]
 
     def empty(self, rows: UnitRows, about: Record) -> Query:
         return Query.about(about, kind="question")
 
 
-class FilterQueries(MakeQueries):
+class FilterQueries(MakeQueries, ABC):
     """Base class: searches only for lines of `min_query_words` words or more, each once, and at
     most `max_queries` of a reply.
 
@@ -71,57 +81,49 @@ class FilterQueries(MakeQueries):
     min_query_words: PositiveInt
     max_queries: PositiveInt
 
-    def numbered(self, found: Sequence[Query]) -> list[Query]:
+    def numbered(self, queries: Sequence[Query]) -> list[Query]:
         """The queries with their numbers, and the reasons why some are not searched for."""
-        made: list[Query] = []
+        numbered: list[Query] = []
         seen: set[str] = set()
         of_replies: Counter[tuple[str, int | None]] = Counter()
-        for row in found:
-            row = replace(row, dropped=self._refusal(row, seen, of_replies))
-            if row.dropped is None and row.text is not None:
+        for row in super().numbered(queries):
+            reply = row.kind, row.part_index
+            dropped = None
+            if row.text is not None and row.kind != "question":
+                if row.kind != "draft" and num_words(row.text) < self.min_query_words:
+                    dropped = "short"
+                elif plain(row.text) in seen:
+                    dropped = "duplicate"
+                elif of_replies[reply] >= self.max_queries:
+                    dropped = "over_maximum"
+            if dropped is None and row.text is not None:
                 seen.add(plain(row.text))
-                of_replies[row.kind, row.part_index] += 1
-            made.append(row)
-        return super().numbered(made)
-
-    def _refusal(
-        self, row: Query, seen: set[str], of_replies: Counter[tuple[str, int | None]]
-    ) -> str | None:
-        if row.text is None or row.kind == "question":
-            return None
-        if row.kind != "draft" and num_words(row.text) < self.min_query_words:
-            return "short"
-        if plain(row.text) in seen:
-            return "duplicate"
-        num = of_replies[row.kind, row.part_index]
-        return "over_maximum" if num >= self.max_queries else None
+                of_replies[reply] += 1
+            numbered.append(replace(row, dropped=dropped))
+        return numbered
 
 
-def query(question: Question, kind: Kind, text: str | None) -> Query:
-    """A query without a number."""
-    return Query.about(question, kind=kind, text=text)
+def _itself(question: Question) -> Query:
+    return Query.about(question, kind="question", text=question.question)
 
 
-def queries_of(
-    question: Question, kind: Kind, asked: Asked[str] | Asked[tuple[str, ...]], part: int | None
+def _queries_of(
+    question: Question, kind: Kind, reply: Asked[Any], part: int | None = None
 ) -> list[Query]:
     """The queries in a reply, one a line; a single one without a text if it cannot be read."""
-    row = replace(query(question, kind, None), part_index=part)
-    if asked.value is None:
-        return [replace(row, problem=asked.problem)]
-    texts = [asked.value] if isinstance(asked.value, str) else asked.value
+    row = Query.about(question, kind=kind, part_index=part)
+    if reply.value is None:
+        return [replace(row, problem=reply.problem)]
+    texts = [reply.value] if isinstance(reply.value, str) else reply.value
     return [replace(row, text=text) for text in texts]
 
 
 def searched(rows: UnitRows, question: Question) -> list[Query]:
-    return [row for row in rows.of(Query, question) if is_searched(row)]
+    return [row for row in rows.of(Query, question) if _is_searched(row)]
 
 
-def is_searched(row: Query) -> bool:
+def _is_searched(row: Query) -> bool:
     return row.text is not None and row.dropped is None and row.kind != "time_range"
-
-
-T = TypeVar("T", Hypothetical, SubQuestions)
 
 
 class MakeClues(FilterQueries):
@@ -144,12 +146,10 @@ class MakeClues(FilterQueries):
     def _prompts(self) -> list[tuple[Kind, type[FromMemory[Any]]]]:
         if self.task == "summary":
             return [("point", KeyPoints)]
-        drafts: list[tuple[Kind, type[FromMemory[Any]]]] = [("draft", DraftAnswer)]
         clues: list[tuple[Kind, type[FromMemory[Any]]]] = [
-            ("span", ClueSpans),
-            ("surrogate", ClueQuestions),
-        ]
-        return [*(drafts if self.draft else []), *clues]
+            ("draft", DraftAnswer), ("span", ClueSpans), ("surrogate", ClueQuestions),
+        ]  # fmt: skip
+        return clues if self.draft else clues[1:]
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
         """Questions and the memory -> their Queries, in question order. All questions are asked
@@ -159,46 +159,33 @@ class MakeClues(FilterQueries):
             await asyncio.gather(*(self._from_part(q, part, passages, ask) for q in rows.questions))
             for part, passages in enumerate(memory_parts(rows))
         ]
-        made: list[Query] = []
+        queries: list[Query] = []
         for question, *parts in zip(rows.questions, *of_parts, strict=True):
-            made += self._of_question(question, self._ordered(parts))
-        return made
-
-    def _of_question(self, question: Question, clues: Sequence[Query]) -> list[Query]:
-        own = query(question, "question", question.question)
-        found = self.numbered([own, *clues] if self.task == "answer" else clues)
-        return found if any(map(is_searched, found)) else self.numbered([*clues, own])
-
-    def _ordered(self, parts: Sequence[Sequence[Sequence[Query]]]) -> list[Query]:
-        """The lines of all replies by kind: the first lines of all parts, then the second ones, as
-        only the first may have room."""
-        found: list[Query] = []
-        for replies in zip(*parts, strict=True):
-            lines = zip_longest(*replies)
-            found += [row for line in lines for row in line if row is not None]
-        return found
+            # The first lines of all parts, then the second ones: only the first may have room.
+            clues = [
+                row
+                for replies in zip(*parts, strict=True)
+                for lines in zip_longest(*replies)
+                for row in lines
+                if row is not None
+            ]
+            itself = _itself(question)
+            rows_of = self.numbered([itself, *clues] if self.task == "answer" else clues)
+            if not any(map(_is_searched, rows_of)):
+                rows_of = self.numbered([*clues, itself])
+            queries += rows_of
+        return queries
 
     async def _from_part(
         self, question: Question, part: int, passages: tuple[Passage, ...], ask: Ask
     ) -> list[list[Query]]:
-        subject = Subject(question_id=question.question_id, turn=part)
-        kinds, prompts = zip(*self._prompts(), strict=True)
-        asked = await asyncio.gather(
-            *(
-                ask(
-                    prompt(
-                        passages=passages,
-                        question=question.question,
-                        options=question.options,
-                        asked_at=question.asked_at or "",
-                    ),
-                    subject,
-                )
-                for prompt in prompts
-            )
-        )
-        found = zip(kinds, asked, strict=True)
-        return [queries_of(question, kind, reply, part) for kind, reply in found]
+
+        async def lines(kind: Kind, prompt: type[FromMemory[Any]]) -> list[Query]:
+            shown = prompt(passages=passages, **fields_of(question))
+            subject = Subject(question_id=question.question_id, turn=part)
+            return _queries_of(question, kind, await ask(shown, subject), part)
+
+        return await asyncio.gather(*(lines(*each) for each in self._prompts()))
 
 
 class MakeHypothetical(MakeQueries):
@@ -213,27 +200,18 @@ class MakeHypothetical(MakeQueries):
     num_passages: PositiveInt
     with_question: bool
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries: the passages, and the question if `with_question` is set or
-        no passage can be read."""
-        made = await asyncio.gather(*(self._of_question(q, ask) for q in rows.questions))
-        return [row for found in made for row in self.numbered(found)]
-
-    async def _of_question(self, question: Question, ask: Ask) -> list[Query]:
-        prompt = _filled(Hypothetical, question)
-        of = question.question_id
-        first = await ask(prompt, Subject(question_id=of))
+    async def of_question(self, question: Question, ask: Ask) -> list[Query]:
+        """The passages, and the question if `with_question` is set or no passage can be read."""
+        prompt = Hypothetical(**fields_of(question))
+        replies = [await ask(prompt, Subject(question_id=question.question_id))]
         more = (
-            ask(prompt, Subject(question_id=of, attempt=number))
+            ask(prompt, Subject(question_id=question.question_id, attempt=number))
             for number in range(2, self.num_passages + 1)
         )
-        replies = [first, *await asyncio.gather(*more)]
-        found = [
-            row for reply in replies for row in queries_of(question, "hypothetical", reply, None)
-        ]
-        own = query(question, "question", question.question)
-        is_read = any(row.text is not None for row in found)
-        return found if is_read and not self.with_question else [*found, own]
+        replies += await asyncio.gather(*more)
+        queries = [row for r in replies for row in _queries_of(question, "hypothetical", r)]
+        is_read = any(row.text is not None for row in queries)
+        return queries if is_read and not self.with_question else [*queries, _itself(question)]
 
 
 class MakeSubQuestions(FilterQueries):
@@ -245,22 +223,11 @@ class MakeSubQuestions(FilterQueries):
     version = 1
     prompts = (SubQuestions,)
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries: the question, and its rewritten forms."""
-        made = await asyncio.gather(*(self._of_question(q, ask) for q in rows.questions))
-        return [row for found in made for row in self.numbered(found)]
-
-    async def _of_question(self, question: Question, ask: Ask) -> list[Query]:
-        prompt = _filled(SubQuestions, question)
-        asked = await ask(prompt, Subject(question_id=question.question_id))
-        own = query(question, "question", question.question)
-        return [own, *queries_of(question, "sub_question", asked, None)]
-
-
-def _filled(prompt: type[T], question: Question) -> T:
-    return prompt(
-        question=question.question, options=question.options, asked_at=question.asked_at or ""
-    )
+    async def of_question(self, question: Question, ask: Ask) -> list[Query]:
+        """The question, and its rewritten forms."""
+        prompt = SubQuestions(**fields_of(question))
+        reply = await ask(prompt, Subject(question_id=question.question_id))
+        return [_itself(question), *_queries_of(question, "sub_question", reply)]
 
 
 class MakeTimeRange(MakeQueries):
@@ -279,22 +246,23 @@ class MakeTimeRange(MakeQueries):
     def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
         return self.prompts if self.time_aware else ()
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
-        """Questions -> their Queries. If no range is stated, or it cannot be read (problem
-        unparseable, truncated), both dates are None and nothing is out of range."""
-        made = await asyncio.gather(*(self._found(q, ask) for q in rows.questions))
-        return [row for found in made for row in self.numbered(found)]
-
-    async def _found(self, question: Question, ask: Ask) -> list[Query]:
-        own = query(question, "question", question.question)
+    async def of_question(self, question: Question, ask: Ask) -> list[Query]:
+        """If no range is stated, or it cannot be read (problem unparseable, truncated), both dates
+        are None and nothing is out of range."""
         if not self.time_aware:
-            return [own]
+            return [_itself(question)]
         prompt = TimeRange(question.question, question.asked_at or "", self.extraction_examples)
-        asked = await ask(prompt, Subject(question_id=question.question_id))
-        start, end = asked.value or NO_RANGE
+        reply = await ask(prompt, Subject(question_id=question.question_id))
+        start, end = reply.value or NO_RANGE
         if start and start == day_of(question.asked_at or ""):
             start, end = NO_RANGE
         ends = [f"from {start}" if start else "", f"until {end}" if end else ""]
-        row = query(question, "time_range", " ".join(filter(None, ends)) or None)
-        row = replace(row, start_date=start or None, end_date=end or None)
-        return [own, replace(row, problem=asked.problem)]
+        time_range = Query.about(
+            question,
+            kind="time_range",
+            text=" ".join(filter(None, ends)) or None,
+            start_date=start or None,
+            end_date=end or None,
+            problem=reply.problem,
+        )
+        return [_itself(question), time_range]

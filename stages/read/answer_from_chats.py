@@ -5,7 +5,7 @@ in the authors' code)."""
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -14,7 +14,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
 from pipeline.core.rows import Question, Record, Span, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.context import Context
+from stages.index.context import Context, fields_of
 from stages.prompts.answer import Passage
 from stages.prompts.longmemeval import NOTHING, AnswerFromChats, AnswerWithNotes, NoteOnChat
 from stages.read.answer_from_context import AnswerFromContext
@@ -29,41 +29,38 @@ from stages.text.words import num_words, without_header
 History = Literal["json", "text"]
 
 
-def chat_context(
+def _chat_context(
     pages: Sequence[Page], used: Collection[int], shown: Callable[[Page], str]
 ) -> Context:
     """The pages `used`, each with its number and date and the text that `shown` returns, in
     document order, which is the order of dates where all can be read."""
-    dates, used = session_dates([page.text or "" for page in pages]), set(used)
-    chosen = [(page, dates[page.page_index]) for page in pages if page.page_index in used]
+    dates, used = session_dates([page.text or "" for page in pages]), {*used}
+    chosen = [page for page in pages if page.page_index in used]
+    items = [
+        f"### Session {number}\nDate: {dates[page.page_index] or 'not known'}\n{shown(page)}"
+        for number, page in enumerate(chosen, 1)
+    ]
     return Context(
-        passages=tuple(
-            Passage("text", None, item(number, date, shown(page)))
-            for number, (page, date) in enumerate(chosen, 1)
-        ),
-        spans=tuple(Span(page.start_char, page.end_char) for page, _ in chosen),
-        page_indexes=tuple(page.page_index for page, _ in chosen),
-        num_words=sum(page.num_words for page, _ in chosen),
-        counted=tuple(without_header(page.text or "") for page, _ in chosen),
+        passages=tuple(Passage("text", None, item) for item in items),
+        spans=tuple(Span(page.start_char, page.end_char) for page in chosen),
+        page_indexes=tuple(page.page_index for page in chosen),
+        num_words=sum(page.num_words for page in chosen),
+        counted=tuple(without_header(page.text or "") for page in chosen),
     )
 
 
-def item(number: int, date: str, text: str) -> str:
-    return f"### Session {number}\nDate: {date or 'not known'}\n{text}"
-
-
-def chat(page: Page, history: History) -> str:
+def _chat(page: Page, history: History) -> str:
     """The turns of a page, without its header; `json`: a list of objects with role and content."""
     if history == "text":
         return without_header(page.text or "").strip()
-    return json_line(_turns(page))
+    return _json(_turns(page))
 
 
 def _turns(page: Page) -> list[dict[str, str]]:
     return [{"role": turn.role, "content": turn.content} for turn in turns_of(page.text or "")]
 
 
-def json_line(value: Any) -> str:
+def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -86,29 +83,21 @@ class AnswerFromChat(AnswerFromContext):
         return (AnswerFromChats,) if self.reading == "direct" else (AnswerWithNotes,)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return chat_context(rows[Page], used, lambda page: chat(page, self.history))
+        return _chat_context(rows[Page], used, lambda page: _chat(page, self.history))
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         prompt = AnswerFromChats if self.reading == "direct" else AnswerWithNotes
         return prompt(
-            passages=context.passages,
-            question=question.question,
-            options=question.options,
-            answer_words=self.answer_words,
-            asked_at=question.asked_at or "",
+            passages=context.passages, **fields_of(question), answer_words=self.answer_words
         )
 
     def answered(self, answer: Answer, question: Question, asked: Asked[int | str]) -> Answer:
-        made = super().answered(answer, question, asked)
+        answer = super().answered(answer, question, asked)
         if self.judged == "answer" or question.options:
-            return made
+            return answer
         reply = asked.raw.strip()
-        is_read = made.problem != "unparseable" or not reply
-        return replace(
-            made,
-            problem=made.problem if is_read else None,
-            judged=reply if reply != made.answer else None,
-        )
+        problem = None if answer.problem == "unparseable" and reply else answer.problem
+        return replace(answer, problem=problem, judged=reply if reply != answer.answer else None)
 
 
 class AnswerFromExpandedChat(AnswerFromChat):
@@ -123,35 +112,32 @@ class AnswerFromExpandedChat(AnswerFromChat):
     shown: Literal["value", "items", "both"]
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        found: defaultdict[int, list[str]] = defaultdict(list)
+        items: defaultdict[int, list[str]] = defaultdict(list)
         for row in rows[Expansion]:
-            found[row.page_index] += [row.text] if row.text and self.shown != "value" else []
-        whole = chat_context(rows[Page], used, lambda page: self._text(page, found))
-        raw = [
-            page
-            for page in rows[Page]
-            if page.page_index in whole.page_indexes
-            and (self.shown != "items" or not found[page.page_index])
-        ]
-        items = [text for n in whole.page_indexes for text in found[n]]
+            if row.text and self.shown != "value":
+                items[row.page_index].append(row.text)
+
+        def text(page: Page) -> str:
+            noted = items[page.page_index]
+            if not noted:
+                return _chat(page, self.history)
+            if self.history == "json":
+                both = {"noted": noted, "chat": _turns(page)}
+                return _json(noted if self.shown == "items" else both)
+            joined = "\n".join(noted)
+            return joined if self.shown == "items" else f"Noted: {joined}\n\n{_chat(page, 'text')}"
+
+        whole = _chat_context(rows[Page], used, text)
+        read = [page for page in rows[Page] if page.page_index in whole.page_indexes]
+        raw = [page for page in read if self.shown != "items" or not items[page.page_index]]
+        noted = [text for page in read for text in items[page.page_index]]
         return replace(
             whole,
             spans=tuple(Span(page.start_char, page.end_char) for page in raw),
             page_indexes=tuple(page.page_index for page in raw),
-            num_words=sum(page.num_words for page in raw) + sum(map(num_words, items)),
-            counted=(*(without_header(page.text or "") for page in raw), *items),
+            num_words=sum(page.num_words for page in raw) + sum(map(num_words, noted)),
+            counted=(*(without_header(page.text or "") for page in raw), *noted),
         )
-
-    def _text(self, page: Page, found: Mapping[int, Sequence[str]]) -> str:
-        items = found[page.page_index]
-        if not items:
-            return chat(page, self.history)
-        if self.history == "json":
-            return json_line(
-                items if self.shown == "items" else {"noted": items, "chat": _turns(page)}
-            )
-        noted = "\n".join(items)
-        return noted if self.shown == "items" else f"Noted: {noted}\n\n{chat(page, 'text')}"
 
 
 class AnswerFromNotes(AnswerFromChat):
@@ -166,18 +152,22 @@ class AnswerFromNotes(AnswerFromChat):
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         read = {*used}
         notes = {
-            n.page_index: n.note or NOTHING
-            for n in rows.of(Note, question)
-            if n.page_index in read and n.note is not None and (n.note or self.keep_empty)
+            row.page_index: row.note or NOTHING
+            for row in rows.of(Note, question)
+            if row.page_index in read and row.note is not None and (row.note or self.keep_empty)
         }
-        whole = chat_context(rows[Page], notes, lambda page: self._text(notes[page.page_index]))
-        words = sum(map(num_words, notes.values()))
-        read_pages = tuple(sorted(read))
-        counted = tuple(notes.values())
-        return replace(whole, spans=(), page_indexes=read_pages, num_words=words, counted=counted)
 
-    def _text(self, note: str) -> str:
-        return json_line({"note": note}) if self.history == "json" else note
+        def text(page: Page) -> str:
+            note = notes[page.page_index]
+            return _json({"note": note}) if self.history == "json" else note
+
+        return replace(
+            _chat_context(rows[Page], notes, text),
+            spans=(),
+            page_indexes=tuple(sorted(read)),
+            num_words=sum(map(num_words, notes.values())),
+            counted=tuple(notes.values()),
+        )
 
 
 class TakeNotes(Stage):
@@ -194,25 +184,23 @@ class TakeNotes(Stage):
         """Questions and the pages looked up -> their Notes, in question order, then page order.
         Problems: truncated (the text is kept), unparseable; context_overflow, timeout,
         engine_failed, upstream (a look-up without a reply)."""
-        made = await asyncio.gather(*(self._notes(rows, q, ask) for q in rows.questions))
-        return [note for notes in made for note in notes]
+        of_questions = await asyncio.gather(*(self._notes(rows, q, ask) for q in rows.questions))
+        return [note for notes in of_questions for note in notes]
 
     async def _notes(self, rows: UnitRows, question: Question, ask: Ask) -> list[Note]:
         if lacks := [lack for row in rows.of(Lookup, question) if (lack := row.why_unusable())]:
             return [Note.about(question, problem="upstream", detail=", ".join(lacks))]
         dates = session_dates([page.text or "" for page in rows[Page]])
-        used = sorted(used_pages(rows, question))
-        asked = (self._note(question, rows[Page][n], dates[n], ask) for n in used)
-        return list(await asyncio.gather(*asked)) or [Note.about(question)]
 
-    async def _note(self, question: Question, page: Page, date: str, ask: Ask) -> Note:
-        prompt = NoteOnChat(
-            chat=chat(page, self.history),
-            said_at=date,
-            question=question.question,
-            asked_at=question.asked_at or "",
-        )
-        subject = Subject(question_id=question.question_id, page_index=page.page_index)
-        asked = await ask(prompt, subject)
-        said = {"note": asked.value, "problem": asked.problem}
-        return Note.about(question, page_index=page.page_index, **said)
+        async def note(index: int) -> Note:
+            prompt = NoteOnChat(
+                chat=_chat(rows[Page][index], self.history),
+                said_at=dates[index],
+                question=question.question,
+                asked_at=question.asked_at or "",
+            )
+            reply = await ask(prompt, Subject(question_id=question.question_id, page_index=index))
+            return Note.about(question, page_index=index, note=reply.value, problem=reply.problem)
+
+        used = sorted(used_pages(rows, question))
+        return list(await asyncio.gather(*map(note, used))) or [Note.about(question)]

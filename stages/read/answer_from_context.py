@@ -5,7 +5,7 @@ import asyncio
 import random
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
@@ -21,8 +21,8 @@ from stages.index.context import (
     Budgeted,
     Context,
     ShowsGistMemory,
+    fields_of,
     orders_alike,
-    pages_within,
     raw_pages,
 )
 from stages.prompts.answer import AnswerQuestion, shown
@@ -30,7 +30,7 @@ from stages.retrieve.look_up import by_importance, used_pages
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
-from stages.text.fit_to_limit import fit_to_limit
+from stages.text.fit_to_limit import fit_to_limit, largest_number
 from stages.text.words import num_words
 
 GIVEN = "given"  # the `reader` of answers that came in a file: what they rest on is not known
@@ -88,20 +88,20 @@ class AnswerFromContext(Budgeted):
         return list(await asyncio.gather(*(self._one(rows, q, ask) for q in rows.questions)))
 
     async def _one(self, rows: UnitRows, question: Question, ask: Ask) -> Answer:
-        own = self.needed(rows, question)
+        needed = self.needed(rows, question)
         empty = replace(self.empty(rows, question), reader=ask.engine_name)
-        if any(getattr(row, "skipped", False) for row in own):
+        if any(getattr(row, "skipped", False) for row in needed):
             return replace(empty, skipped=True)
-        if lacks := [lack for row in own if (lack := row.why_unusable())]:
+        if lacks := [lack for row in needed if (lack := row.why_unusable())]:
             return replace(empty, problem="upstream", detail=", ".join(lacks))
         if self.options_seed is None or not (question.options and self.prompts_used()):
             return await self.answer_with_room(empty, rows, question, ask)
         order = [*range(len(question.options))]
         random.Random(f"{self.options_seed} {question.question_id}").shuffle(order)
-        shown = replace(question, options=tuple(question.options[index] for index in order))
-        made = await self.answer_with_room(empty, rows, shown, ask)
-        chosen = None if made.answer_index is None else order[made.answer_index]
-        return replace(made, answer_index=chosen, options_order=tuple(order))
+        shuffled = replace(question, options=tuple(question.options[index] for index in order))
+        answer = await self.answer_with_room(empty, rows, shuffled, ask)
+        chosen = None if answer.answer_index is None else order[answer.answer_index]
+        return replace(answer, answer_index=chosen, options_order=tuple(order))
 
     def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
         """The rows without any of which the question cannot be answered."""
@@ -135,62 +135,65 @@ class AnswerFromContext(Budgeted):
         def context(number: int) -> Context:
             return self.context(rows, question, used[:number])
 
-        num_pages = len(used)
+        async def prompt_tokens(number: int) -> int:
+            return await ask.num_tokens(self.prompt(question, context(number)))
+
+        num_pages, lack = len(used), None
         if self.budget is not None:
-            num_pages, lack = await pages_within(self.budget, num_pages, context, ask)
-            if lack:
-                return replace(empty, problem="context_overflow", detail=lack)
-        while True:
+            num_pages, lack = await self._within_budget(len(used), context, ask)
+        while not lack:
             left_out = len(used) - num_pages
             note = f"no room for {left_out} of {len(used)} pages" if left_out else None
-            noted = replace(empty, detail=note)
             chosen = context(num_pages)
             if left_out and not chosen.passages:
-                advice = f"{note}; make shorter pages"
-                return replace(empty, problem="context_overflow", detail=advice)
-            made = await self.answer(noted, question, chosen, ask, turn)
-            if made.problem != "context_overflow" or not num_pages:
-                return made
-            num_pages = await self._num_fitting(rows, question, used[:num_pages], ask)
+                lack = f"{note}; make shorter pages"
+                break
+            answer = await self.answer(replace(empty, detail=note), question, chosen, ask, turn)
+            if answer.problem != "context_overflow" or not num_pages:
+                return answer
+            numbers, room = range(num_pages + 1), room_tokens(ask, self.prompts_used()[0])
+            sizes = await prompt_tokens(0), await prompt_tokens(num_pages)
+            num_pages = await fit_to_limit(room, prompt_tokens, numbers, *sizes)
+        return replace(empty, problem="context_overflow", detail=lack)
 
-    async def _num_fitting(
-        self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
-    ) -> int:
-        """The number of the pages `used` that fit the context, fewer than all."""
+    async def _within_budget(
+        self, num_pages: int, context: Callable[[int], Context], ask: Ask
+    ) -> tuple[int, str | None]:
+        """The number of pages that fit the budget, and the reason why no answer is possible within
+        it, or None. `context` returns the context with the first n pages. Pages after the first
+        that does not fit are not tried."""
 
-        async def size(num_pages: int) -> int:
-            return await ask.num_tokens(
-                self.prompt(question, self.context(rows, question, used[:num_pages]))
-            )
+        async def size(number: int) -> int:
+            return await ask.part_tokens(context(number).parts)
 
-        numbers = range(len(used) + 1)
-        room = room_tokens(ask, self.prompts_used()[0])
-        return await fit_to_limit(room, size, numbers, await size(0), await size(len(used)))
+        assert self.budget is not None
+        fitting = await largest_number(self.budget, size, num_pages)
+        tokens = await size(fitting)
+        if tokens > self.budget:
+            lack = f"the context has {tokens} tokens without any page; raise it"
+        elif num_pages and not fitting and not tokens:
+            lack = f"the first page has {await size(1)} tokens; raise it or make shorter pages"
+        else:
+            return fitting, None
+        return 0, f"budget={self.budget}: {lack}"
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         return AnswerQuestion(
             passages=shown(context.passages, self.answer_page_tags),
-            question=question.question,
-            options=question.options,
+            **fields_of(question),
             answer_words=self.answer_words,
-            asked_at=question.asked_at or "",
         )
 
     async def answer(
-        self,
-        empty: Answer,
-        question: Question,
-        context: Context,
-        ask: Ask,
-        turn: int | None = None,
+        self, empty: Answer, question: Question, context: Context, ask: Ask, turn: int | None = None
     ) -> Answer:
         """Ask the reader; returns `empty` with the reply and facts about its context."""
-        prompt = self.prompt(question, context)
-        asked = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
-        if not asked.has_reply:
-            return replace(empty, problem=asked.problem)
+        subject = Subject(question_id=question.question_id, turn=turn)
+        reply = await ask(self.prompt(question, context), subject)
+        if not reply.has_reply:
+            return replace(empty, problem=reply.problem)
         tokens = await ask.part_tokens(context.parts)
-        return self.answered(self.with_context(empty, context, tokens), question, asked)
+        return self.answered(self.with_context(empty, context, tokens), question, reply)
 
     def with_context(self, answer: Answer, context: Context, num_tokens: int | None) -> Answer:
         """The answer with facts about its final context, whose parts have `num_tokens` tokens."""
@@ -244,7 +247,21 @@ class AnswerFromMemory(ShowsGistMemory, AnswerFromContext):
     reads = (Page, Gist, Lookup)
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
-        return await super().run(_in_shown_order(rows) if self.layout == "appended" else rows, ask)
+        if self.layout != "appended":
+            return await super().run(rows, ask)
+        turns = Counter(lookup.question_id for lookup in rows[Lookup])
+        chosen = {lookup.question_id: frozenset(lookup.used or ()) for lookup in rows[Lookup]
+                  if turns[lookup.question_id] == 1 and lookup.used}  # fmt: skip
+        words = {page.page_index: page.num_words for page in rows[Page]}
+        orders = orders_alike(chosen.values(), words)
+        lookups = [
+            replace(row, used=tuple(orders[chosen[row.question_id]]))
+            if row.question_id in chosen
+            else row
+            for row in rows[Lookup]
+        ]
+        rows = replace(rows, tables={**rows.tables, Lookup: tuple(lookups)})
+        return await super().run(rows, ask)
 
     def importance(self, rows: UnitRows, question: Question) -> list[int]:
         is_other = self.layout == "appended"  # than the order of pages in look-ups, see `run`
@@ -252,21 +269,6 @@ class AnswerFromMemory(ShowsGistMemory, AnswerFromContext):
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return self.memory(rows, [page for page in used_pages(rows, question) if page in used])
-
-
-def _in_shown_order(rows: UnitRows) -> UnitRows:
-    """The rows with the pages of each question's only look-up in the order to append them in."""
-    turns = Counter(lookup.question_id for lookup in rows[Lookup])
-    chosen = {lookup.question_id: frozenset(lookup.used or ()) for lookup in rows[Lookup]
-              if turns[lookup.question_id] == 1 and lookup.used}  # fmt: skip
-    orders = orders_alike(chosen.values(), {page.page_index: page.num_words for page in rows[Page]})
-    lookups = tuple(
-        replace(row, used=tuple(orders[chosen[row.question_id]]))
-        if row.question_id in chosen
-        else row
-        for row in rows[Lookup]
-    )
-    return replace(rows, tables={**rows.tables, Lookup: lookups})
 
 
 class AnswerFromPages(AnswerFromContext):

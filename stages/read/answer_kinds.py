@@ -1,27 +1,40 @@
-"""Answer each question from the document's text, a summary, chunks, visits or the trajectories of a
-search; and baselines without any of these."""
+"""Answer each question from the document's text, a summary that is carried from segment to segment,
+chunks, visits or the trajectories of a search; and baselines without any of these."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from pydantic import PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.rows import Question, QuestionRow, UnitRows
-from stages.index.context import Context, TruncateBy, raw_pages, raw_text, text_span
+from pipeline.core.calls import Subject
+from pipeline.core.errors import Problem
+from pipeline.core.rows import Question, QuestionRow, Span, UnitRows
+from pipeline.work.stage import Stage
+from stages.index.context import Context, raw_pages
+from stages.index.paginate import first_segment, segments
 from stages.prompts.answer import Passage
+from stages.prompts.memwalker import UpdateSummary
 from stages.query.make_queries import searched
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromPages, room_tokens
-from stages.read.recurrence import LastSegment
 from stages.retrieve.look_up import used_pages
 from stages.retrieve.search import needed_steps
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup, Query, Refinement, Visit
 from stages.tables.pages import Page, RunningSummary
 from stages.text.fit_to_limit import Keep, largest_part
-from stages.text.words import num_words
+from stages.text.words import num_words, word_spans
+
+
+def _text_span(text: str, start: int, end: int) -> Context:
+    return Context(
+        passages=(Passage("text", None, text[start:end].strip()),),
+        spans=(Span(start, end),),
+        num_words=num_words(text[start:end]),
+    )
 
 
 class AnswerFromText(AnswerFromContext):
@@ -33,10 +46,26 @@ class AnswerFromText(AnswerFromContext):
     reads = (Lookup,)
     keep: Keep | None  # null: all of it
     num_words: PositiveInt | None
-    truncate_by: TruncateBy
+    truncate_by: Literal["words", "spaces"]
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return raw_text(rows, self.keep, self.num_words, self.truncate_by)
+        text = rows.document.text
+        start, end = 0, len(text)
+        if self.keep is None or self.num_words is None:
+            pass
+        elif self.truncate_by == "spaces":  # line breaks do not separate
+            words = text.split(" ")
+            if self.keep == "first":
+                end = len(" ".join(words[: self.num_words]))
+            else:
+                start = end - len(" ".join(words[-self.num_words :]))
+        elif rows.document.num_words > self.num_words:
+            spans = word_spans(text)
+            if self.keep == "first":
+                end = spans[self.num_words - 1][1]
+            else:
+                start = spans[-self.num_words][0]
+        return _text_span(text, start, end)
 
 
 class AnswerFromTruncatedText(AnswerFromContext):
@@ -56,7 +85,7 @@ class AnswerFromTruncatedText(AnswerFromContext):
     def _kept(self, rows: UnitRows, num_chars: int) -> Context:
         text = rows.document.text
         start = 0 if self.keep == "first" else len(text) - num_chars
-        return text_span(text, start, start + num_chars)
+        return _text_span(text, start, start + num_chars)
 
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
@@ -111,6 +140,94 @@ class AnswerConstant(AnswerClosedBook):
         )
 
 
+LastSegment = Literal["summarized", "read"]
+_WORDS_PER_TOKEN = 0.75  # of English prose; in other languages a text has fewer words a token
+
+
+class UpdateRunningSummary(Stage):
+    """The recurrence baseline (MemWalker section 4, after Xu et al. 2022): segments of at most
+    `segment_tokens` are read in order, each with the summary of at most `summary_tokens` of those
+    before, in the engine's tokens. The paper does not say whether its summaries know the question.
+    With `asks_question` they do, and the document is read once for each; else once for all.
+    `last_segment`: summarized as all others, or left for the answer to read with the summary of
+    those before (Xu et al.).
+
+    A summary may be as long as `reply_tokens.update_summary` lets it; the prompt asks for words, as
+    many as `summary_tokens` usually are.
+    """
+
+    name = "update_summary"
+    version = 3
+    writes = RunningSummary
+    prompts = (UpdateSummary,)
+    asks_in_turn = True
+    segment_tokens: PositiveInt
+    summary_tokens: PositiveInt
+    asks_question: bool
+    last_segment: LastSegment
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[RunningSummary]:
+        """Questions -> a RunningSummary per segment each, in question order, then by segment.
+
+        Problems: truncated (longer than `summary_tokens` or the reply budget; cut there); with the
+        previous summary: unparseable (no text), context_overflow, timeout, refused, engine_failed,
+        empty_input (the document has no words). A segment left to be read takes over the problem of
+        the one before if that has no summary.
+        """
+        text = rows.document.text
+        spans = await segments(text, self.segment_tokens, ask.text_tokens) or [(0, 0)]
+        readers = rows.questions if self.asks_question else rows.questions[:1]
+        ask.progress.tell(len(spans) * len(readers), 0)
+        of_readers = await asyncio.gather(*(self._read(text, spans, q, ask) for q in readers))
+        summaries = dict(zip((q.question_id for q in readers), of_readers, strict=True))
+        return [
+            replace(row, question_id=question.question_id)
+            for question in rows.questions
+            for row in summaries.get(question.question_id, of_readers[0])
+        ]
+
+    async def _read(
+        self, text: str, spans: Sequence[tuple[int, int]], question: Question, ask: Ask
+    ) -> list[RunningSummary]:
+        done: list[RunningSummary] = []
+        summary: str | None = None
+        problem: Problem | None = None
+        for index, (start, end) in enumerate(spans):
+            segment = text[start:end].strip()
+            if not segment:
+                problem = "empty_input"
+            elif self.last_segment == "read" and index == len(spans) - 1:
+                problem = problem if summary is None and done else None
+                summary = summary if done else ""
+            else:
+                summary, problem = await self._update(index, segment, summary, question, ask)
+            row = RunningSummary.about(
+                question, segment_index=index, start_char=start, end_char=end, summary=summary
+            )
+            done.append(replace(row, num_words=num_words(summary or ""), problem=problem))
+            ask.progress.done += 1
+        return done
+
+    async def _update(
+        self, index: int, segment: str, before: str | None, question: Question, ask: Ask
+    ) -> tuple[str | None, Problem | None]:
+        prompt = UpdateSummary(
+            segment=segment,
+            summary=before or "",
+            question=question.question if self.asks_question else "",
+            options=question.options if self.asks_question else (),
+            max_words=max(1, int(_WORDS_PER_TOKEN * self.summary_tokens)),
+            asked_at=(question.asked_at or "") if self.asks_question else "",
+        )
+        subject = Subject(question_id=question.question_id, turn=index)
+        # Other units have further questions about the document: they take these replies.
+        reply = await ask(prompt, subject, is_shared=not self.asks_question)
+        if reply.value is None:
+            return before, reply.problem
+        summary = await first_segment(reply.value, self.summary_tokens, ask.text_tokens)
+        return summary, "truncated" if summary != reply.value else reply.problem
+
+
 class AnswerFromRunningSummary(AnswerFromContext):
     """From the summary after the last segment (MemWalker section 4, recurrence); with
     `last_segment` read, from that segment and the summary of those before. Where no segment gave a
@@ -130,7 +247,7 @@ class AnswerFromRunningSummary(AnswerFromContext):
         summary = (Passage("gist", None, last.summary),) if last.summary else ()
         if self.last_segment == "summarized":
             return Context(passages=summary, num_words=last.num_words)
-        raw = text_span(rows.document.text, last.start_char, last.end_char)
+        raw = _text_span(rows.document.text, last.start_char, last.end_char)
         words = last.num_words + raw.num_words
         return replace(raw, passages=(*summary, *raw.passages), num_words=words)
 
@@ -145,16 +262,16 @@ class AnswerFromChunks(AnswerFromContext):
     reads = (Page, Query, Lookup)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        found = raw_pages(rows, used, self.first_page)
+        pages = raw_pages(rows, used, self.first_page)
         if not used:
-            return found
+            return pages
         drafts = [q.text or "" for q in searched(rows, question) if q.kind == "draft"]
         notes = tuple(Passage("text", None, f"(A guess, made from memory: {d})") for d in drafts)
         return replace(
-            found,
-            passages=(*found.passages, *notes),
-            num_words=found.num_words + sum(map(num_words, drafts)),
-            counted=(*found.parts, *drafts),
+            pages,
+            passages=(*pages.passages, *notes),
+            num_words=pages.num_words + sum(map(num_words, drafts)),
+            counted=(*pages.parts, *drafts),
         )
 
 
@@ -169,8 +286,8 @@ class AnswerFromVisits(AnswerFromContext):
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         last = rows.of(Visit, question)[-1]
-        found = raw_pages(rows, used, self.first_page)
-        return replace(found, num_words=found.num_words + last.num_memory_words)
+        pages = raw_pages(rows, used, self.first_page)
+        return replace(pages, num_words=pages.num_words + last.num_memory_words)
 
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
@@ -214,33 +331,39 @@ class AnswerFromTrajectories(AnswerFromPages):
         pages and none of these fits, those that found nothing do not replace them."""
         steps = rows.of(Refinement, question)
         numbers = sorted({step.trajectory for step in steps})
-        made = await asyncio.gather(
-            *(self._of_trajectory(empty, rows, question, number, ask) for number in numbers)
+        pages = [
+            [page for step in steps if step.trajectory == number for page in step.used]
+            for number in numbers
+        ]
+        answers = await asyncio.gather(
+            *(
+                self.answer_from(used, empty, rows, question, ask, turn=number)
+                for number, used in zip(numbers, pages, strict=True)
+            )
         )
-        fine = [n for n, answer in enumerate(made) if answer.answer and not answer.problem]
-        overflows = [answer for answer in made if answer.problem == "context_overflow"]
-        if overflows and not any(answer.page_indexes for answer in made):
+        fine = [n for n, answer in enumerate(answers) if answer.answer and not answer.problem]
+        overflows = [answer for answer in answers if answer.problem == "context_overflow"]
+        if overflows and not any(answer.page_indexes for answer in answers):
             return overflows[0]
         if not fine:
-            return next((answer for answer in made if answer.answer), made[0])
-        words = [_words(answer) for answer in made]
-        best = max(fine, key=lambda n: sum(_shared(words[n], words[m]) for m in fine if m != n))
-        details = [f"trajectory {numbers[best]} of {len(numbers)}", made[best].detail]
-        return replace(made[best], detail=", ".join(filter(None, details)))
+            return next((answer for answer in answers if answer.answer), answers[0])
+        words = [
+            Counter((answer.answer or "").lower().split())
+            if answer.answer_index is None
+            else Counter([str(answer.answer_index)])
+            for answer in answers
+        ]
 
-    async def _of_trajectory(
-        self, empty: Answer, rows: UnitRows, question: Question, number: int, ask: Ask
-    ) -> Answer:
-        steps = [step for step in rows.of(Refinement, question) if step.trajectory == number]
-        used = [page for step in steps for page in step.used]
-        return await self.answer_from(used, empty, rows, question, ask, turn=number)
+        def agreement(number: int) -> float:
+            """The sum of F1 of the words with each other answer, 0 to 1 each."""
+            return sum(
+                2
+                * (words[number] & words[n]).total()
+                / max(1, words[number].total() + words[n].total())
+                for n in fine
+                if n != number
+            )
 
-
-def _words(answer: Answer) -> Counter[str]:
-    chosen = answer.answer_index
-    return Counter((answer.answer or "").lower().split() if chosen is None else [str(chosen)])
-
-
-def _shared(one: Counter[str], other: Counter[str]) -> float:
-    """F1 of the words, 0 to 1."""
-    return 2 * (one & other).total() / max(1, one.total() + other.total())
+        best = max(fine, key=agreement)
+        details = [f"trajectory {numbers[best]} of {len(numbers)}", answers[best].detail]
+        return replace(answers[best], detail=", ".join(filter(None, details)))

@@ -7,6 +7,7 @@ in SCROLLS.
 """
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -47,7 +48,7 @@ def read_predictions(path: str) -> Mapping[str, Any]:
     answer, or two rows have the same id.
     """
     file = as_path(path)
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     lines: dict[str, int] = {}
     with refuse_unreachable_path(file, "predictions"):
         if not exists(file):
@@ -61,10 +62,10 @@ def read_predictions(path: str) -> Mapping[str, Any]:
                 )
             lines[question_id] = row.line
             is_text = isinstance(answer, str)
-            found[question_id] = without_lone_surrogates(answer) if is_text else answer
-    if not found:
+            answers[question_id] = without_lone_surrogates(answer) if is_text else answer
+    if not answers:
         raise UsageError(f"predictions={file}: holds no answer; {_FIX}")
-    return found
+    return answers
 
 
 def _rows(file: UPath) -> Iterator[Row]:
@@ -72,29 +73,19 @@ def _rows(file: UPath) -> Iterator[Row]:
     rows = read_rows(file, "name a file with answers")
     first = list(islice(rows, 2))
     value = first[0].value if len(first) == 1 else None
-    is_by_id = value is not None and not {_ID, *_ANSWERS} & value.keys()
-    if is_by_id and (pairs := _pairs(file)) is not None:
-        for question_id, answer in pairs:
-            yield Row(file, 1, {_ID: question_id, _ANSWERS[0]: answer})
-        return
+    if value is not None and not {_ID, *_ANSWERS} & value.keys():
+        try:
+            with opened(file) as content:  # as pairs, since a key may be repeated
+                pairs = json.loads(content.read(), object_pairs_hook=tuple)
+        except (ValueError, NotTextError):
+            pairs = None
+        if isinstance(pairs, tuple):  # neither a list, nor CSV or Parquet
+            for question_id, answer in pairs:
+                row_id = without_lone_surrogates(question_id)
+                yield Row(file, 1, {_ID: row_id, _ANSWERS[0]: answer})
+            return
     for row in chain(first, rows):
         yield row.sure()
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """The entries of a JSON object, also of repeated keys."""
-
-
-def _pairs(file: UPath) -> Sequence[tuple[str, Any]] | None:
-    """The entries of a file that is one JSON object; None for a list, CSV or Parquet."""
-    try:
-        with opened(file) as content:
-            found = json.loads(content.read(), object_pairs_hook=_Pairs)
-    except (ValueError, NotTextError):
-        return None
-    if not isinstance(found, _Pairs):
-        return None
-    return [(without_lone_surrogates(key), value) for key, value in found]
 
 
 def _answer(row: Row) -> tuple[str, Any]:
@@ -113,26 +104,16 @@ def _answer(row: Row) -> tuple[str, Any]:
     return question_id, value[keys[0]]
 
 
-class ImportedAnswer(Stage):
-    """Takes each question's answer from `file`. No calls; what the system read is not known.
-
-    Each answer is an input of its own question, so a changed file redoes the changed answers and
-    what follows from them. The file's name is not hashed.
-    """
-
+class _FromFile(Stage):
     name = "answer"
-    kind = "given"
-    version = 1
     writes = Answer
     document_fields = ("num_words",)
-    question_fields = ("options",)
-    report_columns: ClassVar[Columns] = {"any": (LENGTH,)}
     file: str = Field(exclude=True)  # from the hash: its answers are inputs of their questions
 
-    @cached_property
+    @property
+    @abstractmethod
     def answers(self) -> Mapping[str, Any]:
         """By question_id; they travel with the stage, as workers do not read the file."""
-        return read_predictions(self.file)
 
     def inputs_per_question(self) -> Mapping[str, Any]:
         return self.answers
@@ -146,10 +127,32 @@ class ImportedAnswer(Stage):
         Problems: no_answer (the file has none, or an empty one), bad_input (it is no text); of a
         question with options unparseable, out_of_range (the text is kept).
         """
-        return [self._answer(rows, question) for question in rows.questions]
+        return [self._answer(self.empty(rows, question), question) for question in rows.questions]
 
-    def _answer(self, rows: UnitRows, question: Question) -> Answer:
-        empty = self.empty(rows, question)
+    @abstractmethod
+    def _answer(self, empty: Answer, question: Question) -> Answer: ...
+
+    def empty(self, rows: UnitRows, about: Record) -> Answer:
+        return Answer.about(about, reader=GIVEN, num_document_words=rows.document.num_words)
+
+
+class ImportedAnswer(_FromFile):
+    """Takes each question's answer from `file`. No calls; what the system read is not known.
+
+    Each answer is an input of its own question, so a changed file redoes the changed answers and
+    what follows from them. The file's name is not hashed.
+    """
+
+    kind = "given"
+    version = 1
+    question_fields = ("options",)
+    report_columns: ClassVar[Columns] = {"any": (LENGTH,)}
+
+    @cached_property
+    def answers(self) -> Mapping[str, Any]:
+        return read_predictions(self.file)
+
+    def _answer(self, empty: Answer, question: Question) -> Answer:
         given = self.answers.get(question.question_id)
         if given is None:
             return replace(empty, problem="no_answer", detail="not in the file")
@@ -159,17 +162,18 @@ class ImportedAnswer(Stage):
         text = given.strip()
         if not text:
             return replace(empty, problem="no_answer", detail="the answer is empty")
-        made = replace(empty, answer=text, num_answer_words=num_words(text))
-        return replace(made, **_choice(text, question.options)) if question.options else made
-
-    def empty(self, rows: UnitRows, about: Record) -> Answer:
-        return Answer.about(about, reader=GIVEN, num_document_words=rows.document.num_words)
+        choice = _choice(text, question.options) if question.options else {}
+        return replace(empty, answer=text, num_answer_words=num_words(text), **choice)
 
 
 def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:
     """The columns of the option that an answer names by its text, or by its letter as in replies.
     None is chosen where the text is that of one option and the letter of another."""
-    same = [index for index, option in enumerate(options) if _plain(option) == _plain(text)]
+
+    def plainest(text: str) -> str:
+        return plain(text).rstrip(".")
+
+    same = [n for n, option in enumerate(options) if plainest(option) == plainest(text)]
     letter = parse_option(text, len(options))
     if isinstance(letter, int) and same and letter not in same:
         wrong = "the text of one option and the letter of another; write the letter as (A)"
@@ -183,42 +187,22 @@ def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:
     return {"problem": "unparseable", "detail": "neither the letter nor the text of an option"}
 
 
-def _plain(text: str) -> str:
-    return plain(text).rstrip(".")
-
-
-class KnownAnswer(Stage):
+class KnownAnswer(_FromFile):
     """Takes the known answers of one kind, `made_as`, from an audit's file; a question that has
     none there is skipped. Each is an input of its own question; the file's name is not hashed."""
 
-    name = "answer"
     kind = "known"
     version = 1
-    writes = Answer
-    document_fields = ("num_words",)
     question_fields = ("question",)
-    file: str = Field(exclude=True)  # from the hash: its answers are inputs of their questions
     made_as: str
 
     @cached_property
     def answers(self) -> Mapping[str, str]:
-        """By question_id; they travel with the stage, as workers do not read the file."""
-        known = read_known_answers(self.file)
-        return {question_id: one.answer for (kind, question_id), one in known.items()
+        known_answers = read_known_answers(self.file)
+        return {question_id: known.answer for (kind, question_id), known in known_answers.items()
                 if kind == self.made_as}  # fmt: skip
 
-    def inputs_per_question(self) -> Mapping[str, Any]:
-        return self.answers
-
-    def refuse_unusable(self, place: str) -> None:
-        self.inputs_per_question()
-
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Answer]:
-        """Questions -> one Answer each, in question order."""
-        return [self._answer(rows, question) for question in rows.questions]
-
-    def _answer(self, rows: UnitRows, question: Question) -> Answer:
-        empty = self.empty(rows, question)
+    def _answer(self, empty: Answer, question: Question) -> Answer:
         answer = self.answers.get(question.question_id)
         if answer is None:
             return replace(empty, skipped=True)
@@ -226,5 +210,4 @@ class KnownAnswer(Stage):
 
     def empty(self, rows: UnitRows, about: Record) -> Answer:
         detail = ANOTHER_REFERENCE if self.made_as == "reworded" else None
-        words = rows.document.num_words
-        return Answer.about(about, reader=GIVEN, num_document_words=words, detail=detail)
+        return replace(super().empty(rows, about), detail=detail)

@@ -35,12 +35,12 @@ class LookUp(Stage, ABC):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> their Lookups, in question order, then by turn. Problems: see `turns`."""
-        found = await asyncio.gather(*(self.turns(rows, q, ask) for q in rows.questions))
-        return [turn for turns in found for turn in turns]
+        of_questions = await asyncio.gather(*(self.turns(rows, q, ask) for q in rows.questions))
+        return [turn for turns in of_questions for turn in turns]
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """The look-up turns of one question; `used` is None where there was no reply."""
-        return [turn_row(question)]
+        return [Lookup.about(question)]
 
     def empty(self, rows: UnitRows, about: Record) -> Lookup:
         return Lookup.about(about, used=None)
@@ -54,14 +54,9 @@ def used_pages(rows: UnitRows, question: Question) -> list[int]:
 def by_importance(rows: UnitRows, question: Question) -> list[int]:
     """The page indexes that a question's look-up used, in an order that favours no turn: the first
     request of each turn, then the second of each, and so on."""
-    turns = rows.of(Lookup, question)
     used = {*used_pages(rows, question)}
-    places = zip_longest(*(turn.requested for turn in turns))
-    return list(dict.fromkeys(page for place in places for page in place if page in used))
-
-
-def turn_row(question: Question, turn: int = 0) -> Lookup:
-    return Lookup.about(question, turn=turn)
+    ranks = zip_longest(*(turn.requested for turn in rows.of(Lookup, question)))
+    return list(dict.fromkeys(page for rank in ranks for page in rank if page in used))
 
 
 def lost_turn(question: Question, rests_on: Sequence[QuestionRow]) -> Lookup | None:
@@ -73,28 +68,24 @@ def lost_turn(question: Question, rests_on: Sequence[QuestionRow]) -> Lookup | N
 
 
 def ranked_turn(
-    question: Question,
-    ranking: Sequence[RankedPage],
-    top_k: int | None,
-    ranks_kept: int = RANKS_KEPT,
+    question: Question, ranking: Sequence[RankedPage], top_k: int | None, ranks: int = RANKS_KEPT
 ) -> Lookup:
     """A turn that requests and uses the best `top_k` pages of a ranking; None: all of it."""
     best = tuple(page.page_index for page in ranking[:top_k])
-    ranked = tuple(ranking[:ranks_kept])
-    return replace(turn_row(question), requested=best, used=best, ranked=ranked)
+    return Lookup.about(question, requested=best, used=best, ranked=tuple(ranking[:ranks]))
 
 
 def each_page_once(question: Question, turns: Iterable[Lookup]) -> list[Lookup]:
     """The turns, numbered; each uses the pages that no earlier turn requested, and the others are
     dropped, reason duplicate. Without turns an empty one is returned."""
-    found: list[Lookup] = []
+    numbered: list[Lookup] = []
     seen: set[int] = set()
     for turn in turns:
         used = tuple(page for page in turn.requested if page not in seen)
         dropped = tuple(Dropped(page, "duplicate") for page in turn.requested if page in seen)
-        found.append(replace(turn, turn=len(found), used=used, dropped=dropped))
+        numbered.append(replace(turn, turn=len(numbered), used=used, dropped=dropped))
         seen.update(turn.requested)
-    return found or [turn_row(question)]
+    return numbered or [Lookup.about(question)]
 
 
 class NoLookUp(LookUp):
@@ -112,63 +103,93 @@ class RankedPages(LookUp):
     top_k: PositiveInt | None
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
-        """One turn: the best `top_k` pages, best first. No calls, no problems."""
-        return [ranked_turn(question, self.ranking(rows[Page], question), self.top_k)]
-
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        """The pages of `best`, here without scores. Raises ValueError for a page that does not
-        exist or comes twice."""
-        best, left = self.best(pages, question), {page.page_index for page in pages}
+        """One turn: the best `top_k` pages, best first. No calls, no problems. Raises ValueError
+        for a page that does not exist or comes twice."""
+        best, left = self.best(rows[Page], question), {page.page_index for page in rows[Page]}
         for index in best:
             if index not in left:
                 why = f"best returned {index!r}, which is no page, or was there before"
                 raise ValueError(f"{file_of(type(self))}: {type(self).__name__}.{why}")
             left.remove(index)
-        return [RankedPage(index) for index in best]
+        return [ranked_turn(question, [RankedPage(index) for index in best], self.top_k)]
 
     @abstractmethod
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:
         """Page indexes, best first."""
 
 
-class ScoredPages(RankedPages):
-    def best(self, pages: Sequence[Page], question: Question) -> list[int]:
-        return [page.page_index for page in self.ranking(pages, question)]
+class ByRanking(Stage):
+    """Base class of stages that rank pages for texts."""
 
     @abstractmethod
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        """Pages and their scores, best first."""
+    async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
+        """The pages for each query, best first."""
 
 
-class BM25(ScoredPages):
-    """BM25 over the document's own pages (ReadAgent section 4.2), as `ranking` has it.
-
-    By default plus_on_stems, since Okapi, which the paper names, scores a word 0 that half of few
-    pages contain.
-    """
-
-    kind = "bm25"
-    version = 2
+class ByBM25(ByRanking):
+    """Base class of stages that rank by BM25; by default plus_on_stems, since Okapi, which papers
+    name, scores a word 0 that half of few pages contain."""
 
     bm25: Ranking
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
-        """Questions -> one turn each, best page first. No calls, no problems."""
+    async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
+        return await self.ranked(
+            [(page.page_index, page.text or "") for page in rows[Page]], queries
+        )
+
+    async def ranked(
+        self, texts: Sequence[tuple[int, str]], queries: Sequence[str]
+    ) -> list[list[RankedPage]]:
+        """For each query the pages by the best of their `texts` (page index, text)."""
+
+        pages, shown = [page for page, _ in texts], [text for _, text in texts]
+
+        def pages_for(query: str) -> list[RankedPage]:
+            best: dict[int, float] = {}
+            for index, score in ranking(self.bm25, shown, query):
+                best.setdefault(pages[index], score)
+            return [RankedPage(page, score) for page, score in best.items()]
+
         # In a thread: a book's index takes tenths of a second, in which no request would be sent.
-        pages, asked = rows[Page], rows.questions
-        rankings = await to_thread(lambda: [self.ranking(pages, q) for q in asked])
-        return [ranked_turn(q, own, self.top_k) for q, own in zip(asked, rankings, strict=True)]
-
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        return by_bm25(self.bm25, pages, question.question)
+        return await to_thread(lambda: [pages_for(query) for query in queries])
 
 
-def by_bm25(bm25: Ranking, pages: Sequence[Page], query: str) -> list[RankedPage]:
-    """The pages with their BM25 scores, best first."""
-    return [RankedPage(*found) for found in ranking(bm25, [p.text or "" for p in pages], query)]
+class ByVectors(ByRanking):
+    """Base class of stages that rank by embeddings."""
+
+    # Not hashed here: the step of the embeddings names the model.
+    embedder: EmbedderSettings = Field(exclude=True)
+
+    async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
+        return await self.ranked(rows[Embedding], queries)
+
+    async def ranked(
+        self, embeddings: Sequence[Embedding], queries: Sequence[str]
+    ) -> list[list[RankedPage]]:
+        return await to_thread(nearest, embeddings, await self.embedder.embed(queries, "query"))
 
 
-class Dense(LookUp):
+class _Best(ByRanking, LookUp):
+    top_k: PositiveInt | None
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
+        rankings = await self.rankings(rows, [question.question for question in rows.questions])
+        return [
+            ranked_turn(question, ranking, self.top_k)
+            for question, ranking in zip(rows.questions, rankings, strict=True)
+        ]
+
+
+class BM25(ByBM25, _Best):
+    """BM25 over the document's own pages (ReadAgent section 4.2), as `ranking` has it."""
+
+    kind = "bm25"
+    version = 2
+    reads = (Page,)
+
+
+class Dense(ByVectors, _Best):
     """The pages whose embeddings are nearest to the question's ("neural retrieval", section 4.2).
 
     The embeddings are those of pages or of gists; the raw pages are read in both cases. `top_k` as
@@ -178,18 +199,6 @@ class Dense(LookUp):
     kind = "dense"
     version = 1
     reads = (Embedding,)
-    top_k: PositiveInt | None
-    # Not hashed here: the step of the embeddings names the model.
-    embedder: EmbedderSettings = Field(exclude=True)
-
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
-        """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
-        asked = await self.embedder.embed([q.question for q in rows.questions], "query")
-        rankings = await to_thread(nearest, rows[Embedding], asked)
-        return [
-            ranked_turn(question, ranking, self.top_k)
-            for question, ranking in zip(rows.questions, rankings, strict=True)
-        ]
 
 
 def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[RankedPage]]:
@@ -225,23 +234,23 @@ class RandomPages(RankedPages):
         return draw.sample(range(len(pages)), len(pages))
 
 
-class OraclePages(ScoredPages):
+class OraclePages(LookUp):
     """An upper bound: the pages with most gold evidence, scored by its characters. Skips questions
     without any."""
 
     kind = "oracle"
     version = 1
+    reads = (Page,)
     question_fields = (*ASKED, *GOLD)
+    top_k: PositiveInt | None
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         if not question.evidence:
-            return [replace(turn_row(question), skipped=True)]
-        return await super().turns(rows, question, ask)
-
-    def ranking(self, pages: Sequence[Page], question: Question) -> list[RankedPage]:
-        spans = ([Span(page.start_char, page.end_char)] for page in pages)
+            return [Lookup.about(question, skipped=True)]
+        spans = ([Span(page.start_char, page.end_char)] for page in rows[Page])
         gold = np.array([covered_chars(question.evidence, s) for s in spans], dtype=np.float64)
-        return [RankedPage(index, float(gold[index])) for index in best_first(gold) if gold[index]]
+        best = [RankedPage(index, float(gold[index])) for index in best_first(gold) if gold[index]]
+        return [ranked_turn(question, best, self.top_k)]
 
 
 class LatestPages(RankedPages):
@@ -270,8 +279,8 @@ class VisitedLeaves(LookUp):
         at_leaves = [(v.page_index, v.action) for v in visits if v.page_index is not None]
         rejected = [Dropped(page, "rejected") for page, action in at_leaves if action == "revert"]
         return [
-            replace(
-                turn_row(question),
+            Lookup.about(
+                question,
                 requested=tuple(page for page, _ in at_leaves),
                 used=tuple(page for page, action in at_leaves if action == "answer"),
                 dropped=tuple(rejected),

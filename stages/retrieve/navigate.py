@@ -2,7 +2,7 @@
 A.1.2)."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -13,14 +13,13 @@ from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Asked, Prompt
-from pipeline.core.rows import Question, UnitRows
+from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Columns
-from stages.index.context import Budgeted
+from stages.index.context import Budgeted, fields_of
 from stages.prompts.memwalker import (
     ANSWER,
     MAX_REPLIES,
     REVERT,
-    LeafReply,
     ReadLeaf,
     Triage,
     answer_text,
@@ -47,7 +46,7 @@ COLUMNS = (  # MemWalker section 5
 
 
 @dataclass
-class Walk:
+class _Walk:
     """A walk through a tree so far; it begins at the root, the last of `nodes`."""
 
     nodes: Sequence[Node]
@@ -55,7 +54,7 @@ class Walk:
     node: Node = field(init=False)
     visited: list[Node] = field(default_factory=list)  # each once, in the order of first visits
     rejected: set[int] = field(default_factory=set)  # node indexes
-    _shown: set[tuple[str, int]] = field(default_factory=set)
+    _shown: set[tuple[type[Record], int]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.go_to(self.nodes[-1].node_index)
@@ -67,54 +66,32 @@ class Walk:
 
     def children(self) -> list[Node]:
         """The node's children that have a summary; others cannot be shown."""
-        found = [self.nodes[index] for index in self.node.children]
-        return [child for child in found if child.summary is not None]
-
-    def segment(self) -> Page:
-        assert self.node.page_index is not None
-        return self.pages[self.node.page_index]
-
-    def depth(self) -> int:
-        return self.nodes[-1].level - self.node.level
+        children = [self.nodes[index] for index in self.node.children]
+        return [child for child in children if child.summary is not None]
 
     def remembered(self, which: Literal["visited", "path", "none"]) -> list[Node]:
         """The nodes whose summaries are the working memory: all visited before this one, or only
         its ancestors among them."""
-        before = [node for node in self.visited if node is not self.node]
+        here = self.node
+        before = [node for node in self.visited if node is not here and node.summary is not None]
         if which == "path":
-            before = [node for node in before if _is_above(node, self.node)]
-        return [] if which == "none" else [node for node in before if node.summary is not None]
+            before = [node for node in before if node.level > here.level
+                      and node.start_char <= here.start_char < node.end_char]  # fmt: skip
+        return [] if which == "none" else before
 
-    def new_in_memory(self, remembered: Sequence[Node], num_shown: int, keep: Keep) -> int:
-        """The words of the working memory that were not shown before; only its first or last
-        `num_shown` words fitted. A root's summary is shown nowhere else."""
+    def new_words(self, shown: Iterable[tuple[Node | Page, int]]) -> int:
+        """The words of summaries and segments, each with its number of words that are shown, that
+        were not shown before."""
         new = 0
-        for node in remembered if keep == "first" else reversed(remembered):
-            shown = min(node.num_words, num_shown)
-            num_shown -= shown
-            if shown and ("node", node.node_index) not in self._shown:
-                self._shown.add(("node", node.node_index))
-                new += shown
+        for row, words in shown:
+            key = type(row), row.node_index if isinstance(row, Node) else row.page_index
+            if words and key not in self._shown:
+                self._shown.add(key)
+                new += words
         return new
 
-    def new_words(self) -> int:
-        """The words of the children or segment shown at the node that were not shown before."""
-        if self.node.page_index is not None:
-            shown = [("segment", self.node.page_index, self.segment().num_words)]
-        else:
-            shown = [("node", node.node_index, node.num_words) for node in self.children()]
-        new = [(kind, index, words) for kind, index, words in shown
-               if (kind, index) not in self._shown]  # fmt: skip
-        self._shown.update((kind, index) for kind, index, _ in new)
-        return sum(words for _, _, words in new)
 
-
-def _is_above(node: Node, other: Node) -> bool:
-    is_around = node.start_char <= other.start_char and other.end_char <= node.end_char
-    return node.level > other.level and is_around
-
-
-async def ask_for_action(
+async def _ask_for_action(
     prompt: Triage | ReadLeaf, legal: Collection[int], row: Visit, ask: Ask
 ) -> tuple[Visit, Asked[Any] | None]:
     """Ask up to three times for a legal action: the visit with its counts of replies, and the first
@@ -123,47 +100,46 @@ async def ask_for_action(
     for attempt in range(1, MAX_REPLIES + 1):
         subject = Subject(question_id=row.question_id, turn=row.turn, attempt=attempt)
         again: Prompt[Any] = replace(prompt, num_invalid=attempt - 1 or None)
-        asked = await ask(again, subject)
-        if asked.problem == "context_overflow" and attempt > 1:
+        reply = await ask(again, subject)
+        if reply.problem == "context_overflow" and attempt > 1:
             break  # no space to say what was wrong
-        if not asked.has_reply:
-            return replace(row, problem=asked.problem), None
+        if not reply.has_reply:
+            return replace(row, problem=reply.problem), None
         row = replace(row, num_replies=attempt)
-        action = asked.value[0] if isinstance(asked.value, tuple) else asked.value
+        action = reply.value[0] if isinstance(reply.value, tuple) else reply.value
         if action in legal:
-            reason = reason_of(asked.raw)
-            return replace(row, chosen_by="model", reason=reason), asked
+            return replace(row, chosen_by="model", reason=reason_of(reply.raw)), reply
         row = replace(row, num_invalid=attempt)
-        problem = asked.problem or "unparseable"
+        problem = reply.problem or "unparseable"
     return replace(row, problem=problem), None
 
 
-async def with_memory(prompt: ReadLeaf, memory: str, keep: Keep, ask: Ask) -> ReadLeaf:
-    """The prompt with as many words of the working memory as fit, even when asked again."""
+async def _with_memory(
+    prompt: ReadLeaf, memory: str, room: int | None, keep: Keep, ask: Ask
+) -> ReadLeaf:
+    """The prompt with as many words of the working memory as fit `room` tokens, and the context
+    even when asked again."""
+
+    async def alone(most: int) -> int:
+        return await ask.part_tokens([_cut_words(memory, most, keep)])
 
     def shown(most: int) -> ReadLeaf:
-        return replace(prompt, working_memory=cut_words(memory, most, keep))
+        return replace(prompt, working_memory=_cut_words(memory, most, keep))
 
     async def size(most: int) -> int:
         return await ask.num_tokens(replace(shown(most), num_invalid=MAX_REPLIES - 1))
 
-    limit, num = ask.context_tokens - ask.max_reply_tokens(ReadLeaf), len(word_spans(memory))
+    num = len(word_spans(memory))
+    if room is not None:
+        num = await largest_number(room, alone, num)
+    limit = ask.context_tokens - ask.max_reply_tokens(ReadLeaf)
     whole = await size(num)
-    if whole <= limit:
-        return shown(num)
-    return shown(await fit_to_limit(limit, size, range(num + 1), await size(0), whole))
+    if whole > limit:
+        num = await fit_to_limit(limit, size, range(num + 1), await size(0), whole)
+    return shown(num)
 
 
-async def within_tokens(memory: str, limit: int, keep: Keep, ask: Ask) -> str:
-    """As many words of the working memory as fit `limit` tokens."""
-
-    async def size(most: int) -> int:
-        return await ask.part_tokens([cut_words(memory, most, keep)])
-
-    return cut_words(memory, await largest_number(limit, size, len(word_spans(memory))), keep)
-
-
-def cut_words(text: str, most: int, keep: Keep) -> str:
+def _cut_words(text: str, most: int, keep: Keep) -> str:
     words = word_spans(text)
     if most >= len(words):
         return text
@@ -212,28 +188,35 @@ class Navigate(Budgeted):
         empty_input (a document without a segment).
         """
         walks = await asyncio.gather(*(self._walk(rows, q, ask) for q in rows.questions))
-        return [visit for visits in walks for visit in visits]
+        return [visit for walk in walks for visit in walk]
 
     async def _walk(self, rows: UnitRows, question: Question, ask: Ask) -> list[Visit]:
         if not rows[Node]:
             return [Visit.about(question, problem="empty_input")]
-        walk = Walk(rows[Node], rows[Page])
-        made: list[Visit] = []
-        while len(made) < self.max_steps:
-            row = _visit(question, len(made), walk, ask.engine_name)
-            is_leaf = walk.node.page_index is not None
-            visit = self._at_leaf if is_leaf else self._at_inner
-            made.append(await visit(row, question, walk, ask))
-            to_node = made[-1].to_node
+        walk = _Walk(rows[Node], rows[Page])
+        visits: list[Visit] = []
+        while len(visits) < self.max_steps:
+            node = walk.node
+            row = Visit.about(
+                question,
+                turn=len(visits),
+                node_index=node.node_index,
+                depth=walk.nodes[-1].level - node.level,
+                page_index=node.page_index,
+                reader=ask.engine_name,
+            )
+            visit = self._at_inner if node.page_index is None else self._at_leaf
+            visits.append(await visit(row, question, walk, ask))
+            to_node = visits[-1].to_node
             if to_node is None:
                 break
             walk.go_to(to_node)
-        return made
+        return visits
 
-    async def _at_inner(self, row: Visit, question: Question, walk: Walk, ask: Ask) -> Visit:
+    async def _at_inner(self, row: Visit, question: Question, walk: _Walk, ask: Ask) -> Visit:
         children = walk.children()
         taken = [n for n, child in enumerate(children) if child.node_index in walk.rejected]
-        row = replace(row, rejected=tuple(children[place].node_index for place in taken))
+        row = replace(row, rejected=tuple(children[n].node_index for n in taken))
         prompt = Triage(
             summaries=tuple(child.summary or "" for child in children),
             question=question.question,
@@ -247,51 +230,65 @@ class Navigate(Budgeted):
         if len(legal) < 2:
             row = replace(row, chosen_by="rule")
         else:
-            row = replace(row, num_new_words=walk.new_words())
-            row, asked = await ask_for_action(prompt, legal, row, ask)
-            if asked is None or asked.value is None:
+            new_words = walk.new_words((child, child.num_words) for child in children)
+            row = replace(row, num_new_words=new_words)
+            row, reply = await _ask_for_action(prompt, legal, row, ask)
+            if reply is None or reply.value is None:
                 return row
-            action = asked.value
+            action = reply.value
         if action == REVERT:
             return self._reverted(row, walk)
         return replace(row, action="enter", to_node=children[action].node_index)
 
-    async def _at_leaf(self, row: Visit, question: Question, walk: Walk, ask: Ask) -> Visit:
+    async def _at_leaf(self, row: Visit, question: Question, walk: _Walk, ask: Ask) -> Visit:
+        assert row.page_index is not None
+        page = walk.pages[row.page_index]
+        segment = (page.text or "").strip()
+        room = None
+        if self.budget is not None:
+            tokens = await ask.part_tokens([segment])
+            room = self.budget - tokens
+            if room < 0:
+                detail = f"budget={self.budget}: the segment has {tokens} tokens; raise it"
+                return replace(row, problem="context_overflow", detail=detail)
         prompt = ReadLeaf(
-            segment=(walk.segment().text or "").strip(),
-            question=question.question,
-            options=question.options,
+            segment=segment,
+            **fields_of(question),
             reasoning=self.reasoning,
             answer_words=self.answer_words,
-            asked_at=question.asked_at or "",
         )
         remembered = walk.remembered(self.working_memory)
         memory = "\n\n".join(node.summary or "" for node in remembered)
-        most = memory
-        if self.budget is not None:
-            tokens = await ask.part_tokens([prompt.segment])
-            if tokens > self.budget:
-                detail = f"budget={self.budget}: the segment has {tokens} tokens; raise it"
-                return replace(row, problem="context_overflow", detail=detail)
-            most = await within_tokens(memory, self.budget - tokens, self.keep_memory, ask)
-        prompt = await with_memory(prompt, most, self.keep_memory, ask)
+        prompt = await _with_memory(prompt, memory, room, self.keep_memory, ask)
         shown = num_words(prompt.working_memory)
+        new_words, left = walk.new_words([(page, page.num_words)]), shown
+        for node in remembered if self.keep_memory == "first" else reversed(remembered):
+            new_words += walk.new_words([(node, min(node.num_words, left))])
+            left -= min(node.num_words, left)
         row = replace(
             row,
-            num_new_words=walk.new_words()
-            + walk.new_in_memory(remembered, shown, self.keep_memory),
+            num_new_words=new_words,
             num_memory_words=shown,
             is_memory_cut=prompt.working_memory != memory,
-            num_context_tokens=await ask.part_tokens([prompt.segment, prompt.working_memory]),
+            num_context_tokens=await ask.part_tokens([segment, prompt.working_memory]),
         )
-        row, asked = await ask_for_action(prompt, (REVERT, ANSWER), row, ask)
-        if asked is None or asked.value is None:
+        row, reply = await _ask_for_action(prompt, (REVERT, ANSWER), row, ask)
+        if reply is None or reply.value is None:
             return row
-        if asked.value[0] == REVERT:
+        if reply.value[0] == REVERT:
             return self._reverted(row, walk)
-        return _answered(row, asked)
+        option = reply.value[-1]
+        is_none = option == "out_of_range"
+        is_text = isinstance(option, str) and not is_none
+        return replace(
+            row,
+            action="answer",
+            answer=option if is_text else answer_text(reply.raw),
+            answer_index=option if isinstance(option, int) else None,
+            problem=reply.problem or ("out_of_range" if is_none else None),
+        )
 
-    def _reverted(self, row: Visit, walk: Walk) -> Visit:
+    def _reverted(self, row: Visit, walk: _Walk) -> Visit:
         """To the parent; from the root nowhere, or to itself."""
         to_node = walk.node.parent
         if self.name_rejected:
@@ -300,27 +297,3 @@ class Navigate(Budgeted):
             to_node = walk.node.node_index
             walk.rejected.clear()
         return replace(row, action="revert", to_node=to_node)
-
-
-def _answered(row: Visit, asked: Asked[LeafReply]) -> Visit:
-    option = asked.value[-1] if asked.value else None
-    is_none = option == "out_of_range"
-    is_text = isinstance(option, str) and not is_none
-    return replace(
-        row,
-        action="answer",
-        answer=str(option) if is_text else answer_text(asked.raw),
-        answer_index=option if isinstance(option, int) else None,
-        problem=asked.problem or ("out_of_range" if is_none else None),
-    )
-
-
-def _visit(question: Question, turn: int, walk: Walk, reader: str) -> Visit:
-    return Visit.about(
-        question,
-        turn=turn,
-        node_index=walk.node.node_index,
-        depth=walk.depth(),
-        page_index=walk.node.page_index,
-        reader=reader,
-    )

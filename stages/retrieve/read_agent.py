@@ -6,7 +6,7 @@ alone pass the budget, no page is requested, and the answer has the problem. Pag
 and replies start at the family's `first_page`; rows hold page indexes, from 0.
 """
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,10 +18,10 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
-from stages.index.context import ShowsGistMemory
-from stages.prompts.answer import AnswerQuestion, Passage, shown
+from stages.index.context import ShowsGistMemory, fields_of
+from stages.prompts.answer import AnswerQuestion, shown
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
-from stages.retrieve.look_up import LookUp, turn_row
+from stages.retrieve.look_up import LookUp
 from stages.tables.lookups import Dropped, Lookup
 from stages.tables.pages import Gist, Page
 
@@ -36,18 +36,19 @@ class _FromGists(ShowsGistMemory, LookUp, ABC):
         (look_up,) = self.prompts
         return max(ask.max_reply_tokens(AnswerQuestion), ask.max_reply_tokens(look_up))
 
-    def passages(self, rows: UnitRows, used: Sequence[int]) -> tuple[Passage, ...]:
-        return self.memory(rows, used).passages
+    @abstractmethod
+    def prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Prompt[Any]:
+        """The look-up's prompt with the pages `used`."""
 
     async def has_room(
-        self, prompt: Prompt[Any], rows: UnitRows, used: Sequence[int], ask: Ask
+        self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask
     ) -> bool:
-        """True if the look-up's prompt with the pages `used` leaves room for what follows.
+        """True if the pages `used` leave room for what follows, in context and budget.
 
-        It stands in for the answer's prompt, which is never longer (tested for every family), so
-        that a changed answer prompt does not redo look-ups.
+        The look-up's prompt stands in for the answer's, which is never longer (tested for every
+        family), so that a changed answer prompt does not redo look-ups.
         """
-        fits = await ask.fits(prompt, self.room_tokens(ask))
+        fits = await ask.fits(self.prompt(rows, question, used), self.room_tokens(ask))
         return fits and await self.within_budget(rows, used, ask)
 
     async def within_budget(self, rows: UnitRows, used: Sequence[int], ask: Ask) -> bool:
@@ -72,49 +73,36 @@ class ReadAgentP(_FromGists):
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
         """One turn. Problems: unparseable, truncated (nothing used, the gists remain);
         context_overflow, timeout, refused, engine_failed (used is None)."""
+        row = Lookup.about(question)
         if not await self.within_budget(rows, (), ask):
-            return [turn_row(question)]
+            return [row]
         subject = Subject(question_id=question.question_id, turn=0)
-        asked = await ask(self._prompt(rows, question, ()), subject)
-        if not asked.has_reply:
-            return [replace(turn_row(question), used=None, problem=asked.problem)]
-        if asked.value is None:
-            return [replace(turn_row(question), problem=asked.problem)]
-        indexes = [number - self.first_page for number in asked.value]
-        used, dropped = await self._select(rows, question, indexes, ask)
-        return [replace(turn_row(question), requested=tuple(indexes), used=used, dropped=dropped)]
-
-    async def _select(
-        self, rows: UnitRows, question: Question, requested: Sequence[int], ask: Ask
-    ) -> tuple[tuple[int, ...], tuple[Dropped, ...]]:
-        """The pages of `requested` that are used, and those dropped. Once a page does not fit the
-        context, no later one is used."""
+        reply = await ask(self.prompt(rows, question, ()), subject)
+        if not reply.has_reply:
+            return [replace(row, used=None, problem=reply.problem)]
+        if reply.value is None:
+            return [replace(row, problem=reply.problem)]
+        requested = tuple(number - self.first_page for number in reply.value)
         used: list[int] = []
         dropped: list[Dropped] = []
-        has_room = True
+        has_room = True  # once a page does not fit the context, no later one is used
         for index in requested:
             reason = self.refusal(rows, index, used)
             if reason is None and len(used) == self.max_pages:
                 reason = "over_maximum"
             if reason is None:
                 more = [*used, index]
-                has_room = has_room and await self.has_room(
-                    self._prompt(rows, question, more), rows, more, ask
-                )
+                has_room = has_room and await self.has_room(rows, question, more, ask)
                 reason = None if has_room else "no_room"
             if reason is None:
                 used.append(index)
             else:
                 dropped.append(Dropped(index, reason))
-        return tuple(used), tuple(dropped)
+        return [replace(row, requested=requested, used=tuple(used), dropped=tuple(dropped))]
 
-    def _prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> ParallelLookUp:
+    def prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> ParallelLookUp:
         return ParallelLookUp(
-            passages=self.passages(rows, used),
-            question=question.question,
-            options=question.options,
-            max_pages=self.max_pages,
-            asked_at=question.asked_at or "",
+            self.memory(rows, used).passages, **fields_of(question), max_pages=self.max_pages
         )
 
 
@@ -148,75 +136,59 @@ class ReadAgentS(_FromGists):
         """One row per turn; STOP is a row with empty `used`. Problems: unparseable, truncated (the
         look-up stops); context_overflow, timeout, refused, engine_failed (`used` is None)."""
         if not await self.within_budget(rows, (), ask):
-            return [turn_row(question)]
-        found: list[Lookup] = []
+            return [Lookup.about(question)]
+        turns: list[Lookup] = []
         used: list[int] = []
         while len(used) < self.max_pages:
-            row = await self._turn(rows, question, len(found), used, ask)
-            found.append(row)
-            if not row.used:
+            turns.append(await self._turn(rows, question, len(turns), used, ask))
+            if not turns[-1].used:
                 break
-            used += row.used
-        return found
+            used += turns[-1].used
+        return turns
 
     async def _turn(
         self, rows: UnitRows, question: Question, turn: int, used: Sequence[int], ask: Ask
     ) -> Lookup:
-        row = turn_row(question, turn)
-        requested: list[int] = []
-        dropped: list[Dropped] = []
+        row = Lookup.about(question, turn=turn)
         problem: Problem | None = None
         previous = await self._previous_answer(rows, question, turn, used, ask)
         for attempt in (1, 2):
-            refused = [drop.page_index for drop in dropped]
             prompt = replace(
-                self._prompt(rows, question, used, refused),
+                self.prompt(rows, question, used),
+                refused=tuple(drop.page_index + self.first_page for drop in row.dropped),
                 previous_answer=previous,
                 last_was_unread=problem is not None,
             )
             subject = Subject(question_id=question.question_id, turn=turn, attempt=attempt)
-            asked = await ask(prompt, subject)
-            if asked.problem == "context_overflow" and attempt > 1:
+            reply = await ask(prompt, subject)
+            if reply.problem == "context_overflow" and attempt > 1:
                 break  # no room to say what was wrong: stop here
-            if not asked.has_reply:
-                return replace(row, used=None, problem=asked.problem)
-            if asked.value == "stop":
-                return replace(row, requested=tuple(requested), dropped=tuple(dropped))
-            problem = asked.problem
-            if asked.value is None:
+            if not reply.has_reply:
+                return Lookup.about(question, turn=turn, used=None, problem=reply.problem)
+            if reply.value == "stop":
+                return row
+            problem = reply.problem
+            if reply.value is None:
                 continue
-            index = asked.value - self.first_page
-            requested.append(index)
+            index = reply.value - self.first_page
+            row = replace(row, requested=(*row.requested, index))
             reason = self.refusal(rows, index, used)
             if reason is None:
-                more = [*used, index]
-                with_page = self._prompt(rows, question, more, ())
-                reason = None if await self.has_room(with_page, rows, more, ask) else "no_room"
-            if reason is None:
-                return replace(
-                    row, requested=tuple(requested), used=(index,), dropped=tuple(dropped)
-                )
-            dropped.append(Dropped(index, reason))
+                if await self.has_room(rows, question, [*used, index], ask):
+                    return replace(row, used=(index,))
+                reason = "no_room"
+            row = replace(row, dropped=(*row.dropped, Dropped(index, reason)))
             if reason == "no_room":
-                return replace(row, requested=tuple(requested), dropped=tuple(dropped))
+                return row
         # An illegal page is recorded in `dropped`; naming no page at all twice is a problem.
-        problem = None if requested else problem
-        return replace(row, requested=tuple(requested), dropped=tuple(dropped), problem=problem)
+        return replace(row, problem=None if row.requested else problem)
 
-    def _prompt(
-        self,
-        rows: UnitRows,
-        question: Question,
-        used: Sequence[int],
-        refused: Sequence[int],
-    ) -> SequentialLookUp:
+    def prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> SequentialLookUp:
         return SequentialLookUp(
-            passages=self.passages(rows, used),
-            question=question.question,
-            options=question.options,
+            passages=self.memory(rows, used).passages,
+            **fields_of(question),
             pages_read=tuple(index + self.first_page for index in used),
-            refused=tuple(index + self.first_page for index in refused),
-            asked_at=question.asked_at or "",
+            refused=(),
         )
 
     async def _previous_answer(
@@ -226,11 +198,9 @@ class ReadAgentS(_FromGists):
         if not self.answer_each_look_up:
             return ""
         prompt = AnswerQuestion(
-            passages=shown(self.passages(rows, used), self.answer_page_tags),
-            question=question.question,
-            options=question.options,
+            passages=shown(self.memory(rows, used).passages, self.answer_page_tags),
+            **fields_of(question),
             answer_words=self.answer_words,
-            asked_at=question.asked_at or "",
         )
-        asked = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
-        return asked.raw.strip() if asked.has_reply else ""
+        reply = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
+        return reply.raw.strip() if reply.has_reply else ""

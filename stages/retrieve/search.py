@@ -1,42 +1,47 @@
-"""Search a document's pages by all queries of a question at once (MemoRAG section 2.1), or by one
+"""Search a document's pages by all queries of a question at once (MemoRAG section 2.1); by one
 query after another, each made from the pages found before (RQ-RAG's loop of retrieving and
-refining, arXiv 2404.00610, section 2.3, here by a prompt)."""
+refining, arXiv 2404.00610, section 2.3, here by a prompt); or the values of a chat by their keys,
+within a time range (LongMemEval sections 5.3 and 5.4)."""
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from asyncio import to_thread
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from datetime import date, timedelta
+from itertools import accumulate, islice, zip_longest
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, PositiveInt
+from pydantic import NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.rows import Question, UnitRows
-from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
-from pipeline.work.stage import Stage
-from stages.index.context import raw_pages
-from stages.prompts.memorag import ACTIONS, Action, RefineQuery
+from pipeline.engines.embedder import Kind
+from stages.index.context import fields_of, raw_pages
+from stages.prompts.answer import shown
+from stages.prompts.memorag import ACTIONS, RefineQuery
 from stages.query.make_queries import searched
 from stages.retrieve.look_up import (
     RANKS_KEPT,
+    ByBM25,
+    ByRanking,
+    ByVectors,
     LookUp,
-    by_bm25,
     each_page_once,
     lost_turn,
     nearest,
     ranked_turn,
-    turn_row,
 )
-from stages.tables.keys import Embedding
+from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Lookup, Query, RankedPage, Refinement
 from stages.tables.pages import Page
-from stages.text.ranking import Ranking
+from stages.text.words import PAGE_BREAK, num_words
 
 
-class Search(LookUp, ABC):
+class Search(ByRanking, LookUp):
     """Base class: each query's turn requests its best `top_k` pages (None: all) and uses those that
     no earlier query found; the others are dropped, reason duplicate.
 
@@ -49,58 +54,55 @@ class Search(LookUp, ABC):
     top_k: PositiveInt | None
     mean: bool
 
-    def found(
-        self, rows: UnitRows, question: Question, rankings: Sequence[Sequence[RankedPage]]
-    ) -> list[Lookup]:
-        """The turns of one question. `rankings` has the pages of each query, best first, or with
-        `mean` one ranking of all queries."""
-        if lost := lost_turn(question, rows.of(Query, question)):
-            return [lost]
-        if self.mean:
-            matching = [_matching(searched(rows, question), own) for own in rankings]
-            return [ranked_turn(question, own, self.top_k) for own in matching] or [
-                turn_row(question)
-            ]
-        turns = [
-            replace(
-                ranked_turn(question, _matching([query], ranking), self.top_k),
-                query_index=query.query_index,
-            )
-            for query, ranking in zip(searched(rows, question), rankings, strict=True)
-        ]
-        return each_page_once(question, turns)
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
+        groups: list[list[Query]] = []  # of queries that are searched for as one
+        of_questions: list[list[list[Query]]] = []
+        for question in rows.questions:
+            queries = searched(rows, question)
+            is_one = self.mean and bool(queries)
+            of_questions.append([queries] if is_one else [[query] for query in queries])
+            groups += of_questions[-1]
+        rankings = iter(await self.found(rows, groups) if groups else [])
+        turns: list[Lookup] = []
+        for question, its_groups in zip(rows.questions, of_questions, strict=True):
+            its_turns = [self._turn(question, group, next(rankings)) for group in its_groups]
+            lost = lost_turn(question, rows.of(Query, question))
+            turns += [lost] if lost else each_page_once(question, its_turns)
+        return turns
+
+    @abstractmethod
+    async def found(
+        self, rows: UnitRows, groups: Sequence[Sequence[Query]]
+    ) -> list[list[RankedPage]]:
+        """The pages for each group of queries, best first."""
+
+    def _turn(
+        self, question: Question, group: Sequence[Query], ranking: Sequence[RankedPage]
+    ) -> Lookup:
+        is_by_question = any(query.kind == "question" for query in group)
+        matching = [page for page in ranking
+                    if page.score or (is_by_question and page.score is not None)]  # fmt: skip
+        turn = ranked_turn(question, matching, self.top_k)
+        return turn if self.mean else replace(turn, query_index=group[0].query_index)
 
 
-def _matching(queries: Sequence[Query], ranking: Sequence[RankedPage]) -> list[RankedPage]:
-    found = [page for page in ranking if page.score is not None]
-    is_by_question = any(query.kind == "question" for query in queries)
-    return found if is_by_question else [page for page in found if page.score]
-
-
-class SearchByBM25(Search):
+class SearchByBM25(ByBM25, Search):
     """By BM25 over the pages; `bm25` as for the look-up of that name. With `mean` the texts of all
     queries are one."""
 
     kind = "bm25"
     version = 4
     reads = (Page, Query)
-    bm25: Ranking
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
-        """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
-        return await to_thread(self._run, rows)  # as the look-up of that name
-
-    def _run(self, rows: UnitRows) -> list[Lookup]:
-        made: list[Lookup] = []
-        for question in rows.questions:
-            texts = [query.text or "" for query in searched(rows, question)]
-            texts = [" ".join(texts)] if self.mean and texts else texts
-            rankings = [by_bm25(self.bm25, rows[Page], text) for text in texts]
-            made += self.found(rows, question, rankings)
-        return made
+    async def found(
+        self, rows: UnitRows, groups: Sequence[Sequence[Query]]
+    ) -> list[list[RankedPage]]:
+        texts = [" ".join(query.text or "" for query in group) for group in groups]
+        return await self.rankings(rows, texts)
 
 
-class SearchByVectors(Search):
+class SearchByVectors(ByVectors, Search):
     """By the embeddings of the pages, made once for all questions; a page's best chunk counts. A
     hypothetical passage is embedded as pages are, other queries as questions. With `mean` it is the
     mean of the vectors of all queries that pages are compared with."""
@@ -108,37 +110,25 @@ class SearchByVectors(Search):
     kind = "dense"
     version = 3
     reads = (Embedding, Query)
-    # Not hashed here: the step of the embeddings names the model.
-    embedder: EmbedderSettings = Field(exclude=True)
 
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
-        """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
-        own = [searched(rows, question) for question in rows.questions]
-        vectors = await self._vectors([query for queries in own for query in queries])
-        if self.mean:
-            sizes = np.cumsum([len(queries) for queries in own])[:-1]
-            means = [part.mean(axis=0) for part in np.split(vectors, sizes) if len(part)]
-            vectors = np.array(means, dtype=np.float32)
-        rankings = iter(await to_thread(nearest, rows[Embedding], vectors) if len(vectors) else [])
-        made: list[Lookup] = []
-        for question, queries in zip(rows.questions, own, strict=True):
-            num = min(len(queries), 1) if self.mean else len(queries)
-            made += self.found(rows, question, [next(rankings) for _ in range(num)])
-        return made
-
-    async def _vectors(self, queries: Sequence[Query]) -> Vectors:
-        is_passage = np.array([query.kind == "hypothetical" for query in queries], dtype=bool)
-        texts = np.array([query.text for query in queries], dtype=object)
-        found: list[Any] = [None] * len(queries)
-        kinds: dict[Kind, Any] = {"document": is_passage, "query": ~is_passage}
-        for kind, chosen in kinds.items():
-            vectors = await self.embedder.embed(list(texts[chosen]), kind)
-            for place, vector in zip(np.flatnonzero(chosen), vectors, strict=True):
-                found[place] = vector
-        return np.array(found, dtype=np.float32)
+    async def found(
+        self, rows: UnitRows, groups: Sequence[Sequence[Query]]
+    ) -> list[list[RankedPage]]:
+        queries = [query for group in groups for query in group]
+        vectors: list[Any] = [None] * len(queries)
+        kinds: tuple[Kind, ...] = ("document", "query")
+        for kind in kinds:
+            chosen = [n for n, query in enumerate(queries)
+                      if (query.kind == "hypothetical") == (kind == "document")]  # fmt: skip
+            texts = [queries[n].text or "" for n in chosen]
+            for n, vector in zip(chosen, await self.embedder.embed(texts, kind), strict=True):
+                vectors[n] = vector
+        left = iter(vectors)
+        means = [np.mean(list(islice(left, len(group))), axis=0) for group in groups]
+        return await to_thread(nearest, rows[Embedding], np.array(means, dtype=np.float32))
 
 
-class Refine(Stage):
+class Refine(ByRanking):
     """Base class: a question has one trajectory for each of the paper's actions on it: rewrite,
     decompose and disambiguate.
 
@@ -161,83 +151,76 @@ class Refine(Stage):
         a trajectory are sequential. Problems: truncated, unparseable (the trajectory ends there);
         context_overflow, after which a later step ends it, too; timeout, refused, engine_failed.
         """
-        made = await asyncio.gather(*(self._question(rows, q, ask) for q in rows.questions))
-        return [row for found in made for row in found]
+        of_questions = await asyncio.gather(*(self._question(rows, q, ask) for q in rows.questions))
+        return [row for refinements in of_questions for row in refinements]
 
     async def _question(self, rows: UnitRows, question: Question, ask: Ask) -> list[Refinement]:
         walks = (self._trajectory(rows, question, n, ask) for n in range(len(ACTIONS)))
-        found = [row for rows_of in await asyncio.gather(*walks) for row in rows_of]
-        return [replace(row, turn=turn) for turn, row in enumerate(found)]
+        steps = [row for trajectory in await asyncio.gather(*walks) for row in trajectory]
+        return [replace(row, turn=turn) for turn, row in enumerate(steps)]
 
     async def _trajectory(
         self, rows: UnitRows, question: Question, number: int, ask: Ask
     ) -> list[Refinement]:
-        made: list[Refinement] = []
+        steps: list[Refinement] = []
+        used: list[int] = []
         for step in range(self.steps):
             action = ACTIONS[number] if step == 0 else None
-            prompt = self._prompt(rows, question, made, action)
+            prompt = RefineQuery(
+                passages=shown(raw_pages(rows, used, first_page=0).passages, with_numbers=False),
+                **fields_of(question),
+                queries=tuple(row.text for row in steps if row.text),
+                action=action,
+            )
             turn = number * self.steps + step
-            asked = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
-            row = Refinement.about(question, turn=turn, trajectory=number, action=action)
-            row = replace(row, text=asked.value, problem=asked.problem)
-            seen = {page for one in made for page in one.used}
-            ranked = await self.search(rows, asked.value) if asked.value else []
+            reply = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
+            ranked = await self.search(rows, reply.value) if reply.value else []
             best = [page.page_index for page in ranked[: self.top_k]]
-            used = tuple(page for page in best if page not in seen)
-            made.append(replace(row, ranked=tuple(ranked[:RANKS_KEPT]), used=used))
-            if not asked.value:
+            new = tuple(page for page in best if page not in used)
+            steps.append(
+                Refinement.about(
+                    question,
+                    turn=turn,
+                    trajectory=number,
+                    action=action,
+                    text=reply.value,
+                    problem=reply.problem,
+                    ranked=tuple(ranked[:RANKS_KEPT]),
+                    used=new,
+                )
+            )
+            used += new
+            if not reply.value:
                 break
-        return made
-
-    def _prompt(
-        self,
-        rows: UnitRows,
-        question: Question,
-        made: Sequence[Refinement],
-        action: Action | None,
-    ) -> RefineQuery:
-        used = [page for row in made for page in row.used]
-        passages = raw_pages(rows, used, first_page=0).passages
-        return RefineQuery(
-            passages=tuple(replace(passage, page_number=None) for passage in passages),
-            question=question.question,
-            options=question.options,
-            queries=tuple(row.text for row in made if row.text),
-            action=action,
-            asked_at=question.asked_at or "",
-        )
+        return steps
 
     @abstractmethod
     async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
         """The pages, best first, without those that match nothing."""
 
 
-class RefineByBM25(Refine):
+class RefineByBM25(ByBM25, Refine):
     """By BM25 over the pages; `bm25` as for the look-up of that name."""
 
     kind = "bm25"
     version = 2
     reads = (Page,)
-    bm25: Ranking
 
     async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
-        found = await to_thread(by_bm25, self.bm25, rows[Page], query)
-        return [page for page in found if page.score]
+        (ranking,) = await self.rankings(rows, [query])
+        return [page for page in ranking if page.score]
 
 
-class RefineByVectors(Refine):
+class RefineByVectors(ByVectors, Refine):
     """By the embeddings of the pages."""
 
     kind = "dense"
     version = 1
     reads = (Page, Embedding)
-    # Not hashed here: the step of the embeddings names the model.
-    embedder: EmbedderSettings = Field(exclude=True)
 
     async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
-        asked = await self.embedder.embed([query], "query")
-        (found,) = await to_thread(nearest, rows[Embedding], asked)
-        return [page for page in found if page.score is not None]
+        (ranking,) = await self.rankings(rows, [query])
+        return [page for page in ranking if page.score is not None]
 
 
 def needed_steps(steps: Sequence[Refinement]) -> list[Refinement]:
@@ -259,6 +242,139 @@ class RefinedLookUp(LookUp):
         steps = rows.of(Refinement, question)
         if lost := lost_turn(question, needed_steps(steps)):
             return [lost]
-        empty = turn_row(question)
-        turns = (replace(empty, requested=s.used, ranked=s.ranked) for s in steps if s.text)
+        turns = [Lookup.about(question, requested=step.used, ranked=step.ranked)
+                 for step in steps if step.text]  # fmt: skip
         return each_page_once(question, turns)
+
+
+class SearchKeys(LookUp):
+    """Base class: ranks pages by their best key and uses the best `top_k`; None: all that have a
+    key.
+
+    `merge` score: all keys are one ranking. rank: each kind of key has a ranking, and a page has
+    its best place in any (appendix E.3), where some page has keys of several kinds; else all are
+    one ranking. Pages outside the question's time range, made `widen_days` longer at either end, go
+    to the end (`out_of_range: last`, as published) or are left out (`drop`). `dated_by` events:
+    pages are within it if an event of their session was dated in it (the authors'
+    temp_query_search_pruning.py). any: also if a key's day, such as the session's, is in it, or the
+    page has no date.
+    """
+
+    name = "search_keys"
+    top_k: PositiveInt | None
+    merge: Literal["score", "rank"]
+    widen_days: NonNegativeInt
+    out_of_range: Literal["last", "drop"]
+    dated_by: Literal["events", "any"]
+
+    async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
+        """Questions -> one turn each, best page first. No calls. Problem: upstream (a time range
+        without a reply)."""
+        kinds: list[str | None] = [None]
+        of_pages = {(key.page_index, key.kind) for key in rows[Key]}
+        if self.merge == "rank" and len(of_pages) > len({page for page, _ in of_pages}):
+            kinds = sorted({kind for _, kind in of_pages}, key=lambda kind: kind != "value")
+        ranked = [await self.by_keys(rows, kind) for kind in kinds]
+        return [
+            self._turn(rows, question, rankings)
+            for question, *rankings in zip(rows.questions, *ranked, strict=True)
+        ]
+
+    @abstractmethod
+    async def by_keys(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
+        """For each question the pages with a key of the kind (None: any), best first."""
+
+    def _turn(
+        self, rows: UnitRows, question: Question, rankings: Sequence[Sequence[RankedPage]]
+    ) -> Lookup:
+        queries = rows.of(Query, question)
+        if lost := lost_turn(question, queries):
+            return lost
+        # Each page at its best place in any ranking; ties go to the earlier ranking.
+        best: dict[int, RankedPage] = {}
+        for pages in zip_longest(*rankings):
+            for page in filter(None, pages):
+                best.setdefault(page.page_index, page)
+        first, last = next(
+            ((row.start_date, row.end_date) for row in queries if row.kind == "time_range"),
+            (None, None),
+        )
+        first, last = _moved(first, -self.widen_days), _moved(last, self.widen_days)
+        sessions = list(
+            accumulate(int((page.text or "").startswith(PAGE_BREAK)) for page in rows[Page])
+        )  # the number of each page's session, from 1; 0 where the document has none
+        within = {*best}
+        if first or last:
+            within = self._within(rows, sessions, first or "", last or "9999/99/99")
+        ranking = [page for index, page in best.items() if index in within]
+        if self.out_of_range == "last":
+            ranking += [page for index, page in best.items() if index not in within]
+        # 50 ranks are kept; for a chat as many as cover 50 sessions, for metrics of sessions.
+        ranks, seen = len(ranking), set[int]()
+        for rank, page in enumerate(ranking, 1):
+            seen.add(sessions[page.page_index])
+            if rank >= RANKS_KEPT and (len(seen) >= RANKS_KEPT or not sessions[-1]):
+                ranks = rank
+                break
+        return ranked_turn(question, ranking, self.top_k, ranks)
+
+    def _within(self, rows: UnitRows, sessions: Sequence[int], first: str, last: str) -> set[int]:
+        """The pages within the days, see `dated_by`."""
+        if self.dated_by == "events":
+            events = [
+                row for row in rows[Expansion] if row.kind == "event" and row.text is not None
+            ]
+            in_range = {
+                sessions[row.page_index] for row in events if row.day and first <= row.day <= last
+            }
+            return {page for page, session in enumerate(sessions) if session in in_range}
+        days = [(row.page_index, row.day) for row in rows[Key]]
+        days += [(row.page_index, row.day) for row in rows[Expansion]]
+        inside = {page for page, day in days if day and first <= day <= last}
+        undated = {row.page_index for row in rows[Key]} - {page for page, day in days if day}
+        return undated | inside
+
+
+def _moved(day: str | None, days: int) -> str | None:
+    """The day, YYYY/MM/DD, `days` later; None if the calendar has none."""
+    if day is None:
+        return None
+    try:
+        moved = date(*map(int, day.split("/"))) + timedelta(days=days)
+    except OverflowError:
+        return None
+    return moved.isoformat().replace("-", "/")
+
+
+class SearchKeysByBM25(ByBM25, SearchKeys):
+    """By BM25 over all keys of the document; `bm25` as for the look-up of that name."""
+
+    kind = "bm25"
+    version = 4
+    reads = (Page, Key, Expansion, Query)
+
+    async def by_keys(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
+        texts = [(key.page_index, key.text) for key in rows[Key]
+                 if key.text is not None and kind in (None, key.kind)]  # fmt: skip
+        return await self.ranked(texts, [question.question for question in rows.questions])
+
+
+class SearchKeysByVectors(ByVectors, SearchKeys):
+    """By the embeddings of the keys."""
+
+    kind = "dense"
+    version = 4
+    reads = (Page, Key, Expansion, Embedding, Query)
+
+    async def by_keys(self, rows: UnitRows, kind: str | None) -> list[list[RankedPage]]:
+        vectors: Sequence[Embedding] = rows[Embedding]
+        if kind is not None:  # each key with words has a vector, in the same order
+            numbers = Counter[int]()
+            of_kind: set[tuple[int, int]] = set()
+            for key in (key for key in rows[Key] if num_words(key.text or "")):
+                if key.kind == kind:
+                    of_kind.add((key.page_index, numbers[key.page_index]))
+                numbers[key.page_index] += 1
+            vectors = [row for row in vectors if (row.page_index, row.chunk_index) in of_kind]
+        rankings = await self.ranked(vectors, [q.question for q in rows.questions])
+        return [[page for page in pages if page.score is not None] for pages in rankings]

@@ -14,7 +14,7 @@ from jobs.run.stored_run import merge_with_stored_run
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.steps import Step
-from stages.index.embed import EmbedGists, EmbedPages
+from stages.index.search_index import EmbedGists, EmbedPages
 from stages.retrieve.look_up import Dense, nearest
 from stages.tables.keys import Embedding
 from stages.tables.lookups import RankedPage

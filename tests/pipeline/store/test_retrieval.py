@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.core.rows import Question, Record, Span
 from pipeline.work.steps import Step
-from stages.retrieve.search_keys import SearchKeysByVectors
+from stages.retrieve.search import SearchKeysByVectors
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Lookup, RankedPage
 from stages.tables.pages import Page

@@ -15,8 +15,8 @@ from stages.read.answer_from_context import AnswerFromMemory, AnswerFromPages
 from stages.read.answer_kinds import (
     AnswerConstant,
     AnswerFromText,
+    UpdateRunningSummary,
 )
-from stages.read.recurrence import UpdateRunningSummary
 from stages.retrieve.look_up import BM25, NoLookUp, RandomPages
 from stages.retrieve.read_agent import ReadAgentP
 from tests.support.command import ROOT

@@ -19,7 +19,7 @@ from pipeline.core.errors import EngineError
 from pipeline.work.executions import weight
 from pipeline.work.units import Unit
 from pipeline.worker.heartbeat import DocumentProgress, Heartbeat
-from stages.index.merge import MergedPages
+from stages.index.gist_pages import MergedPages
 from tests.stages.index.test_paginate import by_model, lines
 from tests.support.reading import Listener, book, family, in_turn, question
 from tests.support.runs.small_run import SmallRun

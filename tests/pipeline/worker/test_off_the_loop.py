@@ -15,9 +15,10 @@ from upath import UPath
 from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.engine import Request
 from pipeline.engines.extractive import ExtractiveEngine
-from stages.index.make_keys import Expand
+from stages.index.search_index import Expand
 from stages.prompts.answer import AnswerQuestion, Passage
 from stages.retrieve.look_up import BM25
+from stages.text.ranking import ranking
 from tests.support.reading import always, book, never, question, run
 from tests.support.runs.small_run import SmallRun
 
@@ -94,13 +95,12 @@ def test_shared_replies_are_read_and_written_in_threads(watch: Watch, tmp_path: 
 def test_an_index_is_built_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """The index of a book takes tenths of a second, in which no request would be sent."""
     threads: list[threading.Thread] = []
-    ranking = BM25.ranking
 
-    def ranked(self: BM25, *given: Any) -> Any:
+    def ranked(*given: Any) -> Any:
         threads.append(threading.current_thread())
-        return ranking(self, *given)
+        return ranking(*given)
 
-    monkeypatch.setattr(BM25, "ranking", ranked)
+    monkeypatch.setattr("stages.retrieve.look_up.ranking", ranked)
     bm25 = BM25(top_k=1, bm25="plus_on_stems")
     (row,), _ = run(bm25, book(["The bell rang.", "A cat slept."], questions=[question()]), never())
     assert row.used == (0,)

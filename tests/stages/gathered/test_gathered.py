@@ -9,8 +9,14 @@ from typing import Any
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.gathered.gathered_pages import GivenGists, MemoryPage, PaginateGiven, gather
-from stages.gathered.quoted import Quote, passage, rarity
+from stages.gathered.gathered_pages import (
+    GivenGists,
+    MemoryPage,
+    PaginateGiven,
+    gather,
+    passage,
+    rarity,
+)
 from stages.tables.pages import Gist, Page
 from tests.support.reading import document, never, run
 
@@ -89,7 +95,7 @@ def test_names_and_gists_count_in_the_ranking() -> None:
 
 def test_a_gathered_document_brings_its_pages_and_gists_below_headings() -> None:
     found = gather("farm", PAGES, FILES, "Is a well by the lighthouse?", 12)
-    row = found.document()
+    row = found.document
     texts = [
         "{sub/(b).md, page 1}\n\na lighthouse by the well\n\n",
         "{a.txt, page 0}\n\nthe well is dry\n\n",
@@ -124,7 +130,7 @@ def test_it_is_the_sentence_that_shares_rare_words_with_answer_and_question() ->
     page = " ".join([sentence("one", 30), sentence("lighthouse", 30), sentence("three", 30)])
     weight = {"lighthous": 2.0, "on": 1.0}
     found = passage(page, "Who has the lighthouse?", "", weight)
-    assert found == Quote(sentence("lighthouse", 30), 2.0)
+    assert found == (sentence("lighthouse", 30), 2.0)
     assert passage(page, "?", "The lighthouse", weight) == found
 
 
@@ -132,17 +138,18 @@ def test_a_short_sentence_has_one_beside_it_and_those_that_share_words_are_kept(
     """10 + 10 words are at most 20; the third shares nothing. With a weight it is in, up to 60."""
     page = " ".join([sentence("well", 10), sentence("barn", 10), sentence("mill", 10)])
     only = passage(page, "well", "", {"well": 1.0})
-    assert only.text == " ".join([sentence("well", 10), sentence("barn", 10)])
+    assert only[0] == " ".join([sentence("well", 10), sentence("barn", 10)])
     more = passage(page, "well", "mill", {"well": 2.0, "mill": 1.0})
-    assert more == Quote(page, 3.0)
+    assert more == (page, 3.0)
     longer = " ".join([sentence("well", 35), sentence("mill", 35)])
-    assert passage(longer, "well mill", "", {"well": 2.0, "mill": 1.0}).text == sentence("well", 35)
+    assert passage(longer, "well mill", "", {"well": 2.0, "mill": 1.0})[0] == sentence("well", 35)
 
 
 def test_headings_and_rows_of_a_table_have_lines_of_their_own() -> None:
     table = "| Part | Cost |\n|---|---|\n| wheel | 40 |"
     page = f"# The mill\n\nThe wheel\nis of oak.\n\n{table}\n"
     weight = {"mill": 1.0, "wheel": 1.0, "oak": 1.0}
-    assert passage(page, "mill wheel oak", "", weight) == Quote(
-        f"# The mill\nThe wheel is of oak.\n{table}", 3.0
+    assert passage(page, "mill wheel oak", "", weight) == (
+        f"# The mill\nThe wheel is of oak.\n{table}",
+        3.0,
     )

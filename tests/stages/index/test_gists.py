@@ -16,8 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.rows import UnitRows
-from stages.index.gist_pages import FittedGists, GistPages
-from stages.index.merge import CopiedPages, MergedPages
+from stages.index.gist_pages import CopiedPages, FittedGists, GistPages, MergedPages
 from stages.prompts.answer import Passage
 from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.prompts.readagent_memory import PageGist
@@ -178,24 +177,6 @@ def test_what_a_reply_leads_to(reply: str, not_sure: str, merged: list[Any]) -> 
     rows = book([PAGE] * 2, gists=["a gist", "a gist of twelve words or so, longer than the page"])
     made, _ = run(stage(merge_until="end", not_sure=not_sure), rows, engine)
     assert ends(made) == merged
-
-
-def test_the_model_sees_the_page_as_it_is_by_then_and_the_next() -> None:
-    texts = ["First words.\n\n", "Second words.\n\n", "Third words.\n\n"]
-    engine = Listener(lambda _: "no", context(1, 0, 6))
-    run(stage(merge_until="end"), book(texts, gists=["x"] * 3), engine)
-    first, second = (prompt.split("The second page:\n\n") for prompt in engine.prompts())
-    assert "First words." in first[0] and first[1].startswith("Second words.")
-    assert "First words.\n\nSecond words." in second[0] and second[1].startswith("Third words.")
-
-
-def test_a_page_takes_no_more_than_its_share() -> None:
-    """Two pages of ten words and the words of the prompt that shortens them, no third."""
-    engine = Listener(lambda _: "no", context(4, 5) - 1)
-    share = (SHOWN + 20.5) / engine.context_tokens
-    made, calls = run(stage(merge_until="end", page_share=share), pages(4), engine)
-    assert ends(made) == [((0, 1), "rule"), ((2, 3), "end")]
-    assert [call.page_index for call in calls] == [1, 3], "what cannot be is not asked"
 
 
 def test_no_page_goes_past_a_form_feed() -> None:

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import UnitRows
-from stages.index.paginate import PaginateByModel, PaginateUniform
-from stages.index.windows import Following, LabelRule
+from pipeline.engines.extractive import ExtractiveEngine
+from stages.index.gist_pages import FollowUpGists
+from stages.index.paginate import PaginateByModel, PaginateInConversations, PaginateUniform
 from stages.tables.pages import Page
 from stages.text.words import Paragraphs, num_words
 from tests.support.reading import (
@@ -23,38 +24,29 @@ from tests.support.reading import (
     content,
     deadline,
     document,
+    family,
     in_turn,
     never,
     run,
     scripted,
 )
 
+SETTINGS: dict[str, Any] = {
+    "page_breaks": False, "paragraphs": "lines", "preceding_words": 0, "following": "nothing",
+    "label_rule": "within_limits",
+}  # fmt: skip
+
 
 def by_model(
-    min_words: int,
-    max_words: int,
-    tail_words: int = 0,
-    preceding_words: int | None = 0,
-    following: Following = "nothing",
-    label_rule: LabelRule = "within_limits",
-    paragraphs: Paragraphs = "lines",
+    min_words: int, max_words: int, tail_words: int = 0, **settings: Any
 ) -> PaginateByModel:
-    return PaginateByModel(
-        page_breaks=False,
-        paragraphs=paragraphs,
-        min_words=min_words,
-        max_words=max_words,
-        tail_words=tail_words,
-        preceding_words=preceding_words,
-        following=following,
-        label_rule=label_rule,
-    )
+    sizes = {"min_words": min_words, "max_words": max_words, "tail_words": tail_words}
+    return PaginateByModel(**{**SETTINGS, **sizes, **settings})
 
 
-def uniform(words: int, max_words: int, paragraphs: Paragraphs = "lines") -> PaginateUniform:
-    return PaginateUniform(
-        page_breaks=False, paragraphs=paragraphs, words=words, max_words=max_words
-    )
+def uniform(words: int, max_words: int, **settings: Any) -> PaginateUniform:
+    sizes = {"words": words, "max_words": max_words}
+    return PaginateUniform(**{"page_breaks": False, "paragraphs": "lines", **sizes, **settings})
 
 
 def lines(*counts: int) -> UnitRows:
@@ -115,8 +107,7 @@ def test_without_a_legal_label_the_last_is_taken(
 def test_no_context_for_the_window_takes_the_last_label() -> None:
     engine = always("<2>", context_tokens=50)
     made, calls = run(by_model(15, 45, tail_words=11), lines(*[10] * 5), engine)
-    assert made[0].problem == "context_overflow"
-    assert ([page.chosen_by for page in made], calls) == (["fallback", "end"], ())
+    assert (made[0].problem, made[0].chosen_by, calls) == ("context_overflow", "fallback", ())
 
 
 @pytest.mark.parametrize("preceding_words", [13, None])
@@ -137,8 +128,8 @@ def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
     engine = in_turn("<2>", "<5>")
     # Window 1: 10, 20, 30, 40, 50, 60: with the sixth it has 55 or more. The third paragraph brings
     # it to 25, so the first label is before that. Window 2: 40 words, all that is left.
-    rule: LabelRule = "notebook"
-    made, _ = run(by_model(25, 55, tail_words=35, label_rule=rule), lines(*[10] * 8), engine)
+    stage = by_model(25, 55, tail_words=35, label_rule="notebook")
+    made, _ = run(stage, lines(*[10] * 8), engine)
     assert [labels(prompt) for prompt in engine.prompts()] == [[2, 3, 4, 5, 6], [4, 5, 6, 7, 8]]
     assert words(made) == [20, 30, 30]
     assert chosen_by(made) == ["model", "model", "end"]
@@ -148,7 +139,7 @@ def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
     ("following", "shown"),
     [("ellipsis", "..."), ("paragraph", " ".join(f"p4w{n}" for n in range(13)) + "\n...")],
 )
-def test_what_follows_the_window(following: Following, shown: str) -> None:
+def test_what_follows_the_window(following: str, shown: str) -> None:
     engine = in_turn("<3>", "<5>")
     run(by_model(15, 45, following=following), lines(10, 10, 10, 10, 13, 10), engine)
     first, second = engine.prompts()
@@ -168,16 +159,6 @@ def test_texts_with_little_to_cut(stage: PaginateByModel | PaginateUniform) -> N
     for text in ("word", " \n\n ", "\n\n one two\n\n\n"):
         (page,), _ = run(stage, UnitRows(document=document(text)), never())
         assert (page.text, page.start_char, page.end_char) == (text, 0, len(text))
-
-
-@pytest.mark.parametrize("start", ["\n\n", "\n", "  \n \n\t"])
-def test_white_space_before_a_long_paragraph_is_no_page(start: str) -> None:
-    rows = UnitRows(document=document(start + "Bob: " + "word " * 99))
-    for stage in (by_model(20, 60), uniform(60, 60)):
-        made, _ = run(stage, rows, always("no break point"))
-        # 100 words in pieces of 10; a window holds six of them, and what is left is a page.
-        assert words(made) == [60, 40]
-        assert made[0].text == start + "Bob: " + "word " * 59
 
 
 def test_pages_must_tile_the_text() -> None:
@@ -235,7 +216,133 @@ def test_odd_texts_are_tiled(
     rows = UnitRows(document=document(text))
     made, _ = run(by_model(*words, paragraphs=how), rows, reader(chosen))
     whole(made, text)
-    even, _ = run(uniform(words[1], words[1], how), rows, reader(chosen))
+    even, _ = run(uniform(words[1], words[1], paragraphs=how), rows, reader(chosen))
     whole(even, text)
     assert all(page.num_words for page in [*made, *even]) or not text.split()
     assert all(page.num_words <= words[1] for page in made)
+
+
+PAUSES = {**SETTINGS, "paragraphs": "blank_lines", "page_ends": "pauses"}
+
+
+def even(words: int, max_words: int = 60, page_ends: str = "pauses") -> PaginateUniform:
+    return uniform(words, max_words, paragraphs="blank_lines", page_ends=page_ends)
+
+
+def at_pauses(min_words: int, max_words: int, page_ends: str = "pauses") -> PaginateByModel:
+    return by_model(min_words, max_words, **{**PAUSES, "page_ends": page_ends})
+
+
+def unit(*paragraphs: str) -> UnitRows:
+    return UnitRows(document=document("\n\n".join(paragraphs)))
+
+
+def para(num: int, end: str = ".") -> str:
+    return "word " * (num - 1) + "word" + end
+
+
+def ends(made: list[Page]) -> list[str]:
+    """The last two words of each page."""
+    return [" ".join((page.text or "").split()[-2:]) for page in made]
+
+
+NOVEL = (para(20, " there."), "CHAPTER II.", "A Night Alone", para(18, " dark."), para(20))
+
+
+def test_no_uniform_page_ends_after_a_heading() -> None:
+    made, _ = run(even(23), unit(*NOVEL), never())
+    # Ends after 21, 45 and 65 words; those after 23 and 26, the headings, are none.
+    assert ends(made) == ["word there.", "word dark.", "word word."]
+    before, _ = run(even(23, page_ends="any"), unit(*NOVEL), never())
+    assert ends(before)[0] == "CHAPTER II."
+
+
+def test_no_label_stands_after_a_heading() -> None:
+    engine = always("<1>")
+    made, _ = run(at_pauses(20, 50), unit(*NOVEL), engine)
+    prompt, _ = engine.prompts()
+    # The headings are one with their text, as they stand in it.
+    assert prompt.count("<1>") == 1 and "<2>\n" in prompt and "<3>" not in prompt
+    assert "<1>\nCHAPTER II.\n\nA Night Alone\n\nword" in prompt
+    assert ends(made) == ["word there.", "word word."]
+
+
+def test_a_heading_before_a_long_paragraph_stays_with_its_first_sentences() -> None:
+    """66 words are over a window of 60: they are cut at sentences, but not after the heading."""
+    text = " ".join(para(8) for _ in range(8))
+    made, _ = run(even(12, max_words=60), unit(para(10), "THE TOWER", text), never())
+    assert [page.num_words for page in made] == [10, 10, *[8] * 7]
+    assert (made[1].text or "").startswith("THE TOWER\n\nword")
+
+
+SAID = (para(19), para(9, " added,"), '"I shall go."', para(20))
+VERSE = (para(19), para(9, " it:"), "Full fathom five,\nthy father lies,", "drowned.", para(20))
+NOTE = (para(19), para(9, " tower"), "[The tower of 1066,", "now gone] fell down.", para(20))
+
+
+@pytest.mark.parametrize(
+    ("paragraphs", "before", "after"),
+    [
+        # 19, 29 and 32 words, then 52: 29 is nearest to 27, and 32 is next.
+        (SAID, "word added,", 'shall go."'),
+        (VERSE, "word it:", "lies, drowned."),  # 19, 29, then 32 + 3 + 1
+        (NOTE, "word tower", "fell down."),  # 19, 29, then 33 + 4
+    ],
+)
+def test_no_page_ends_inside_a_sentence(
+    paragraphs: tuple[str, ...], before: str, after: str
+) -> None:
+    made, _ = run(even(29), unit(*paragraphs), never())
+    assert ends(made)[0] == after
+    made, _ = run(even(29, page_ends="any"), unit(*paragraphs), never())
+    assert ends(made)[0] == before
+    shown = [always("<2>"), always("<2>")]
+    run(at_pauses(20, 60, "any"), unit(*paragraphs), shown[0])
+    run(at_pauses(20, 60, "pauses"), unit(*paragraphs), shown[1])
+    assert [f"{before}\n<2>" in engine.prompts()[0] for engine in shown] == [True, False]
+
+
+def test_a_last_page_under_a_tenth_joins_the_one_before() -> None:
+    def sizes(*counts: int) -> list[int]:
+        made, _ = run(even(40), unit(*map(para, counts)), never())
+        return [page.num_words for page in made]
+
+    assert sizes(40, 40, 3) == [40, 43]
+    assert sizes(40, 40, 4) == [40, 40, 4]
+    assert sizes(3) == [3]
+
+
+def test_no_label_leaves_a_rest_under_a_tenth_of_a_window() -> None:
+    # A window of 60 words, labels from 30 words on: after 30 and 40, which leave 13 and 3.
+    engine = always("<1>")
+    made, _ = run(at_pauses(30, 60), unit(*map(para, (30, 10, 3))), engine)
+    assert [page.num_words for page in made] == [30, 13]
+    assert "<1>" in engine.prompts()[0] and "<2>" not in engine.prompts()[0]
+    # The window's end at 60 leaves 5: the text's end stands in its place.
+    made, calls = run(at_pauses(50, 60), unit(*map(para, (40, 20, 5))), never())
+    assert ([page.num_words for page in made], calls) == ([65], ())
+    made, _ = run(at_pauses(50, 60), unit(*map(para, (40, 20, 6))), never())
+    assert [page.num_words for page in made] == [60, 6]
+
+
+def test_gists_follow_conversations_about_the_same_ends() -> None:
+    settings: dict[str, Any] = {
+        **PAUSES, "min_words": 20, "max_words": 40, "pages_per_conversation": 4,
+    }  # fmt: skip
+    text = unit(*NOVEL, *SAID, *VERSE)
+    made, _ = run(PaginateInConversations(**settings, tail_words=0), text, ExtractiveEngine(10**6))
+    rows = UnitRows(document=text.document, tables={Page: tuple(made)})
+    gists, _ = run(FollowUpGists(**settings), rows, ExtractiveEngine(10**6))
+    assert len(gists) == len(made) > 2
+    alone, _ = run(at_pauses(20, 40), text, ExtractiveEngine(10**6))
+    assert [page.end_char for page in made] == [page.end_char for page in alone]
+
+
+def test_the_families_of_readagents_tables_keep_their_pages_and_ids() -> None:
+    for name in ("readagent", "readagent_quality", "readagent_qmsum",
+                 "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"):  # fmt: skip
+        assert family(name).settings["page_ends"] == "any"
+    assert family("qmsum").settings["page_ends"] == "pauses"
+    assert "page_ends" not in even(40, page_ends="any").hashed()
+    assert "page_ends" not in at_pauses(20, 40, "any").hashed()
+    assert even(40).hashed()["page_ends"] == "pauses"

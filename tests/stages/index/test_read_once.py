@@ -1,11 +1,9 @@
 """One conversation for several windows and the gists of their pages: what each prompt shows, and
 that pages are those of single windows for the same replies."""
 
-import json
 import random
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +18,6 @@ from stages.index.paginate import PaginateByModel, PaginateInConversations
 from stages.index.windows import Following, LabelRule
 from stages.prompts.readagent_memory import PageEnd
 from stages.tables.pages import Page
-from tests.support.command import QMSUM, succeed
-from tests.support.engines.simulated import SIMULATED
 from tests.support.reading import Listener, adding, document, in_turn, run
 
 WINDOW: dict[str, Any] = {
@@ -30,6 +26,7 @@ WINDOW: dict[str, Any] = {
 }  # fmt: skip
 # Five paragraphs of two words: a window holds four, a page has two, three or four.
 FIVE = UnitRows(document=document("a b\nc d\ne f\ng h\ni j\n"))
+TEN = UnitRows(document=document("".join(f"{a} {a}\n" for a in "abcdefghij")))
 
 
 def conversation(pages: int = 9, tail_words: int = 0, **changed: Any) -> PaginateInConversations:
@@ -85,16 +82,13 @@ def test_a_page_that_nobody_was_asked_about_is_shortened_by_itself() -> None:
 
 
 def test_a_conversation_has_a_number_of_pages() -> None:
-    ten = UnitRows(document=document("".join(f"{a} {a}\n" for a in "abcdefghij")))
-    engine = in_turn("<2>", "<4>", "<6>", "<8>")
-    run(conversation(pages=2), ten, engine)
-    assert [len(request.messages) for request in engine.requests] == [1, 3, 1, 3]
-    engine = in_turn("<2>", "<4>", "<6>", "<8>")
-    run(conversation(pages=1), ten, engine)
-    alone = PaginateByModel(**WINDOW, tail_words=0)
-    other = in_turn("<2>", "<4>", "<6>", "<8>")
-    run(alone, ten, other)
-    assert [one.messages for one in engine.requests] == [one.messages for one in other.requests]
+    sent = []
+    for stage in (conversation(2), conversation(1), PaginateByModel(**WINDOW, tail_words=0)):
+        engine = in_turn("<2>", "<4>", "<6>", "<8>")
+        run(stage, TEN, engine)
+        sent.append([request.messages for request in engine.requests])
+    assert [len(messages) for messages in sent[0]] == [1, 3, 1, 3]
+    assert sent[1] == sent[2]
 
 
 def test_what_does_not_fit_the_context_begins_anew() -> None:
@@ -109,15 +103,14 @@ def test_what_does_not_fit_the_context_begins_anew() -> None:
 
 
 def test_nothing_follows_a_question_without_a_reply() -> None:
-    ten = UnitRows(document=document("".join(f"{a} {a}\n" for a in "abcdefghij")))
     lost = Listener(lambda request: "<4>", finish_reason="abort")
-    pages, _ = run(conversation(), ten, lost)
+    pages, _ = run(conversation(), TEN, lost)
     assert [(page.chosen_by, page.problem) for page in pages] == [
         ("fallback", "engine_failed"), ("fallback", "engine_failed"), ("rule", None),
     ]  # fmt: skip
     assert all(len(request.messages) == 1 for request in lost.requests)
     gists = Listener(lambda request: "short")
-    _, calls = run(follow_ups(), adding(ten, {Page: pages}), gists)
+    _, calls = run(follow_ups(), adding(TEN, {Page: pages}), gists)
     assert {call.prompt for call in calls} == {"gist"}
 
 
@@ -178,30 +171,3 @@ def test_the_pages_must_be_of_the_same_conversations() -> None:
     alone = PaginateByModel(**WINDOW, tail_words=0)
     with pytest.raises(UsageError, match=r"^here: follows conversations, which paginate \(kind mo"):
         follow_ups().refuse_upstream("here", [alone])
-
-
-WORDS = (
-    "run", "corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "methods=gist_only", "rater=none",
-    *SIMULATED, "engine.decode_tokens_per_second=1e6", "reply_format=constrained",
-)  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_run_reads_each_word_about_once_and_cuts_the_same_pages(tmp_path: Path) -> None:
-    """Constrained replies of an engine that draws labels; settings of the memory are of both
-    stages."""
-    found = {}
-    for memory in ("model", "read_once"):
-        where = (f"warehouse={tmp_path / memory}", "run=r")
-        succeed(*WORDS, *where, f"memory={memory}", "memory.max_words=500")
-        sql = "select document_id, start_char, end_char, chosen_by from pages order by all"
-        pages = json.loads(succeed("sql", sql, *where, "--json"))
-        sql = "select prompt, prompt_tokens - cached_tokens as uncached from calls"
-        calls = json.loads(succeed("sql", sql, *where, "--json"))
-        reading = [call["uncached"] for call in calls if call["prompt"] not in ("answer",)]
-        found[memory] = pages, sum(reading), {call["prompt"] for call in calls}
-    assert found["model"][0] == found["read_once"][0]
-    assert found["read_once"][2] == {
-        "answer", "break_point", "break_point_follow_up", "gist", "gist_follow_up",
-    }  # fmt: skip
-    assert found["read_once"][1] < 0.7 * found["model"][1]

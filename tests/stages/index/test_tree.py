@@ -40,10 +40,8 @@ def test_levels_shrink_to_one_root(num_leaves: int, max_children: int) -> None:
         first += len(below)
 
 
-def tree(max_children: int = 2, node_words: int = 1000, question_tokens: int = 256) -> BuildTree:
-    return BuildTree(
-        max_children=max_children, node_words=node_words, question_tokens=question_tokens
-    )
+def tree(max_children: int = 2, node_words: int = 1000) -> BuildTree:
+    return BuildTree(max_children=max_children, node_words=node_words, question_tokens=256)
 
 
 def letter(request: Request) -> str:

@@ -90,8 +90,7 @@ def test_repeated_and_superfluous_lines_are_kept_but_not_searched_for(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("least", "dropped"),
-    [(1, [None] * 4), (4, ["short", None, "short", None])],
+    ("least", "dropped"), [(1, [None] * 4), (4, ["short", None, "short", None])]
 )
 def test_the_authors_filter_is_a_setting_in_any_script(
     tmp_path: Path, least: int, dropped: list[str | None]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jobs.graph.resolved_run import read_run
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.core.rows import Question, Span, UnitRows
@@ -21,6 +22,7 @@ from stages.read.answer_kinds import (
 )
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
+from tests.support.command import sql, succeed
 from tests.support.reading import (
     Listener,
     adding,
@@ -377,18 +379,6 @@ def test_a_question_that_leaves_no_room_for_a_word_of_the_text_is_not_sent(conte
     assert answer.context_spans == ()
 
 
-@pytest.mark.parametrize("keep", ["first", "last"])
-def test_a_long_text_is_counted_a_few_times_and_never_whole(keep: str) -> None:
-    drawn = random.Random(7)
-    words = ["".join(drawn.choices("abc", k=drawn.randint(1, 12))) for _ in range(100_000)]
-    engine = Counting(lambda request: "Noon.", context_tokens=EMPTY + REPLY + 2000)
-    answer = answered_by(keep, engine, " ".join(words))
-    kept = words[:2000] if keep == "first" else words[-2000:]
-    assert shown_of(answer, " ".join(words)) == " ".join(kept)
-    assert len(engine.counted) <= 14
-    assert max(engine.counted) < 10_000
-
-
 def test_unspaced_text_is_cut_between_characters() -> None:
     """Tokens are characters here, as they nearly are of a model."""
 
@@ -403,3 +393,43 @@ def test_unspaced_text_is_cut_between_characters() -> None:
     engine.context_tokens = len(prompt) + REPLY - 4
     assert shown_of(answered_by("first", engine, text), text) == text[:-4]
     assert shown_of(answered_by("last", engine, text), text) == text[4:]
+
+
+ALWAYS_A = (
+    'replies: [{prompt: answer, match: "\\\\(A\\\\)", reply: "Answer: (A)"}, {reply: "A text."}]'
+)
+
+
+def answers(folder: Path, *words: str) -> list[dict[str, Any]]:
+    """Those to the demo's questions with options, by a reader that always chooses the first."""
+    script = folder / "script.yaml"
+    script.write_text(ALWAYS_A)
+    run = ["engine=scripted", f"engine.script={script}", "methods=closed_book", "rater=none"]
+    warehouse = folder / "-".join(["w", *words]).replace("=", "-")
+    succeed("run", *run, *words, f"warehouse={warehouse}", "corpus=demo")
+    query = """select question_id, answers.answer_index, options_order, len(options) as num_options
+        from answers join questions using (document_id, question_id)
+        where len(options) > 0 order by all"""
+    return sql(warehouse, query)
+
+
+def test_the_first_option_shown_is_the_one_chosen(tmp_path: Path) -> None:
+    found = answers(tmp_path, "shuffle_options=true")
+    assert len(found) == 15
+    for row in found:
+        assert sorted(row["options_order"]) == [*range(row["num_options"])]
+        assert row["answer_index"] == row["options_order"][0]
+    assert len({tuple(row["options_order"]) for row in found}) > 5
+    assert answers(tmp_path, "shuffle_options=true", "questions_per_unit=1") == found
+    assert answers(tmp_path, "shuffle_options=true", "engine.seed=1") != found
+
+
+def test_without_it_options_stand_as_they_are_and_steps_keep_their_ids(tmp_path: Path) -> None:
+    assert {(row["answer_index"], tuple(row["options_order"])) for row in answers(tmp_path)} == {
+        (0, ())
+    }
+    ids = [[step.id for step in read_run([*words, "methods=gist_only,closed_book"]).steps]
+           for words in ([], ["engine.seed=1"], ["shuffle_options=true"])]  # fmt: skip
+    assert ids[0] == ids[1]
+    assert {*ids[2]} - {*ids[0]} == {one for one in ids[2] if one.startswith(("answer", "score"))
+                                     or one.startswith("rate")}  # fmt: skip

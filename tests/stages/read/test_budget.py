@@ -19,23 +19,17 @@ from stages.read.answer_kinds import (
 )
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
-from stages.tables.lookups import Dropped, Lookup, Note, Query, Refinement
+from stages.tables.lookups import Dropped, Note, Query, Refinement
+from tests.stages.read.test_answer_from_context import (
+    COMMON,
+    FROM_MEMORY,
+    FROM_PAGES,
+    PAGES,
+    rows,
+)
 from tests.support.reading import adding, always, book, looked_up, never, num_tokens, question, run
 
-# 5 + 3 + 6 + 4 = 18 words in pages, gists of 2, 1, 2 and 1.
-PAGES = (
-    "The bell rings at noon.\n\n",
-    "Nobody admits it.\n",
-    "  The sexton says\nit was wind. ",
-    "The bell is silent.",
-)
-GISTS = ("bell rings", "denial", "wind blamed", "silence")
-COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30, "answer_page_tags": True}
 CHAT: dict[str, Any] = {**COMMON, "history": "json", "reading": "direct", "judged": "answer"}
-
-
-def rows(*lookups: Lookup) -> UnitRows:
-    return book(PAGES, GISTS, [question()], lookups)
 
 
 def one(stage: AnswerFromContext, unit: UnitRows, context_tokens: int = 10_000) -> Answer:
@@ -47,9 +41,6 @@ def one(stage: AnswerFromContext, unit: UnitRows, context_tokens: int = 10_000) 
 
 def facts(answer: Answer) -> tuple[Any, ...]:
     return answer.page_indexes, answer.num_context_tokens, answer.detail
-
-
-FROM_PAGES, FROM_MEMORY = AnswerFromPages(**COMMON), AnswerFromMemory(**COMMON)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +183,7 @@ FOUND = adding(rows(looked_up(2, 0, 1)), {Query: QUERIES, Refinement: STEPS})
 @pytest.mark.parametrize(
     ("stage", "unit"),
     [
-        (AnswerFromPages(**COMMON), FOUND),
+        (FROM_PAGES, FOUND),
         (AnswerFromChunks(**COMMON), FOUND),
         (AnswerFromTrajectories(**COMMON), FOUND),
         (AnswerFromChat(**CHAT), chats(0, 1)),

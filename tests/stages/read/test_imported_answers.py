@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,12 +59,9 @@ def test_an_object_by_id_is_the_whole_file(tmp_path: Path, suffix: str) -> None:
 def test_rows_with_other_names_are_refused(tmp_path: Path, number: int) -> None:
     rows = [{"id": f"q{n}", "text": "a"} for n in range(number)]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    paths = [
-        str(tmp_path / "a.parquet"),
-        written(tmp_path, "b.json", json.dumps(rows)),
-        written(tmp_path, "c.csv", "id,text\n" + "q,a\n" * number),
-    ]
-    for path in paths:
+    listed = written(tmp_path, "b.json", json.dumps(rows))
+    table = written(tmp_path, "c.csv", "id,text\n" + "q,a\n" * number)
+    for path in (str(tmp_path / "a.parquet"), listed, table):
         with pytest.raises(UsageError, match=r":\d: no `question_id`, the row has id, text; "):
             read_predictions(path)
 
@@ -104,10 +102,8 @@ def test_values_are_kept_and_a_changed_file_is_read_again(tmp_path: Path) -> Non
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(UsageError, match=r".") as error:
+    with pytest.raises(UsageError, match=re.escape(says)):
         read_predictions(written(tmp_path, "a.jsonl", text))
-    assert says in str(error.value)
-    assert str(error.value).count("\n") == 0
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from upath import UPath
 from pipeline.asking.known_replies import SharedReplies
 from pipeline.core.rows import Question, UnitRows
 from stages.prompts.memwalker import UpdateSummary
-from stages.read.answer_kinds import AnswerFromRunningSummary
-from stages.read.recurrence import UpdateRunningSummary
+from stages.read.answer_kinds import AnswerFromRunningSummary, UpdateRunningSummary
 from stages.tables.answers import Answer
 from stages.tables.pages import RunningSummary
 from tests.support.reading import (

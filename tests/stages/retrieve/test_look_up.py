@@ -31,7 +31,7 @@ GISTS = [f"gist {n}" for n in range(7)]
 BOOK = book(PAGES, GISTS, [question()])
 
 
-BUDGETS = {"look_up_p": 30, "answer": 40}  # reply tokens
+BUDGETS = {"look_up_p": 30, "look_up_s": 30, "answer": 40}  # reply tokens
 
 
 def parallel(max_pages: int, first_page: Literal[0, 1] = 0) -> ReadAgentP:
@@ -78,11 +78,6 @@ def test_a_reply_without_a_page_leaves_the_gists() -> None:
     [
         ({"finish_reason": "length", "reply": "Let me think about"}, (), "truncated"),
         ({"finish_reason": "length", "reply": "look up Page [3, 1] since"}, (3, 1), None),
-        ({"finish_reason": "length", "reply": "look up Page [3, 1"}, (), "truncated"),
-        ({"finish_reason": "length", "reply": "look up Page [] since"}, (), None),
-        ({"finish_reason": "length", "reply": "look up Page 3 and Page 1"}, (), "truncated"),
-        ({"finish_reason": "length", "reply": "No page is needed, as"}, (), "truncated"),
-        ({"finish_reason": "length", "reply": "<think>Page [3]? Or"}, (), "truncated"),
         ({"finish_reason": "abort", "reply": "look up Page [3]"}, None, "engine_failed"),
         ({"hang": True}, None, "timeout"),
     ],
@@ -139,33 +134,23 @@ def test_the_longer_of_look_up_and_answer_reply_stays_free() -> None:
 QUESTION = "Who rang the bell?"
 
 
-TURN_BUDGETS = {"look_up_s": 30, "answer": 40}  # reply tokens
-
-
-def sequential(max_pages: int, first_page: Literal[0, 1] = 0) -> ReadAgentS:
-    return ReadAgentS(
-        max_pages=max_pages,
-        first_page=first_page,
-        answer_each_look_up=False,
-        answer_words=9,
-        answer_page_tags=True,
-    )
+def sequential(max_pages: int, **settings: Any) -> ReadAgentS:
+    values = {"first_page": 0, "answer_each_look_up": False, "answer_words": 9,
+              "answer_page_tags": True}  # fmt: skip
+    return ReadAgentS(max_pages=max_pages, **{**values, **settings})
 
 
 def test_pages_read_are_shown_in_place_and_listed() -> None:
     engine = in_turn("Page 4", "Page 0", "STOP")
     run(sequential(3), BOOK, engine)
-    first, second, third = engine.prompts()
-    assert "Page text" not in first
-    assert "in full already" not in first
+    first, with_4, with_0 = engine.prompts()
+    assert "Page text" not in first and "in full already" not in first
     raw = PAGES[4].strip()
-    assert f"<Page 3>\ngist 3\n\n<Page 4>\n{raw}\n\n<Page 5>\ngist 5\n\n" in second
-    assert "choose another: 4\n" in second
-    assert f"<Page 0>\n{PAGES[0].strip()}\n\n<Page 1>\ngist 1\n\n" in third
-    assert "choose another: 4, 0\n" in third
-    assert "gist 0" not in third
-    assert "gist 4" not in third
-    assert not any("could not be given" in prompt for prompt in (first, second, third))
+    assert f"<Page 3>\ngist 3\n\n<Page 4>\n{raw}\n\n<Page 5>\ngist 5\n\n" in with_4
+    assert "choose another: 4\n" in with_4
+    assert f"<Page 0>\n{PAGES[0].strip()}\n\n<Page 1>\ngist 1\n\n" in with_0
+    assert "choose another: 4, 0\n" in with_0
+    assert "gist 0" not in with_0 and "gist 4" not in with_0
 
 
 def test_rows_hold_indexes_where_the_family_counts_from_1() -> None:
@@ -179,41 +164,34 @@ def test_rows_hold_indexes_where_the_family_counts_from_1() -> None:
     assert "no such page: 8\n" in engine.prompts()[2]
 
 
-@pytest.mark.parametrize(
-    ("asked", "index", "reason"),
-    [("Page 7", 7, "out_of_range"), ("Page 4", 4, "duplicate")],
-)
-def test_a_refused_page_is_asked_about_once_more(asked: str, index: int, reason: str) -> None:
-    engine = in_turn("Page 4", asked, "Page 2", "STOP")
-    made, calls = run(sequential(5), BOOK, engine)
-    drop = Dropped(index, reason)
-    second = looked_up(2, turn=1, requested=(index, 2), dropped=(drop,))
-    assert made == [looked_up(4), second, looked_up(turn=2)]
-    assert [(call.turn, call.attempt) for call in calls] == [(0, 1), (1, 1), (1, 2), (2, 1)]
-    shown = [f"no such page: {index}\n" in prompt for prompt in engine.prompts()]
-    assert shown == [False, False, True, False]
-
-
-NO_PAGE_9 = (Dropped(9, "out_of_range"),)
+def second(*requested: int, used: tuple[int, ...] = (), problem: Any = None) -> Lookup:
+    """The second turn, after page 4 was read: what is not used is dropped."""
+    drops = [Dropped(page, "duplicate" if page == 4 else "out_of_range")
+             for page in requested if page not in used]  # fmt: skip
+    return looked_up(*used, turn=1, requested=requested, dropped=tuple(drops), problem=problem)
 
 
 @pytest.mark.parametrize(
     ("replies", "last"),
     [
-        (("Page 0 for the bell", "STOP"), [looked_up(0, turn=1), looked_up(turn=2)]),
+        (("Page 0 for the bell", "STOP"), [second(0, used=(0,)), looked_up(turn=2)]),
+        # A refused page is asked about once more.
+        (("Page 7", "Page 2", "STOP"), [second(7, 2, used=(2,)), looked_up(turn=2)]),
+        (("Page 4", "Page 2", "STOP"), [second(4, 2, used=(2,)), looked_up(turn=2)]),
         # A second refusal ends it, and so do two replies of which one at most is readable.
-        (("Page 4", "Page 7"), [looked_up(turn=1, requested=(4, 7), dropped=(
-            Dropped(4, "duplicate"), Dropped(7, "out_of_range")))]),
-        (("Page 4", "Page 4"), [looked_up(turn=1, requested=(4, 4), dropped=(
-            Dropped(4, "duplicate"), Dropped(4, "duplicate")))]),
-        (("Hm.", "Page 9"), [looked_up(turn=1, requested=(9,), dropped=NO_PAGE_9)]),
-        (("Page 9", "Hm."), [looked_up(turn=1, requested=(9,), dropped=NO_PAGE_9)]),
-        (("Hm.", ""), [looked_up(turn=1, problem="unparseable")]),
+        (("Page 4", "Page 7"), [second(4, 7)]), (("Page 4", "Page 4"), [second(4, 4)]),
+        (("Hm.", "Page 9"), [second(9)]), (("Page 9", "Hm."), [second(9)]),
+        (("Hm.", ""), [second(problem="unparseable")]),
     ],
 )  # fmt: skip
-def test_when_it_stops(replies: tuple[str, ...], last: list[Lookup]) -> None:
-    made, _ = run(sequential(5), BOOK, in_turn("Page 4", *replies))
+def test_when_it_asks_again_and_when_it_stops(replies: tuple[str, ...], last: list[Lookup]) -> None:
+    engine = in_turn("Page 4", *replies)
+    made, calls = run(sequential(5), BOOK, engine)
     assert made == [looked_up(4), *last]
+    assert len(calls) == 1 + len(replies)
+    refused = [f"no such page: {drop.page_index}\n" for drop in last[0].dropped[:1]]
+    shown = [text in engine.prompts()[2] for text in refused if replies[0] != "Hm."]
+    assert all(shown)
 
 
 @pytest.mark.parametrize("prompts", ["generic", "narrativeqa_movie"])
@@ -273,35 +251,33 @@ def tokens(read: tuple[int, ...], refused: tuple[int, ...] = ()) -> int:
 def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
     alone = num_tokens(ParallelLookUp(passages(BOOK, ()), QUESTION, (), 2))
     for stage, needed in ((parallel(2), alone), (sequential(3), tokens(()))):
-        budgets = {**BUDGETS, **TURN_BUDGETS}
-        made, _ = run(stage, BOOK, always("STOP []", needed + 30), reply_tokens=budgets)
+        made, _ = run(stage, BOOK, always("STOP []", needed + 30), reply_tokens=BUDGETS)
         assert made == [looked_up()]
-        made, calls = run(stage, BOOK, always("STOP []", needed + 29), reply_tokens=budgets)
+        made, calls = run(stage, BOOK, always("STOP []", needed + 29), reply_tokens=BUDGETS)
         assert made == [looked_up(used=None, requested=(), problem="context_overflow")]
         assert calls == ()
 
 
+FULL = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
+
+
 def test_it_stops_where_the_next_page_would_not_fit() -> None:
     room = tokens((4, 0)) + 40  # 40 for the answer
-    engine = in_turn("Page 4", "Page 0", context_tokens=room)
-    made, _ = run(sequential(2), BOOK, engine, reply_tokens=TURN_BUDGETS)
-    assert made == [looked_up(4), looked_up(0, turn=1)]
-    engine = in_turn("Page 4", "Page 0", context_tokens=room - 1)
-    made, _ = run(sequential(2), BOOK, engine, reply_tokens=TURN_BUDGETS)
-    full = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
-    assert made == [looked_up(4), full]
+    for context_tokens, last in ((room, looked_up(0, turn=1)), (room - 1, FULL)):
+        engine = in_turn("Page 4", "Page 0", context_tokens=context_tokens)
+        made, _ = run(sequential(2), BOOK, engine, reply_tokens=BUDGETS)
+        assert made == [looked_up(4), last]
 
 
 def test_it_stops_at_the_page_that_would_pass_the_budget() -> None:
     """Gists of two words, pages of seven: 5 more each."""
     whole = len(" ".join(GISTS).split())
     for budget, read in ((whole + 10, (4, 0)), (whole + 9, (4,))):
-        stage = sequential(2).model_copy(update={"budget": budget})
+        stage = sequential(2, budget=budget)
         made, _ = run(stage, BOOK, in_turn("Page 4", "Page 0"))
         assert tuple(page for turn in made for page in turn.used) == read
-    full = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
-    assert made == [looked_up(4), full]
-    stage = sequential(2).model_copy(update={"budget": whole - 1})
+    assert made == [looked_up(4), FULL]
+    stage = sequential(2, budget=whole - 1)
     assert run(stage, BOOK, never()) == ([looked_up()], ())
 
 
@@ -325,7 +301,7 @@ def test_questions_do_not_see_each_other_s_pages(tmp_path: Path) -> None:
 def test_an_answer_so_far_is_shown_to_each_look_up(tags: bool) -> None:
     """Answer, look-up, answer, look-up: the second answer has page 4 in front of it."""
     engine = in_turn("Nobody did.", "Page 4", "The sexton did.", "STOP")
-    stage = sequential(3).model_copy(update={"answer_each_look_up": True, "answer_page_tags": tags})
+    stage = sequential(3, answer_each_look_up=True, answer_page_tags=tags)
     made, calls = run(stage, BOOK, engine)
     assert ["<Page 4>" in prompt for prompt in engine.prompts()] == [tags, True, tags, True]
     assert made == [looked_up(4), looked_up(turn=1)]

@@ -3,17 +3,41 @@ segments looked up and the answer that it leaves.
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline.core.errors import Problem
 from pipeline.core.rows import UnitRows
+from stages.prompts.memwalker import ReadLeaf
 from stages.read.answer_kinds import AnswerFromVisits
 from stages.retrieve.look_up import VisitedLeaves
+from stages.retrieve.navigate import COLUMNS
 from stages.tables.lookups import Dropped, Lookup, Visit
 from stages.tables.pages import Node
-from tests.support.engines.walks import ANSWER, PAGES, act, path, stage, tree, walked, wide
-from tests.support.reading import adding, in_turn, looked_up, never, run
+from tests.pipeline.store.test_views import rows
+from tests.runs.test_two_memories import queries
+from tests.support.engines.walks import ANSWER, OPTIONS, PAGES, act, path, stage, tree, walked, wide
+from tests.support.reading import (
+    adding,
+    deadline,
+    in_turn,
+    looked_up,
+    never,
+    num_tokens,
+    run,
+    scripted,
+)
+from tests.support.runs.warehouse import (
+    Warehouse,
+    answer,
+    chunk,
+    document,
+    document_unit,
+    question,
+    step,
+)
 
 
 def test_straight_down() -> None:
@@ -115,13 +139,13 @@ def test_three_bad_replies_in_a_row_end_it(bad: str) -> None:
 
 def test_a_node_without_a_summary_is_not_offered() -> None:
     rows = tree()
-    made = [n if n.node_index != 2 else _lost(n) for n in rows[Node]]
+    made = list(rows[Node])
+    made[2] = replace(made[2], summary=None, problem="timeout")
     found = walked(act(1), ANSWER, rows=adding(rows, {Node: made}))
     assert path(found) == [(6, "enter", 5), (5, "enter", 3), (3, "answer", None)]
 
 
-def _lost(node: Node) -> Node:
-    return replace(node, summary=None, problem="timeout")
+FROM_VISITS = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
 
 
 def read(
@@ -131,17 +155,14 @@ def read(
     rows = rows or tree()
     rows = adding(rows, {Visit: walked(*replies, rows=rows, **settings)})
     lookups, _ = run(VisitedLeaves(), rows, never())
-    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
-    answers, calls = run(own, adding(rows, {Lookup: lookups}), never())
+    answers, calls = run(FROM_VISITS, adding(rows, {Lookup: lookups}), never())
     assert calls == ()
     return lookups, answers
 
 
 def test_the_answer_is_the_leaf_s_reply() -> None:
     lookups, (answer,) = read(act(1), act(0), act(-1), ANSWER)
-    assert lookups == [
-        looked_up(3, requested=(2, 3), dropped=(Dropped(2, "rejected"),)),
-    ]
+    assert lookups == [looked_up(3, requested=(2, 3), dropped=(Dropped(2, "rejected"),))]
     assert (answer.answer, answer.answer_index, answer.problem) == ("(C) a child", 2, None)
     assert (answer.page_indexes, answer.num_lookups, answer.reader) == ((3,), 1, "listener")
     start = len("".join(PAGES[:3]))
@@ -184,8 +205,220 @@ def test_a_navigation_that_failed_leaves_its_question_upstream() -> None:
     assert [(row.used, row.problem, row.detail) for row in lookups] == [
         (None, "upstream", "navigate: unit_failed")
     ]
-    own = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
-    (answer,), _ = run(own, adding(rows, {Lookup: lookups}), never())
+    (answer,), _ = run(FROM_VISITS, adding(rows, {Lookup: lookups}), never())
     assert (answer.problem, answer.detail) == (
         "upstream", "navigate: unit_failed, look_up: upstream",
     )  # fmt: skip
+
+
+def test_what_the_model_sees_on_the_way() -> None:
+    engine = in_turn(act(1), act(0), ANSWER)
+    run(stage(), tree(), engine)
+    root, inner, leaf = engine.prompts()
+    assert "Summary 0: summary a\n\nsummary b\n\nSummary 1: summary c\n\nsummary d\n\n" in root
+    assert "Summary 0: summary c\n\nSummary 1: summary d\n\n" in inner
+    assert "the sexton" not in root and "(A) the sexton" in leaf
+    assert "Segment c of the text." in leaf and "Segment d" not in leaf
+    both = "summary c\n\nsummary d"
+    assert leaf.startswith(
+        f"What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n{both}\n\n{both}\n\n"
+    )
+    assert all("\nReasoning: " in prompt for prompt in engine.prompts())
+
+
+def test_without_reasoning_none_is_asked_for() -> None:
+    engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
+    made, _ = run(stage(reasoning=False), tree(), engine)
+    assert not any("Reasoning" in prompt for prompt in engine.prompts())
+    assert [visit.reason for visit in made] == [None] * 3
+
+
+def test_working_memory_is_of_the_path_or_of_all_that_was_visited_or_none() -> None:
+    """Sections 5 and 3. Into c's parent, back at c and d, into a."""
+    replies = (act(1), act(0), act(-1), act(-1), act(0), ANSWER)
+    both = ["summary a\n\nsummary b", "summary c\n\nsummary d"]
+    root = "\n\n".join(both)
+    memories = {
+        "path": [root, both[0]],
+        "visited": [root, both[1], "summary c", "summary d", both[0]],
+    }
+    for which, shown in memories.items():
+        engine = in_turn(*replies)
+        made, _ = run(stage(working_memory=which), tree(), engine)
+        memory = engine.prompts()[-1].split("\n\nOne part of the text")[0].split("text:\n\n")[1]
+        assert memory == "\n\n".join(shown)
+        assert made[-1].num_memory_words == sum(len(text.split()) for text in shown)
+    engine = in_turn(*replies)
+    made, _ = run(stage(working_memory="none"), tree(), engine)
+    assert engine.prompts()[-1].startswith("One part of the text, in full:\n\nSegment a")
+    assert made[-1].num_memory_words == 0
+
+
+BUDGETS = {"triage": 5, "read_leaf": 30}
+
+
+def leaf_tokens(memory: str) -> int:
+    """Of the leaf prompt of segment c when it is asked for the third time."""
+    text = PAGES[2].strip()
+    return num_tokens(ReadLeaf(text, "Who rang the bell?", OPTIONS, True, 9, memory, "", 2))
+
+
+@pytest.mark.parametrize(
+    ("less", "keep", "shown"),
+    [
+        (0, "last", "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
+        (1, "last", "a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
+        (9, "last", "c\n\nsummary d"),
+        (9, "first", "summary a\n\nsummary"),
+        (12, "last", ""),
+    ],
+)
+@pytest.mark.parametrize("by_budget", [True, False])
+def test_working_memory_is_cut_to_what_fits(
+    by_budget: bool, less: int, keep: str, shown: str
+) -> None:
+    """Beside a segment of 5 words of a memory of 12 the oldest are left out, or the latest."""
+    whole = "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"
+    context = {} if by_budget else {"context_tokens": leaf_tokens(whole) + 30 - less}
+    limited = stage(keep_memory=keep, budget=17 - less if by_budget else None)
+    engine = in_turn(act(1), act(0), ANSWER, **context)
+    made, _ = run(limited, tree(), engine, reply_tokens=BUDGETS)
+    assert (f"rest of the text:\n\n{shown}\n\nOne part" in engine.prompts()[2]) is bool(shown)
+    assert (made[2].num_memory_words, made[2].is_memory_cut) == (12 - less, less > 0)
+    # The segment's words, and what is left of the root's eight, which are in the memory alone.
+    assert made[2].num_new_words == 5 + (min(12 - less, 8) if keep == "first" else 8 - min(less, 8))
+
+
+def test_a_segment_over_budget_or_context_is_not_read() -> None:
+    last = walked(act(1), act(0), budget=4)[-1]
+    detail = "budget=4: the segment has 5 tokens; raise it"
+    assert (last.problem, last.detail, last.num_replies) == ("context_overflow", detail, 0)
+    assert last.why_unusable() == f"navigate: {detail}"
+    engine = in_turn(act(1), act(0), context_tokens=170)
+    rows = tree(pages=[*PAGES[:2], PAGES[2] + "word " * 100, PAGES[3]])
+    made, _ = run(stage(), rows, engine, reply_tokens=BUDGETS)
+    assert (made[-1].problem, made[-1].num_replies) == ("context_overflow", 0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [({"finish_reason": "abort"}, "engine_failed"), ({"hang": True}, "timeout")],
+)
+def test_no_reply_ends_it(tmp_path: Path, rule: dict[str, Any], problem: Problem) -> None:
+    engine = scripted(tmp_path, {"match": "in full:", **rule}, {"reply": "Action: 1"})
+    made, _ = run(stage(), tree(), engine, deadline_seconds=deadline(rule))
+    assert path(made) == [(6, "enter", 5), (5, "enter", 3), (3, None, None)]
+    assert made[-1].problem == problem
+
+
+METHOD = "memwalker"
+VISITS, ANSWERS = step("visits", METHOD), step("answers", METHOD)
+DOCUMENTS, QUESTIONS = step("documents"), step("questions")
+CHOICE: dict[str, Any] = {"options": ("a", "b"), "references": ("b",), "answer_index": 1}
+
+
+def visit(question_id: str, turn: int, action: str | None, **more: Any) -> Visit:
+    given: dict[str, Any] = {"num_replies": 1, **more}
+    return Visit(
+        document_id="d1",
+        question_id=question_id,
+        turn=turn,
+        node_index=turn,
+        action=action,
+        **given,
+    )
+
+
+WALKS = {
+    # Straight down, right: two replies, both legal; 30 of 100 words.
+    "down": [
+        visit("down", 0, "enter", num_new_words=20),
+        visit("down", 1, "answer", depth=1, num_new_words=10),
+    ],
+    # Reverted once and answered right; of five replies two were not legal; 65 words.
+    "stray": [
+        visit("stray", 0, "enter", num_replies=2, num_invalid=1, num_new_words=20),
+        visit("stray", 1, "revert", depth=1, num_new_words=25),
+        visit("stray", 2, "enter", num_replies=0, chosen_by="rule"),
+        visit("stray", 3, "answer", depth=1, num_replies=2, num_invalid=1, num_new_words=20),
+    ],
+    # Reverted and answered wrong.
+    "wrong": [
+        visit("wrong", 0, "revert", depth=2, num_new_words=50),
+        visit("wrong", 1, "answer", depth=1, num_new_words=50),
+    ],
+    # Three replies without a legal action: no answer.
+    "bad": [visit("bad", 0, None, num_replies=3, num_invalid=3, problem="unparseable")],
+    # A free-form question reverted on: whether it was right is no matter of letters.
+    "free": [
+        visit("free", 0, "revert", depth=1, num_new_words=10),
+        visit("free", 1, "answer", depth=3),
+    ],
+    # The engine never replied.
+    "lost": [visit("lost", 0, None, num_replies=0, problem="timeout")],
+}
+LETTERS = {"down": 1, "stray": 1, "wrong": 0}
+BY_HAND = {
+    "down": {
+        "valid_actions": 100, "stray": 0, "text_read": 30, "text_read_right": 30, "steps": 2,
+        "depth": 1,
+    },
+    "stray": {
+        "valid_actions": 60, "stray": 100, "recovery": 100, "text_read": 65, "text_read_right": 65,
+        "steps": 4, "depth": 1,
+    },
+    "wrong": {
+        "valid_actions": 100, "stray": 100, "recovery": 0, "text_read": 100, "steps": 2, "depth": 2,
+    },
+    "bad": {"valid_actions": 0, "stray": 0, "text_read": 0, "steps": 1, "depth": 0},
+    "free": {"valid_actions": 100, "stray": 100, "text_read": 10, "steps": 2, "depth": 3},
+}  # fmt: skip
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    found = Warehouse(tmp_path)
+    of, asked = document_unit(DOCUMENTS, "d1"), chunk(QUESTIONS, "d1", *WALKS)
+    found.commit(DOCUMENTS, of, [document(text="word " * 100, num_words=100)])
+    own = {name: {} if name == "free" else CHOICE for name in WALKS}
+    found.commit(QUESTIONS, asked, [question(name, **own[name]) for name in WALKS])
+    visited, answered = chunk(VISITS, "d1", *WALKS), chunk(ANSWERS, "d1", *WALKS)
+    found.commit(VISITS, visited, [row for walk in WALKS.values() for row in walk])
+    found.commit(ANSWERS, answered, [_answer(name) for name in WALKS])
+    found.plan(
+        "r", (DOCUMENTS, [of]), (QUESTIONS, [asked]), (VISITS, [visited]), (ANSWERS, [answered])
+    )
+    return found
+
+
+def _answer(name: str) -> Any:
+    if name == "lost":
+        return answer(name, answer=None, problem="upstream")
+    if name == "bad":
+        return answer(name, answer=None, problem="unparseable")
+    return answer(name, answer_index=LETTERS.get(name))
+
+
+def test_measures_by_hand(warehouse: Warehouse) -> None:
+    names = ", ".join(f"'{column.measure}'" for column in COLUMNS)
+    found = rows(
+        warehouse,
+        f"select question_id, measure, value, problem from measures where measure in ({names})",
+    )
+    table: dict[str, dict[str, float]] = {}
+    for row in found:
+        table.setdefault(row["question_id"], {})[row["measure"]] = row["value"]
+    assert table == BY_HAND
+    problems = {row["question_id"]: row["problem"] for row in found}
+    assert problems == {**dict.fromkeys(BY_HAND, None), "bad": "unparseable"}
+
+
+def test_the_sql_of_the_readme(warehouse: Warehouse) -> None:
+    """Two of the four questions with letters are right, one of them after it strayed."""
+    assert rows(warehouse, queries()["walks"]) == [
+        {
+            "method": METHOD, "n": 5, "valid_actions": 72, "stray_ratio": pytest.approx(60),
+            "recovery_rate": 50, "n_recovery": 2, "text_read": pytest.approx(41),
+            "text_read_if_right": 47.5, "n_right": 2, "steps": 2.2, "depth": 1.4,
+        }
+    ]  # fmt: skip

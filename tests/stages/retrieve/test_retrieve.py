@@ -36,7 +36,7 @@ def test_a_ranking_of_pages_that_are_not_there_or_there_twice(best: list[int], w
     rows = book(PAGES, questions=[question()])
     told = f"test_retrieve.py: Elsewhere.best returned {wrong}, which is no page"
     with pytest.raises(ValueError, match=re.escape(told)):
-        Elsewhere(top_k=1, seed=0, repeat=0).ranking(rows[Page], rows.questions[0])
+        run(Elsewhere(top_k=1, seed=0, repeat=0), rows, never())
 
 
 def look_up(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[Lookup]:
