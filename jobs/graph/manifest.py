@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun
-from pipeline.asking.reader import may_constrain
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.store.runs.run_folder import RunFolder
@@ -85,7 +84,7 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         "without_prompts": [*dict.fromkeys(e.title for e in engines if not e.keep_prompts)],
         "prices": {step.id: e.price.model_dump() for step, e in asking if e.price.is_known},
         # The stages that ask a model, and whether reply_format=constrained would constrain it.
-        "models": {step.name: may_constrain(e, config.reply_format)
+        "models": {step.name: config.reply_format == "free" and e.takes_constraints
                    for step, e in asking if e.is_model},
     }  # fmt: skip
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, load_corpus
-from pipeline.asking.known_replies import SharedCopies
 from pipeline.asking.reader import Reader, reader_of
+from pipeline.asking.replies import SharedReplies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
@@ -311,7 +311,8 @@ async def _execute(
 ) -> None:
     """Execute every unit of the sample that is not done; `shards` then holds its rows and calls."""
     asyncio.get_running_loop().set_default_executor(_InOrder())
-    shared = cache(lambda step_id: SharedCopies(shards.warehouse, step_id))
+    folder = shards.warehouse / "shared"
+    shared = cache(lambda step_id: SharedReplies(folder / step_id, is_only_read=True))
     steps = phase.with_upstream()
     for document in sample.documents:
         for document_id, units, _ in phase.execution.work(document):

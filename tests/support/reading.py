@@ -11,9 +11,8 @@ from typing import Any
 import yaml
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies, SharedReplies
-from pipeline.asking.reader import Reader
-from pipeline.asking.slots import Slots
+from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.core.calls import Call
 from pipeline.core.engine import Engine, FinishReason, Reply, Request
 from pipeline.core.plugins import import_installed

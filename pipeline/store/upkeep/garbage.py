@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from upath import UPath
 
-from pipeline.asking.known_replies import committed_journals, journal_files
+from pipeline.asking.replies import journal_files
 from pipeline.core.calls import Call
 from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease
 from pipeline.files.processes import is_abandoned
@@ -152,7 +152,7 @@ def _files_of(root: UPath, gone: set[UnitKey]) -> list[UPath]:
         for name in names
         if (step_id, name.partition(".")[0]) in gone
     ]
-    journals = [file.file for file in journal_files(root) if (file.step_id, file.unit) in gone]
+    journals = [file for file, step_id, unit, _ in journal_files(root) if (step_id, unit) in gone]
     return [*shards, *journals]
 
 
@@ -183,7 +183,10 @@ def _left_over(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath
         before = min(before, time.time() - _SECONDS_OF_A_WRITE)
         files = [file for file in list_paths(root, "**/.*.part") if path_kind(file) == "file"]
         yield from (file for file in files if is_abandoned(file.name) or _modified(file) <= before)
-    yield from committed_journals(root, _committed(root, shards))
+    committed = _committed(root, shards)
+    for file, step_id, unit, attempt in journal_files(root):
+        if committed.get(step_id, {}).get(unit, 0) >= attempt:
+            yield file
 
 
 def _committed(root: UPath, shards: ShardFiles) -> Mapping[str, dict[str, int]]:

@@ -12,11 +12,10 @@ from typing import TypeVar
 import pytest
 from upath import UPath
 
-from pipeline.asking import known_replies as shared_replies
+from pipeline.asking import replies as shared_replies
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies, Wanted
-from pipeline.asking.reader import Reader
-from pipeline.asking.slots import Slots
+from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.replies import Replies, Wanted
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError
@@ -309,7 +308,7 @@ def test_a_shared_call_holds_its_slot_until_it_is_committed(
             all_looked_for.set()
         return found
 
-    monkeypatch.setattr("pipeline.asking.known_replies.commit", slow)
+    monkeypatch.setattr("pipeline.asking.replies.commit", slow)
     monkeypatch.setattr(shared_replies, "_load", loaded)
 
     async def talk() -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.asking.known_replies import Journal, committed_journals
+from pipeline.asking.replies import Journal, journal_files
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, StorageError
@@ -117,7 +117,7 @@ def test_a_journal_that_cannot_be_written_ends_the_unit(warehouse: UPath) -> Non
     with pytest.raises(StorageError, match="Not a directory"):
         asyncio.run(cut_short(warehouse, [call(0)]))
     assert left(warehouse) == ()
-    assert committed_journals(warehouse, {STEP: {UNIT: 1}}) == []
+    assert list(journal_files(warehouse)) == []
 
 
 def test_an_attempt_has_a_journal_of_its_own(warehouse: UPath) -> None:
@@ -125,10 +125,7 @@ def test_an_attempt_has_a_journal_of_its_own(warehouse: UPath) -> None:
     assert journal(warehouse, attempt=2).read() == ()
 
 
-@pytest.mark.parametrize(("committed", "kept"), [({}, 2), ({UNIT: 1}, 1), ({UNIT: 2}, 0)])
-def test_what_is_left_of_committed_units_is_known(
-    warehouse: UPath, committed: dict[str, int], kept: int
-) -> None:
+def test_what_killed_processes_left_is_known_by_step_unit_and_attempt(warehouse: UPath) -> None:
     """Of earlier versions, too, which had a folder for each unit."""
     made = warehouse / "journal" / STEP
     for attempt in (1, 2):
@@ -136,10 +133,13 @@ def test_what_is_left_of_committed_units_is_known(
         (made / f"{UNIT}.{attempt}" / "host-1.0.jsonl").write_bytes(b"{}\n")
         (made / f"{UNIT}.{attempt}.0.jsonl").write_bytes(b"{}\n")
     (made / "notes.jsonl").write_text("not ours")
-    found = committed_journals(warehouse, {STEP: committed})
-    names = [f"{UNIT}.{attempt}{rest}" for attempt in (1, 2)[: 2 - kept]
-             for rest in (".0.jsonl", "/host-1.0.jsonl")]  # fmt: skip
-    assert sorted(str(file.relative_to(made)) for file in found) == names
+    assert sorted(
+        (str(file.relative_to(made)), *which) for file, *which in journal_files(warehouse)
+    ) == [
+        (f"{UNIT}.{attempt}{rest}", STEP, UNIT, attempt)
+        for attempt in (1, 2)
+        for rest in (".0.jsonl", "/host-1.0.jsonl")
+    ]
 
 
 def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
@@ -168,7 +168,7 @@ def test_a_call_that_is_being_written_when_its_unit_ends_is_written(
     """All threads that write are busy when another call's error cancels ours."""
     may_write = threading.Event()
     writers = ThreadPoolExecutor(1)
-    monkeypatch.setattr("pipeline.asking.known_replies._WRITERS", writers)
+    monkeypatch.setattr("pipeline.asking.replies._WRITERS", writers)
 
     async def cancelled() -> None:
         writers.submit(may_write.wait, 60)
@@ -247,7 +247,7 @@ def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
 def test_an_object_store_gets_a_part_after_a_while(
     store: UPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.asking.known_replies._SECONDS_A_FILE", 0.01)
+    monkeypatch.setattr("pipeline.asking.replies._SECONDS_A_FILE", 0.01)
 
     async def one() -> None:
         async with journal(store) as made:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from pipeline.asking.slots import Capacity, Slots
+from pipeline.asking.reader import Capacity, Slots
 from pipeline.core.errors import StorageError
 
 T = TypeVar("T")

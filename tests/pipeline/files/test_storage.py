@@ -225,7 +225,7 @@ def test_advisory_files_are_tried_once_and_what_failed_is_kept(pauses: list[floa
 OF_WAREHOUSES = (
     *sorted((ROOT / "pipeline" / "store").rglob("*.py")),
     *sorted((ROOT / "pipeline" / "worker").glob("*.py")),
-    ROOT / "pipeline" / "asking" / "known_replies.py",
+    ROOT / "pipeline" / "asking" / "replies.py",
 )  # fmt: skip
 OPERATIONS = {"exists", "glob", "is_dir", "is_file", "iterdir", "mkdir", "read_bytes", "read_text",
               "rename", "rglob", "stat", "unlink", "write_bytes", "write_text"}  # fmt: skip

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies
-from pipeline.asking.reader import Reader
-from pipeline.asking.slots import Slots
+from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.replies import Replies
 from pipeline.core.compose import compose
 from pipeline.core.engine import Request
 from pipeline.core.prompts import Constraint, Message

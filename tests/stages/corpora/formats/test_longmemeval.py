@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from upath import UPath
 
-from pipeline.asking.known_replies import SharedReplies
+from pipeline.asking.replies import SharedReplies
 from pipeline.core.rows import UnitRows
 from stages.corpora import Loaded
 from stages.index.gist_pages import GistPages
