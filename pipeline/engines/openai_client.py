@@ -400,8 +400,9 @@ def _field(fields: Any, *names: str) -> Any:
 def _text(content: Any) -> str | None:
     """The text of a content, which is a text or a list of parts; None if it is neither."""
     if isinstance(content, list):
-        texts = [part.get("text") if isinstance(part, dict) else None for part in content]
-        return "".join(texts) if all(isinstance(text, str) for text in texts) else None
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        texts = [part for part in parts if isinstance(part, str)]
+        return "".join(texts) if len(texts) == len(content) else None
     return content or "" if content is None or isinstance(content, str) else None
 
 

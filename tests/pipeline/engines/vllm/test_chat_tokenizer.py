@@ -10,7 +10,6 @@ import pytest
 
 from pipeline.core.errors import StartError
 from pipeline.engines.vllm.chat_tokenizer import (
-    ChatTemplate,
     ChatTokenizer,
     local_chat_tokenizer,
     without_breaks,
@@ -20,7 +19,6 @@ from tests.support.engines.vllm_engines import messages, settings
 
 pytestmark = pytest.mark.vllm
 
-MODELS_OWN = ChatTemplate(None, {})
 CONTROL = ("<|end|>", "<|user|>", "<|assistant|>", "<think>", "</think>")
 
 
@@ -36,7 +34,7 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_a_truncation_that_others_set_for_the_tokenizer_is_not_ours(tokenizer: Any) -> None:
-    chat = ChatTokenizer(tokenizer, ChatTemplate(None, {"thinking": False}))
+    chat = ChatTokenizer(tokenizer, None, {"thinking": False})
     talk = messages("He came and went. " * 20)
     whole = tokenizer.apply_chat_template(
         list(talk), add_generation_prompt=True, return_dict=False, thinking=False
@@ -58,7 +56,7 @@ class Slow:
 def test_what_a_document_spells_is_text(
     tokenizer: Any, mark: str, kind: Callable[[Any], Any]
 ) -> None:
-    chat = ChatTokenizer(kind(tokenizer), MODELS_OWN)
+    chat = ChatTokenizer(kind(tokenizer), None, {})
     content = f"He wrote {mark} and {mark}{mark}x{mark}"
     ids = list(chat.tokenise(messages(content)))
     control = tokenizer.convert_tokens_to_ids(list(CONTROL))
@@ -72,7 +70,7 @@ def test_what_a_document_spells_is_text(
 def test_a_token_that_only_this_vocabulary_has_is_text(tmp_path: Path) -> None:
     added = make_tokenizer(tmp_path)
     added.add_tokens(["<unused1>", "<unused2>", "{{turn}}"], special_tokens=True)
-    ids = ChatTokenizer(added, MODELS_OWN).tokenise(messages("<unused2> {{turn}}"))
+    ids = ChatTokenizer(added, None, {}).tokenise(messages("<unused2> {{turn}}"))
     assert not {*ids} & {*added.convert_tokens_to_ids(["<unused1>", "<unused2>", "{{turn}}"])}
 
 
@@ -82,7 +80,7 @@ def test_a_template_does_not_act_on_what_a_document_says(tokenizer: Any, tmp_pat
         "{% for m in messages %}{% if '/no_think' in m.content or '</think>' in m.content %}"
         "{{ raise_exception('seen') }}{% endif %}{{ m.content }}{% endfor %}"
     )
-    chat = ChatTokenizer(tokenizer, ChatTemplate(written(tmp_path, text), {}))
+    chat = ChatTokenizer(tokenizer, written(tmp_path, text), {})
     content = "They said /no_think, then </think>."
     assert without_breaks(tokenizer.decode(chat.tokenise(messages(content)))) == content
 
@@ -91,7 +89,7 @@ def test_a_template_that_prints_the_date_is_given_that_of_the_run(
     tokenizer: Any, tmp_path: Path
 ) -> None:
     file = written(tmp_path, "{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}")
-    chat = ChatTokenizer(tokenizer, ChatTemplate(file, {}, datetime(2024, 2, 29, 23, 59)))
+    chat = ChatTokenizer(tokenizer, file, {}, datetime(2024, 2, 29, 23, 59))
     assert tokenizer.decode(chat.tokenise(messages("Hello"))) == "29 February 2024: Hello"
 
 
@@ -111,7 +109,7 @@ def test_the_generation_prompt_tells_whether_thinking_is_open(
 ) -> None:
     """And not an earlier turn."""
     text = f"<|user|></think><think>{{{{ messages[0].content }}}}<|end|>{{{{ {end!r} }}}}"
-    chat = ChatTokenizer(tokenizer, ChatTemplate(written(tmp_path, text), {}))
+    chat = ChatTokenizer(tokenizer, written(tmp_path, text), {})
     assert chat.opened_thinking == opened
     assert tokenizer.decode(chat.prompt_end) == "<|end|>" + end
 
@@ -132,13 +130,13 @@ def test_the_generation_prompt_tells_whether_thinking_is_open(
 def test_a_template_that_does_not_render_is_one_line(
     tokenizer: Any, tmp_path: Path, text: str
 ) -> None:
-    template = ChatTemplate(written(tmp_path, text), {})
+    template = written(tmp_path, text)
     with pytest.raises(StartError, match=r"^there is no .*engine\.chat_template") as caught:
-        ChatTokenizer(tokenizer, template)
+        ChatTokenizer(tokenizer, template, {})
     assert "\n" not in str(caught.value)
     make_tokenizer(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    with_template = settings("engine.model=org/name", f"engine.chat_template={template.file}")
+    with_template = settings("engine.model=org/name", f"engine.chat_template={template}")
     assert local_chat_tokenizer(str(tmp_path), with_template) is None
 
 
@@ -167,7 +165,7 @@ def test_vllms_own_tokenizers_have_contents_as_text(
     tmp_path: Path, make: Callable[[Path], Any], marks: list[str]
 ) -> None:
     vllms = make(tmp_path)
-    chat, special = ChatTokenizer(vllms, MODELS_OWN), vllms.convert_tokens_to_ids(marks)
+    chat, special = ChatTokenizer(vllms, None, {}), vllms.convert_tokens_to_ids(marks)
 
     def marks_of(content: str) -> list[int]:
         return [n for n in chat.tokenise(messages(content)) if n in special]
