@@ -106,7 +106,7 @@ class OpenAISettings(EngineSettings):
         Raises StartError where no server answers, where it refuses one of the two requests, does
         not serve the model or ignores constraints, and where its context is too small or unknown.
         """
-        client = OpenAIClient(self.base_url, self.api_key_env, self.retries)
+        client = OpenAIClient(self.base_url, self.model, self.api_key_env, self.retries)
         try:
             try:
                 models = await client.models()
@@ -176,6 +176,8 @@ class OpenAIEngine:
         )
         probe = partial(self._reply, self._short_request)  # any reply will do
         self._gate = Gate(client.address, probe, settings.outage_minutes, settings.retries)
+        self.findings = client.findings  # lines about unusual behavior of the server, by subject
+        self.waiting_for, self.close = self._gate.waiting_for, client.close
 
     async def generate(self, request: Request) -> Reply:
         """The reply to one request. If the server answers other requests but not this one, a Reply
@@ -197,18 +199,6 @@ class OpenAIEngine:
                     seconds=self._settings.deadline_seconds if is_late else 0.0,
                     problem=error.problem,
                 )
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    @property
-    def findings(self) -> dict[str, str]:
-        """Lines about unusual behavior of the server, by subject."""
-        return self._client.findings
-
-    def waiting_for(self) -> str:
-        """The server that requests wait for, and for how long now; "" if they do not wait."""
-        return self._gate.waiting_for
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """The tokens of the whole prompt, by the server's /tokenize if `check_server` found it to
@@ -261,9 +251,7 @@ class OpenAIEngine:
             **settings.args,
         }
         started = time.perf_counter()
-        reply = await self._in_time(
-            self._client.complete(settings.model, messages, body, most_tokens)
-        )
+        reply = await self._in_time(self._client.complete(messages, body, most_tokens))
         reply = replace(reply, seconds=time.perf_counter() - started)
         num_read, least = reply.prompt_tokens, least_tokens(messages)
         if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * least:
@@ -277,8 +265,7 @@ class OpenAIEngine:
         return replace(reply, text=cut, thinking=None, finish_reason="abort")
 
     async def _count(self, messages: Sequence[Message]) -> int | None:
-        model, args = self._settings.model, self._settings.args
-        return await self._in_time(self._client.count_tokens(model, messages, args))
+        return await self._in_time(self._client.count_tokens(messages, self._settings.args))
 
     async def _in_time(self, response: Awaitable[T]) -> T:
         try:

@@ -23,6 +23,7 @@ from pipeline.core.redaction import redacted, remember_key
 from pipeline.engines.vllm.chat_tokenizer import with_breaks, without_breaks
 
 T = TypeVar("T")
+Body = Mapping[str, Any]  # of a request, beside its model and messages
 _CONNECT_SECONDS = 5.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds; waits double from one to the other
 _MOST_ASKED_FOR = 60.0  # seconds of waiting that a server may ask for (Retry-After)
@@ -79,11 +80,10 @@ class FailedError(Exception):
         self, why: str, problem: Problem | None = None, status: int = 0, after: float = 0.0
     ) -> None:
         super().__init__(redacted(why))
-        self.problem = problem
+        self.problem, self.after = problem, min(after, _MOST_ASKED_FOR)
         self.is_busy, self.is_key = status in _BUSY, status in _KEY
         is_refused = 400 <= status < 500 and not (self.is_busy or self.is_key)
         self.is_final = is_refused or problem in ("timeout", "context_overflow")
-        self.after = min(after, _MOST_ASKED_FOR)
 
 
 class Gate:
@@ -106,7 +106,6 @@ class Gate:
         self._away_since: float | None = None  # until a request is answered
         self._is_closed = False
 
-    @property
     def waiting_for(self) -> str:
         """The server that requests wait for, and for how long now; "" if they do not wait."""
         if self._away_since is None or not self._is_closed:
@@ -123,23 +122,21 @@ class Gate:
                 await self._is_there()
             try:
                 reply = await request()
+                self._away_since = None
+                return reply
             except FailedError as error:
                 if error.problem == "context_overflow":
                     raise
                 is_there = await self._is_there()
                 busy_since = min(busy_since, time.monotonic()) if is_there else math.inf
                 failures += not error.is_busy
+                # After an outage once more at least; what causes outages is not sent for ever.
+                is_given_up = failures > max(self._retries, not is_there)
                 if error.is_busy:
                     is_given_up = time.monotonic() - busy_since >= self._seconds
-                else:
-                    # After an outage once more at least; what causes outages is not sent for ever.
-                    is_given_up = failures > max(self._retries, not is_there)
                 if is_given_up or (is_there and error.is_final):
                     raise
                 await asyncio.sleep(_wait(attempt, error.after) if is_there else 0.0)
-            else:
-                self._away_since = None
-                return reply
 
     async def _is_there(self) -> bool:
         """Wait until the server answers a probe, which all requests share. True if it answered the
@@ -153,6 +150,8 @@ class Gate:
         while True:
             try:
                 await self._probe()
+                self._is_closed = False
+                return failures == 0
             except FailedError as error:
                 failures += 1
                 self._is_closed, now = True, time.monotonic()
@@ -163,9 +162,6 @@ class Gate:
                         words += f", for {self._seconds / 60:g} minutes (engine.outage_minutes)"
                     raise OutageError(f"{words}; run the same command to resume") from None
                 await asyncio.sleep(_wait(failures, error.after))
-            else:
-                self._is_closed = False
-                return failures == 0
 
 
 def with_address(address: str, error: FailedError) -> str:
@@ -180,7 +176,7 @@ def _wait(failures: int, after: float) -> float:
 
 
 class OpenAIClient:
-    """Requests to the server at `base_url`.
+    """Requests to a model of the server at `base_url`.
 
     Control tokens that messages spell are broken before sending, and the breaks removed from
     replies. Raises StartError if a proxy or certificates that the environment names cannot be used.
@@ -188,11 +184,11 @@ class OpenAIClient:
     the server's own words. Only listing models is retried here, up to `retries` times.
     """
 
-    def __init__(self, base_url: str, api_key_env: str | None, retries: int) -> None:
+    def __init__(self, base_url: str, model: str, api_key_env: str | None, retries: int) -> None:
         import openai
 
         self.address = f"engine.base_url={base_url}"
-        self._retries = retries
+        self._model, self._retries = model, retries
         self._root = base_url.removesuffix("/v1")
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
@@ -210,6 +206,7 @@ class OpenAIClient:
                 # No limit on a reply: a request's deadline is that of the engine.
                 timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
             )
+        self.close = self._client.close
 
     async def models(self) -> dict[str, int | None] | None:
         """The served models and the context length of each in tokens.
@@ -229,38 +226,28 @@ class OpenAIClient:
             if isinstance(name := _field(model, "id"), str)
         }
 
-    async def complete(
-        self, model: str, messages: Sequence[Message], body: Mapping[str, Any], most_tokens: int
-    ) -> Reply:
+    async def complete(self, messages: Sequence[Message], body: Body, most_tokens: int) -> Reply:
         """The reply to a chat, without `seconds`: the caller measures them. `most_tokens`: those
         that the body allows the reply. Raises FailedError if the response has no text."""
-        completion = await self._post("/chat/completions", model, messages, body)
-        return self._reply(completion, most_tokens)
+        return self._reply(await self._post("/chat/completions", messages, body), most_tokens)
 
-    async def count_tokens(
-        self, model: str, messages: Sequence[Message], body: Mapping[str, Any]
-    ) -> int | None:
+    async def count_tokens(self, messages: Sequence[Message], body: Body) -> int | None:
         """The tokens of a chat, by vLLM's /tokenize; None if the server has no such endpoint."""
         try:
-            answer = await self._post(f"{self._root}/tokenize", model, messages, body)
+            answer = await self._post(f"{self._root}/tokenize", messages, body)
         except FailedError as error:
             if error.is_final:
                 return None
             raise
         return _tokens(answer, "count") or None
 
-    async def close(self) -> None:
-        await self._client.close()
-
     def note(self, about: str, line: str) -> None:
         """Add a line to the findings, unless they have one about this subject."""
         if len(self.findings) < _MOST_FINDINGS:
             self.findings.setdefault(about, redacted(f"{self.address}: {line}"))
 
-    async def _post(
-        self, url: str, model: str, messages: Sequence[Message], body: Mapping[str, Any]
-    ) -> Any:
-        request = {**body, "model": model, "messages": with_breaks(messages)}
+    async def _post(self, url: str, messages: Sequence[Message], body: Body) -> Any:
+        request = {**body, "model": self._model, "messages": with_breaks(messages)}
         with self._errors():
             answer: Any = await self._client.post(url, cast_to=object, body=request)
             return answer

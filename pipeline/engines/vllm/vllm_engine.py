@@ -90,7 +90,7 @@ def _load(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
     try:
         chat_tokenizer = ChatTokenizer(tokenizer, settings.chat_template, variables, launched_at)
     except StartError as error:
-        raise StartError(f"engine.model={settings.model}: {error}") from None
+        raise UsageError(f"engine.model={settings.model}: {error}") from None
     thinking: ThinkingParser | None = None
     markers = config.reasoning_config  # by which vLLM can end the thinking
     if settings.thinking_tokens and markers is not None and markers.enabled:

@@ -3,7 +3,6 @@ into a machine's memory and uses all of its cores. Imports no vllm except to rea
 
 import asyncio
 import functools
-import json
 import math
 import os
 import sys
@@ -112,8 +111,8 @@ class VllmSettings(EngineSettings):
     @property
     def parallel_size(self) -> int:
         """The GPUs that hold one copy of the model."""
-        kinds = ("tensor", "pipeline")
-        return math.prod(int(self.args.get(f"{kind}_parallel_size", 1)) for kind in kinds)
+        names = ("tensor_parallel_size", "pipeline_parallel_size")
+        return math.prod(int(self.args.get(name, 1)) for name in names)
 
     @property
     def title(self) -> str:
@@ -130,14 +129,23 @@ class VllmSettings(EngineSettings):
         Raises UsageError where a folder or file named here does not exist or cannot be read, or
         where keys contradict each other.
         """
-        self._refuse_contradictions()
+        for arg in self.args:
+            if advice := _REFUSED_ARGUMENTS.get(arg):
+                raise UsageError(f"engine.args.{arg}: {advice}")
+        if self.context_tokens and "max_model_len" in self.args:
+            raise UsageError(
+                "engine.args.max_model_len: engine.context_tokens is set; remove one of them"
+            )
+        if bool(self.thinking_tokens) != bool(self.args.get("reasoning_parser")):
+            raise UsageError(
+                f"engine.thinking_tokens={self.thinking_tokens}: a reasoning model needs a number "
+                "above 0 and engine.args.reasoning_parser=NAME; any other model needs neither"
+            )
         model, template = local_model(self.model), self.chat_template
         if template and not Path(template).is_file():
             raise UsageError(
                 f"engine.chat_template={template}: no such file; set it to a Jinja file"
             )
-        if model and not template and not {"tokenizer", "tokenizer_mode"} & self.args.keys():
-            _refuse_without_template(model)
         hashed = {key: arg for key, arg in self.args.items() if key not in _NOT_HASHED}
         for key in _MODEL_ARGUMENTS & hashed.keys():
             path = Path(str(hashed[key]))
@@ -151,19 +159,6 @@ class VllmSettings(EngineSettings):
             "chat_template_kwargs": self.chat_template_kwargs,
             "thinking_tokens": self.thinking_tokens,
         }
-
-    def _refuse_contradictions(self) -> None:
-        for arg in _REFUSED_ARGUMENTS.keys() & self.args.keys():
-            raise UsageError(f"engine.args.{arg}: {_REFUSED_ARGUMENTS[arg]}")
-        if self.context_tokens and "max_model_len" in self.args:
-            raise UsageError(
-                "engine.args.max_model_len: engine.context_tokens is set; remove one of them"
-            )
-        if bool(self.thinking_tokens) != bool(self.args.get("reasoning_parser")):
-            raise UsageError(
-                f"engine.thinking_tokens={self.thinking_tokens}: a reasoning model needs a number "
-                "above 0 and engine.args.reasoning_parser=NAME; any other model needs neither"
-            )
 
     def vllm_arguments(self) -> dict[str, Any]:
         """vLLM's engine arguments; those in `args` take precedence."""
@@ -213,24 +208,6 @@ def local_model(model: str) -> Path | None:
             "engine=openai"
         )
     return path
-
-
-def _refuse_without_template(model: Path) -> None:
-    """Raise UsageError for a folder in Hugging Face's format whose files hold no chat template."""
-    try:
-        tokenizer = json.loads((model / "tokenizer_config.json").read_bytes())
-        kind = str(json.loads((model / "config.json").read_bytes()).get("model_type"))
-    except (OSError, ValueError):
-        return  # vLLM says what is wrong, or has a tokenizer of its own for the format
-    # vLLM's tokenizers of DeepSeek and Mistral render chats without a template.
-    is_rendered = kind.startswith("deepseek_v") or bool(tokenizer.get("chat_template"))
-    files = ("tekken*.json", "tokenizer.model.v*", "chat_template*")
-    if is_rendered or any(any(model.glob(name)) for name in files):
-        return
-    raise UsageError(
-        f"engine.model={model} has no chat template, as a base model that takes no instructions; "
-        "set it to the model's instruct or chat variant, or set engine.chat_template=FILE.jinja"
-    )
 
 
 @functools.cache

@@ -146,9 +146,9 @@ def test_all_requests_wait_for_one_probe() -> None:
 
     async def many() -> list[str]:
         sending = [asyncio.create_task(gate.send(server.send)) for _ in range(30)]
-        while not gate.waiting_for:
+        while not gate.waiting_for():
             await asyncio.sleep(0)
-        assert gate.waiting_for == "http://h/v1 since 0 s"
+        assert gate.waiting_for() == "http://h/v1 since 0 s"
         late = asyncio.create_task(gate.send(server.send))
         await asyncio.sleep(0)
         assert server.num_sent == 30, "no more are sent meanwhile"
@@ -156,7 +156,7 @@ def test_all_requests_wait_for_one_probe() -> None:
 
     assert asyncio.run(many()) == ["reply"] * 31
     assert server.num_probed == 6
-    assert gate.waiting_for == ""
+    assert gate.waiting_for() == ""
 
 
 # The engine, and a server.
