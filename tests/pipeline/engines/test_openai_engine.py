@@ -134,16 +134,10 @@ def test_a_count_that_is_none_is_zero(count: str) -> None:
     assert (found.prompt_tokens, found.reply_tokens) == (0, 0)
 
 
-def test_a_plain_request() -> None:
-    body = sent(request("one two", seed=7)).body
-    assert (body["model"], body["messages"]) == ("m", [{"role": "user", "content": "one two"}])
-    assert body.get("stream") in (None, False)
-    assert not {"seed", "structured_outputs", "max_completion_tokens"} & body.keys()
-
-
 @pytest.mark.parametrize(
     ("asked", "changes", "part"),
     [
+        ({"seed": 7}, {}, {"max_tokens": 10, "temperature": 0.0}),
         ({}, {"thinking_tokens": 500}, {"max_tokens": 510, "temperature": 0.0}),
         ({}, {"max_tokens_key": "max_completion_tokens"}, {"max_completion_tokens": 10}),
         ({"seed": 7, "temperature": 0.5}, {}, {"seed": 7, "temperature": 0.5}),
@@ -162,15 +156,11 @@ def test_a_plain_request() -> None:
     ],
 )
 def test_what_is_sent(asked: dict[str, Any], changes: dict[str, Any], part: dict[str, Any]) -> None:
-    body = sent(request(max_reply_tokens=10, **asked), **changes).body
+    body = sent(request("one two", **asked), **changes).body
+    assert (body["model"], body["messages"]) == ("m", [{"role": "user", "content": "one two"}])
     assert {key: body[key] for key in part} == part
     assert ("temperature" in body) == (asked.get("temperature", 0.0) is not None)
-
-
-def test_args_may_not_set_what_the_engine_sets() -> None:
-    for key in ("max_tokens", "max_completion_tokens"):
-        with pytest.raises(UsageError, match=f"{key} is set by the engine itself"):
-            settings("http://h/v1", args={key: 5})
+    assert {"seed", "structured_outputs", "max_completion_tokens"} & body.keys() <= part.keys()
 
 
 def test_only_what_changes_replies_is_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,13 +280,20 @@ def test_the_context_is_what_is_listed_or_set_less_the_thinking() -> None:
 
 
 def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """White space around it is not sent: with a line end the client refuses the header, and quotes
+    the key in its refusal."""
+    for env in ("OPENAI_API_KEY", None):
+        assert sent(request(), api_key_env=env).headers["Authorization"] == "Bearer none"
     with LoopbackServer(key=KEY) as server:
         assert "put it into OPENAI_API_KEY" in start_error(settings(server.url))
+        for wrong in ("sk-wrong", f"{KEY}\n{KEY[::-1]}"):
+            monkeypatch.setenv("OPENAI_API_KEY", wrong)
+            told = start_error(settings(server.url))
+            assert not any(part in told for part in wrong.split())
         monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
         told = start_error(settings(server.url))
         assert "the server refuses the key in OPENAI_API_KEY" in told
-        assert "sk-wrong" not in told
-        monkeypatch.setenv("MY_KEY", KEY)
+        monkeypatch.setenv("MY_KEY", f" {KEY}\r\n")
         assert reply(settings(server.url, api_key_env="MY_KEY")).text == "a short reply"
     assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
 
@@ -306,21 +303,6 @@ def test_a_refusal_that_quotes_the_key_does_not_show_it(monkeypatch: pytest.Monk
     body = json.dumps({"error": {"message": f"no credit\non {KEY}"}})
     with LoopbackServer(ready=Answer(status=402, body=body)) as server:
         assert start_error(settings(server.url)).endswith("402: no credit on ***")
-
-
-def test_white_space_around_the_key_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a line end in it the client refuses the header, and quotes the key in its refusal."""
-    monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\r\n")
-    with LoopbackServer(key=KEY) as server:
-        assert reply(settings(server.url)).text == "a short reply"
-        monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n{KEY[::-1]}")
-        told = start_error(settings(server.url))
-    assert KEY not in told and KEY[::-1] not in told
-
-
-def test_without_a_key_none_is_sent() -> None:
-    for env in ("OPENAI_API_KEY", None):
-        assert sent(request(), api_key_env=env).headers["Authorization"] == "Bearer none"
 
 
 @pytest.mark.parametrize(
@@ -349,21 +331,24 @@ MARKS = (
 )
 
 
-def test_control_tokens_are_broken_on_the_way_and_whole_in_replies() -> None:
-    """A server that repeats what it was sent."""
-    with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
-        repeated = reply(settings(server.url), request(MARKS))
-        (asked,) = server.asked
-    content = asked.body["messages"][0]["content"]
-    assert not set(MARKS.split()) & set(content.split())
-    assert content.replace("\u2060", "") == repeated.text == MARKS
-
-
 @pytest.mark.parametrize(
-    "content", ["[NOTE] <b>1</b> <57> [3] a/think of and/or <i>", "He wrote\u2060: a < \u2060b"]
+    ("content", "is_changed"),
+    [
+        (MARKS, True),
+        ("[NOTE] <b>1</b> <57> [3] a/think of and/or <i>", False),
+        ("He wrote\u2060: a < \u2060b", False),
+    ],
 )
-def test_a_text_without_control_tokens_is_sent_as_it_is(content: str) -> None:
+def test_control_tokens_are_broken_on_the_way_and_whole_in_replies(
+    content: str, is_changed: bool
+) -> None:
+    """A server that repeats what it was sent; a text without control tokens is sent as it is."""
     with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
         repeated = reply(settings(server.url), request(content))
         (asked,) = server.asked
-    assert asked.body["messages"][0]["content"] == repeated.text == content
+    sent_text = asked.body["messages"][0]["content"]
+    assert repeated.text == content
+    assert (sent_text != content) == is_changed
+    if is_changed:
+        assert sent_text.replace("\u2060", "") == content
+        assert not set(MARKS.split()) & set(sent_text.split())

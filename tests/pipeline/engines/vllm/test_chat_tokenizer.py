@@ -69,28 +69,39 @@ def test_what_a_document_spells_is_text(
 
 def test_a_token_that_only_this_vocabulary_has_is_text(tmp_path: Path) -> None:
     added = make_tokenizer(tmp_path)
-    added.add_tokens(["<unused1>", "<unused2>", "{{turn}}"], special_tokens=True)
+    tokens = ["<unused1>", "<unused2>", "{{turn}}"]
+    added.add_tokens(tokens, special_tokens=True)
     ids = ChatTokenizer(added, None, {}).tokenise(messages("<unused2> {{turn}}"))
-    assert not {*ids} & {*added.convert_tokens_to_ids(["<unused1>", "<unused2>", "{{turn}}"])}
+    assert not {*ids} & {*added.convert_tokens_to_ids(tokens)}
 
 
-def test_a_template_does_not_act_on_what_a_document_says(tokenizer: Any, tmp_path: Path) -> None:
-    """As those of Qwen and Nemotron, which look for these words in messages."""
-    text = (
-        "{% for m in messages %}{% if '/no_think' in m.content or '</think>' in m.content %}"
-        "{{ raise_exception('seen') }}{% endif %}{{ m.content }}{% endfor %}"
-    )
-    chat = ChatTokenizer(tokenizer, written(tmp_path, text), {})
-    content = "They said /no_think, then </think>."
-    assert without_breaks(tokenizer.decode(chat.tokenise(messages(content)))) == content
+NO_THINK = "They said /no_think, then </think>."
 
 
-def test_a_template_that_prints_the_date_is_given_that_of_the_run(
-    tokenizer: Any, tmp_path: Path
+@pytest.mark.parametrize(
+    ("template", "content", "expected"),
+    [
+        # As those of Qwen and Nemotron, which look for these words in messages.
+        (
+            "{% for m in messages %}{% if '/no_think' in m.content or '</think>' in m.content %}"
+            "{{ raise_exception('seen') }}{% endif %}{{ m.content }}{% endfor %}",
+            NO_THINK,
+            NO_THINK,
+        ),
+        # One that prints the date is given that of the run.
+        (
+            "{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}",
+            "Hello",
+            "29 February 2024: Hello",
+        ),
+    ],
+)
+def test_a_template_may_look_at_contents_and_at_the_date(
+    tokenizer: Any, tmp_path: Path, template: str, content: str, expected: str
 ) -> None:
-    file = written(tmp_path, "{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}")
-    chat = ChatTokenizer(tokenizer, file, {}, datetime(2024, 2, 29, 23, 59))
-    assert tokenizer.decode(chat.tokenise(messages("Hello"))) == "29 February 2024: Hello"
+    at = datetime(2024, 2, 29, 23, 59)
+    chat = ChatTokenizer(tokenizer, written(tmp_path, template), {}, at)
+    assert without_breaks(tokenizer.decode(chat.tokenise(messages(content)))) == expected
 
 
 @pytest.mark.parametrize(
