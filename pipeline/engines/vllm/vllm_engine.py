@@ -141,7 +141,6 @@ class VllmEngine:
         return await self._chat_tokenizer.token_ids(messages)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        """The tokens of the whole prompt, the chat template's own included."""
         return len(await self.tokens(messages))
 
     async def close(self) -> None:
@@ -239,23 +238,21 @@ class ThinkingParser:
         config: "VllmConfig",
         tokenizer: Any,
         budget: int,
-        template_values: Mapping[str, Any],
+        variables: Mapping[str, Any],
         prompt_end: Sequence[int],
     ) -> None:
         from vllm.reasoning import ReasoningParserManager
 
-        self.budget = budget
         markers = config.reasoning_config
         assert markers is not None
         start, end = markers.reasoning_start_token_ids, markers.reasoning_end_token_ids
-        self.reserved_tokens = budget + len(start) + len(end)
-        parser_arguments = {"chat_template_kwargs": dict(template_values)}
+        self.budget, self.reserved_tokens = budget, budget + len(start) + len(end)
         self._tokenizer, self._prompt_end = tokenizer, prompt_end
+        arguments = {"chat_template_kwargs": dict(variables)}
         name = config.structured_outputs_config.reasoning_parser
-        parser_class = ReasoningParserManager.get_reasoning_parser(name)
-        self._parser = parser_class(tokenizer, **parser_arguments)
+        self._parser = ReasoningParserManager.get_reasoning_parser(name)(tokenizer, **arguments)
         self.generate_arguments = {
-            "reasoning_parser_kwargs": parser_arguments,
+            "reasoning_parser_kwargs": arguments,
             "reasoning_ended": self._parser.is_reasoning_end(list(prompt_end)),
         }
 
@@ -266,16 +263,13 @@ class ThinkingParser:
         is empty if the reply does not end the thinking.
         """
         is_ended = self._parser.is_reasoning_end
-        lengths = range(len(reply), -1, -1)  # the last token within the thinking is found first
-        open_at = (n for n in lengths if not is_ended([*self._prompt_end, *reply[:n]]))
-        end = next(open_at, None)
-        if end is None:
-            return None, reply
-        start_marker = self._parser.reasoning_start_str or ""
-        end_marker = self._parser.reasoning_end_str or ""
-        thinking = self.text(reply[: end + 1]).strip()
-        thinking = thinking.removeprefix(start_marker).removesuffix(end_marker).strip()
-        return thinking, reply[end + 1 :]
+        for end in range(len(reply), -1, -1):  # the last token within the thinking is found first
+            if not is_ended([*self._prompt_end, *reply[:end]]):
+                thinking = self.text(reply[: end + 1]).strip()
+                thinking = thinking.removeprefix(self._parser.reasoning_start_str or "")
+                thinking = thinking.removesuffix(self._parser.reasoning_end_str or "")
+                return thinking.strip(), reply[end + 1 :]
+        return None, reply
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of token ids, without special ones such as an end of turn."""

@@ -100,10 +100,12 @@ def test_every_prompt_reads_what_follows_the_thinking(prompt: type[Prompt[Any]],
 def test_thinking_without_an_end_says_nothing(prompt: type[Prompt[Any]]) -> None:
     reply = "57 Page [3] none STOP Answer: (B) YES"
     for sample in prompt.samples():
-        for end, problem in (("stop", None), ("length", "truncated")):
-            found, call = asked(sample, saying(f"<think>{reply}", end))
-            assert found == Asked(None, problem or "unparseable", "")
-            assert (call.reply, call.thinking, call.problem) == ("", reply, problem)
+        found, call = asked(sample, saying(f"<think>{reply}"))
+        assert found == Asked(None, "unparseable", "")
+        assert (call.reply, call.thinking, call.problem) == ("", reply, None)
+        found, call = asked(sample, saying(f"<think>{reply}", "length"))
+        assert found == Asked(None, "truncated", "")
+        assert (call.reply, call.thinking, call.problem) == ("", reply, "truncated")
 
 
 THOUGHT = "Okay, let me look. Label <60> is in the middle of a talk. Break point: <57>? Then"
