@@ -12,7 +12,8 @@ import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from email.utils import mktime_tz, parsedate_tz
 from typing import Any, TypeVar
 
 from pipeline.core.engine import FinishReason, Reply
@@ -43,6 +44,7 @@ _WORDS_OF_ENDS: Mapping[FinishReason, str] = {
     "prohibited_content tool_calls tool_use function_call malformed_function_call",
 }
 _ENDS = {word: end for end, words in _WORDS_OF_ENDS.items() for word in words.split()}
+_MOST_FINDINGS = 10
 # What servers say of a prompt that is too long: a word for the prompt and one for excess, near each
 # other; or a name that says both. What they say of time and rates has the same words.
 _PROMPT = (
@@ -191,6 +193,7 @@ class OpenAIClient:
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
         self._through = through_proxy(base_url)
+        self.findings: dict[str, str] = {}  # lines about the server, by what they are about
         # The library by which the openai package sends requests, and whose errors it passes on in
         # the middle of a response: httpx, or from its version 3 on httpx2.
         (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
@@ -238,6 +241,11 @@ class OpenAIClient:
             raise
         return _tokens(answer, "count") or None
 
+    def note(self, about: str, line: str) -> None:
+        """Add a line to the findings, unless they have one about this subject."""
+        if len(self.findings) < _MOST_FINDINGS:
+            self.findings.setdefault(about, redacted(f"{self.address}: {line}"))
+
     async def _post(self, url: str, messages: Sequence[Message], body: Body) -> Any:
         request = {**body, "model": self._model, "messages": with_breaks(messages)}
         with self._errors():
@@ -280,9 +288,7 @@ class OpenAIClient:
             return FailedError(f"{self.address}: the server {refusal}", status=status)
         if _is_too_long(status, body):
             return FailedError(words, "context_overflow", status)
-        after = headers.get("retry-after", "")  # in seconds, or a date
-        seconds = float(after) if re.fullmatch(r"\d{1,9}(\.\d+)?", after) else 0.0
-        return FailedError(words, "refused", status, seconds)
+        return FailedError(words, "refused", status, _seconds_to_wait(headers))
 
     def _reply(self, completion: Any, most_tokens: int) -> Reply:
         """The Reply in a chat completion. Raises FailedError if it has no text, with the server's
@@ -302,10 +308,8 @@ class OpenAIClient:
         thinking = _text(_field(message, "reasoning", "reasoning_content"))
         thinking = thinking or "\n".join(_text(part["thinking"]) or "" for part in thoughts)
         name, usage = _field(completion, "model"), _field(completion, "usage")
-        reply_tokens, reason = _tokens(usage, "completion_tokens"), _field(choice, "finish_reason")
-        end = _ENDS.get(str(reason).lower(), "stop" if text else "abort")
-        if end == "stop" != reason and most_tokens <= reply_tokens:
-            end = "length"  # other words than the API's own do not tell whether a reply was cut
+        reply_tokens = _tokens(usage, "completion_tokens")
+        end = self._end(_field(choice, "finish_reason"), text, most_tokens <= reply_tokens)
         return Reply(
             text=without_breaks(text),
             thinking=without_breaks(thinking) or None,
@@ -324,6 +328,20 @@ class OpenAIClient:
             return self._refused(status, error, {})
         overflow = _is_too_long(status, error)
         return FailedError(server_words(error), "context_overflow" if overflow else None)
+
+    def _end(self, reason: object, text: str, is_at_budget: bool) -> FinishReason:
+        """The end of a reply. Words other than the API's own do not tell whether a reply was cut,
+        so at the budget they mean `length`; unknown ones are added to the findings."""
+        word = str(reason)[:_NAME_CHARS]
+        end = _ENDS.get(word.lower())
+        if end is None and reason:
+            self.note(
+                f"finish_reason {word}",
+                f"the server ends replies with finish_reason={word}, which is not known; replies "
+                "with a text count as complete",
+            )
+        end = end or ("stop" if text else "abort")
+        return "length" if end == "stop" != reason and is_at_budget else end
 
 
 def _is_too_long(status: int, body: object) -> bool:
@@ -346,6 +364,15 @@ def server_words(body: object, depth: int = 5) -> str:
     elif depth and (inner := _field(body, "message", "error", "detail", "msg")):
         words = server_words(inner, depth - 1)
     return redacted(" ".join(words.split()))[:_SHOWN_CHARS]
+
+
+def _seconds_to_wait(headers: Mapping[str, str]) -> float:
+    """The seconds of a Retry-After, which is a number or a date; 0 without one."""
+    after, seconds = headers.get("retry-after", ""), 0.0
+    with suppress(ValueError, OverflowError):
+        date = parsedate_tz(after)
+        seconds = mktime_tz((*date[:9], date[9] or 0)) - time.time() if date else float(after)
+    return seconds if 0 < seconds < math.inf else 0.0
 
 
 # Parts of a response, which nothing has validated.

@@ -48,7 +48,9 @@ class ChatTokenizer:
         now = {"strftime_now": time.strftime} if time else {}
         self._variables = {**now, **variables}
         self._threads = ThreadPoolExecutor(_THREADS, "chat-tokenizer")
-        self._cached_ids = lru_cache(_CACHED_PROMPTS)(self._ids)
+        self._cached_ids = lru_cache(_CACHED_PROMPTS)(
+            lambda key: self.tokenise([Message(role=role, content=text) for role, text in key])
+        )
         added = list(getattr(tokenizer, "added_tokens_decoder", {}).values())
         special = (token.content for token in added if token.special)
         self.marks_thinking = any(map(_THINKING.search, special))
@@ -84,9 +86,6 @@ class ChatTokenizer:
         key = tuple((message["role"], message["content"]) for message in messages)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._cached_ids, key)
-
-    def _ids(self, key: tuple[tuple[str, str], ...]) -> "array[int]":
-        return self.tokenise([Message(role=role, content=content) for role, content in key])
 
     def tokenise(self, messages: Sequence[Message]) -> "array[int]":
         """The prompt's token ids as in `token_ids`, computed synchronously and not cached.

@@ -22,7 +22,7 @@ from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
 from pipeline.files.storage import commit
 from stages.prompts.pages_and_gists import ShortenPage
-from tests.support.reading import family
+from tests.support.reading import family, reader_of
 
 T = TypeVar("T")
 PAGE = ShortenPage(page="The mill stands at the river.")
@@ -82,10 +82,9 @@ def reader(
     seed: int = 0,
     reply_tokens: int = REPLY_TOKENS,
 ) -> Reader:
-    return Reader(
-        engine=engine,
+    return reader_of(
+        engine,
         identity=f"echo at {temperature}",
-        is_model=True,
         family=family("generic", {"gist": reply_tokens}),
         temperature=temperature,
         seed=seed,

@@ -192,6 +192,8 @@ AUTO = [
     ((*SERVER, "engine.structured_outputs=vllm"), "constrained"),
     (SERVER, "free"),
     ((), "free"),  # the extractive engine
+    ((*VLLM, FREE), "free"),
+    ((*VLLM, CONSTRAINED), "constrained"),
     ((*VLLM, "experiment=memwalker_table2", "corpus.path=."), "free"),
     ((*VLLM, "experiment=readagent_table3", "corpus.path=."), "free"),
 ]
@@ -203,12 +205,6 @@ def test_replies_are_constrained_by_default_where_the_engine_can(
 ) -> None:
     resolved = read_run(words)
     assert run_manifest(resolved)["report"]["reply_format"] == expected
-
-
-@pytest.mark.parametrize("reply_format", ["free", "constrained"])
-def test_a_run_keeps_what_its_replies_were(reply_format: str) -> None:
-    resolved = read_run([*VLLM, f"reply_format={reply_format}"])
-    assert run_manifest(resolved)["report"]["reply_format"] == reply_format
 
 
 @pytest.mark.slow

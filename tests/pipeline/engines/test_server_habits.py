@@ -2,6 +2,8 @@
 and what it does without."""
 
 import json
+import time
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -46,12 +48,13 @@ def asked(answer: Answer, content: str = LONG, **changes: Any) -> tuple[Reply, d
     ],
 )  # fmt: skip
 def test_a_reply_ended_as_the_server_says(theirs: object, ours: str, at_budget: str) -> None:
-    """An unknown end of a text is a reply."""
-    found, _ = asked(Answer(finish_reason=theirs, reply_tokens=9))
+    """An unknown end of a text is a reply, and named once."""
+    found, findings = asked(Answer(finish_reason=theirs, reply_tokens=9))
     assert (found.text, found.finish_reason) == ("a short reply", ours)
-    empty = asked(Answer(text="", finish_reason=theirs, reply_tokens=0))[0]
-    is_unknown = theirs in (None, "", "natural", 7, ["stop"])
-    assert empty.finish_reason == ("abort" if is_unknown else ours)
+    is_unknown = theirs in ("natural", 7, ["stop"])
+    assert [str(theirs) in line for line in findings.values()] == [True] * is_unknown
+    if is_unknown:
+        assert asked(Answer(text="", finish_reason=theirs))[0].finish_reason == "abort"
     whole = Answer(finish_reason=theirs, reply_tokens=10)
     assert asked(whole)[0].finish_reason == at_budget
     assert asked(whole, thinking_tokens=5)[0].finish_reason == ours, "15 tokens are allowed"
@@ -152,7 +155,9 @@ def test_a_temperature_that_is_left_out_counts_as_sampling() -> None:
         (LONG, 1040, False),  # 1.3 tokens a word, as English has
         (LONG, 620, False),  # a tokenizer with tokens of several words
         (LONG, 0, False),  # it does not count
-        ("面包师放走了塔里的看守人。" * 100, 300, False),
+        ("面包师放走了塔里的看守人。" * 100, 300, False),  # 1,300 characters: four a token
+        ("面包师放走了塔里的看守人。" * 100, 100, True),
+        ("रोटीवाले ने मीनार के रखवाले को छोड़ दिया। " * 100, 900, False),
         ("-" * 4000 + " end", 70, False),  # a rule is a few tokens
         ("one two", 2, False),
     ],
@@ -179,9 +184,13 @@ def test_a_server_without_a_list_of_models(status: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "least", "most"),
-    [("1.2", 1.2, 5.0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.2, 2.0), ("-5", 0.2, 2.0)],
-)
-def test_a_server_may_ask_to_wait(after: str, least: float, most: float) -> None:
+    [
+        ("1.2", 1.2, 5.0), ("in four seconds", 2.0, 9.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.2, 2.0), ("-5", 0.2, 2.0), ("nan", 0.2, 2.0),
+    ],
+)  # fmt: skip
+def test_a_wait_may_be_a_fraction_or_a_date(after: str, least: float, most: float) -> None:
+    after = formatdate(time.time() + 4, usegmt=True) if after == "in four seconds" else after
     busy = Answer(status=429, body="{}", headers={"Retry-After": after})
     with LoopbackServer(answer=answers(busy, Answer())) as server:
         assert reply(settings(server.url, outage_minutes=AWAY)).text == "a short reply"

@@ -7,23 +7,18 @@ from typing import Any
 import pytest
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Reader, Slots
 from pipeline.asking.replies import Replies
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
 from stages.prompts.pages_and_gists import BreakPoint, ShortenPage
-from tests.support.reading import Listener, family
+from tests.support.reading import Listener, reader_of
 
 each_prompt = pytest.mark.parametrize("prompt", [PROMPTS[name] for name in sorted(PROMPTS)])
 
 
 def asked(prompt: Prompt[Any], engine: Any) -> tuple[Asked[Any], Call]:
-    reader = Reader(
-        engine=engine, identity="test", is_model=True, family=family(), temperature=0.0, seed=0,
-        deadline_seconds=60, slots=Slots(1),
-    )  # fmt: skip
-    asking = Ask(reader, "stage", "d", Replies())
+    asking = Ask(reader_of(engine), "stage", "d", Replies())
     answer = asyncio.run(asking(prompt, Subject(page_index=0)))
     (call,) = asking.calls()
     return answer, call
