@@ -15,7 +15,6 @@ from jobs.config.read_config import check_config, parsed_config, read_config
 from jobs.config.run_config import MOST_RUN_NAME, SECTIONS, RunConfig
 from jobs.graph.phases import Phase, phases
 from jobs.graph.step_graph import StepWithEngine, Variant, default_settings, run_steps, variants
-from pipeline.asking.reader import may_constrain
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS
@@ -260,7 +259,7 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
         ],
         "prices": {step.id: e.price.model_dump() for step, e in asking if e.price.is_known},
         # The stages that ask a model, and whether reply_format=constrained would constrain it.
-        "models": {step.name: may_constrain(e, config.reply_format)
+        "models": {step.name: config.reply_format == "free" and e.takes_constraints
                    for step, e in asking if e.is_model},
     }  # fmt: skip
     if config.audit_of:

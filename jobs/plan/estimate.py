@@ -21,8 +21,8 @@ import numpy as np
 
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, load_corpus
-from pipeline.asking.known_replies import SharedCopies
 from pipeline.asking.reader import Reader, reader_of
+from pipeline.asking.replies import SharedReplies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
@@ -303,7 +303,8 @@ async def _execute(
         return False
 
     asyncio.get_running_loop().set_default_executor(_InOrder())
-    shared = cache(lambda step_id: SharedCopies(shards.warehouse, step_id))
+    folder = shards.warehouse / "shared"
+    shared = cache(lambda step_id: SharedReplies(folder / step_id, is_only_read=True))
     steps = phase.with_upstream()
     for document in sample.documents:
         for document_id, units, _ in phase.execution.work(document):

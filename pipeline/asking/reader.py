@@ -1,15 +1,17 @@
-"""`Reader`: an engine with all settings that shape its replies; the facts about it that a stage may
-use; and starting the engine of a settings section."""
+"""`Reader`: an engine with all settings that shape its replies; starting the engine of a settings
+section; a worker's limits: requests in flight, and the text of documents in flight."""
 
 import asyncio
+import heapq
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from typing import Any, Literal
 
 from pipeline.asking.reply_health import ReplyWatch
-from pipeline.asking.slots import Slots
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import (
     Engine,
@@ -19,8 +21,8 @@ from pipeline.core.engine import (
     storable,
     without_thinking,
 )
-from pipeline.core.errors import CommandError, Problem, StartError, contained
-from pipeline.core.prompts import Message, Prompt
+from pipeline.core.errors import CommandError, Problem, StartError, StorageError, contained
+from pipeline.core.prompts import Prompt
 from pipeline.core.registry import is_ours
 from pipeline.core.rows import utc_now
 from pipeline.core.settings import sha
@@ -34,6 +36,75 @@ ReplyFormat = Literal["auto", "free", "constrained"]
 # Requests admitted per sequence of the engine; oversubscription keeps its batch full.
 _SLOTS_PER_SEQUENCE = 1.25
 _NEEDED = ("name", "context_tokens", "generate", "count_tokens")  # of an engine
+_PROBLEMS: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
+
+
+class Slots:
+    """`size` slots; a free one goes to the waiting request of lowest `rank`, then by arrival. Once
+    storage refuses a reply for good, no more slots are given: further replies could not be kept."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self.refusal: StorageError | None = None
+        self._arrivals = count()
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    @asynccontextmanager
+    async def one(self, rank: int) -> AsyncIterator[None]:
+        """Hold one slot inside the context. Raises the StorageError of an earlier holder."""
+        if self._free:  # a slot is free only if no request waits
+            self._free -= 1
+        else:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (rank, next(self._arrivals), turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():  # the slot was handed over just before
+                    self._leave()
+                raise
+        try:
+            if self.refusal:
+                raise self.refusal
+            yield
+        except StorageError as error:
+            self.refusal = error
+            raise
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        while self._waiting:
+            _, _, turn = heapq.heappop(self._waiting)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
+class Capacity:
+    """A limit on the total weight in flight, first come, first served. A document heavier than the
+    limit is admitted alone."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._taken = 0
+        self._queue = asyncio.Lock()  # fair
+        self._released = asyncio.Event()
+
+    @asynccontextmanager
+    async def held(self, weight: int) -> AsyncIterator[None]:
+        weight = min(weight, self._size)
+        async with self._queue:
+            while self._taken + weight > self._size:
+                self._released.clear()
+                await self._released.wait()
+            self._taken += weight
+        try:
+            yield
+        finally:
+            self._taken -= weight
+            self._released.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +146,20 @@ class Reader:
         self, prompt: Prompt[Any], repeat: int, attempt: int, of_unit: int
     ) -> dict[str, Request]:
         """The request by its hash, for the unit's attempt `of_unit`, then for earlier attempts.
-        They differ if replies are sampled."""
-        seeds = [self.seed_of(repeat, attempt, number) for number in range(of_unit, 0, -1)]
-        first = self.request(prompt, attempt, seeds[0])
-        earlier = (replace(first, seed=seed) for seed in dict.fromkeys(seeds[1:]))
-        return {self.sha_of(request): request for request in (first, *earlier)}
 
-    def seed_of(self, repeat: int, attempt: int, of_unit: int) -> int:
-        """The engine's seed. With sampling, each repeat, further attempt and retry of the unit gets
-        its own seed, or it would draw the same reply again."""
-        if self.temperature == 0 or (repeat, attempt, of_unit) == (0, 1, 1):
-            return self.seed
-        retry = [of_unit] if of_unit > 1 else []
-        return int(sha([self.seed, repeat, attempt, *retry], 7), 16)
+        They differ if replies are sampled: each repeat, further attempt and retry of the unit gets
+        its own seed, or it would draw the same reply again.
+        """
+        seeds: dict[int, None] = {}  # in order
+        for number in range(of_unit, 0, -1):
+            seed = self.seed
+            if self.temperature != 0 and (repeat, attempt, number) != (0, 1, 1):
+                retry = [number] if number > 1 else []
+                seed = int(sha([self.seed, repeat, attempt, *retry], 7), 16)
+            seeds[seed] = None
+        request = self.request(prompt, attempt, next(iter(seeds)))
+        requests = (replace(request, seed=seed) for seed in seeds)
+        return {self.sha_of(request): request for request in requests}
 
     def sha_of(self, request: Request) -> str:
         """The hash that identifies a request in the calls table."""
@@ -104,78 +176,8 @@ class Reader:
         except TimeoutError:
             seconds = self.deadline_seconds or 0.0
             reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
-        problems: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"}
-        problem = reply.problem or problems.get(reply.finish_reason)
+        problem = reply.problem or _PROBLEMS.get(reply.finish_reason)
         return started_at, replace(storable(without_thinking(reply)), problem=problem)
-
-
-class EngineFacts:
-    """The facts that a stage may use about its engine: name, context, and token counts."""
-
-    def __init__(self, reader: Reader | None, stage: str) -> None:
-        self._given, self._stage = reader, stage
-        self._part_tokens: dict[str, int] = {}
-        self._one_at_a_time = asyncio.Lock()  # or concurrent questions would count a part again
-
-    @property
-    def _reader(self) -> Reader:
-        if self._given is None:
-            raise RuntimeError(f"{self._stage} asks a model in a phase without an engine")
-        return self._given
-
-    @property
-    def engine_name(self) -> str:
-        """The engine's name; "" in a phase without an engine."""
-        return "" if self._given is None else self._given.engine.name
-
-    @property
-    def rater_name(self) -> str:
-        """The engine's name and 4 hex of its identity: a model with two settings is two raters."""
-        return f"{self._reader.engine.name}-{self._reader.identity[:4]}"
-
-    @property
-    def is_model(self) -> bool:
-        return self._reader.is_model
-
-    @property
-    def context_tokens(self) -> int:
-        """The most tokens that prompt and reply may have together."""
-        return self._reader.engine.context_tokens
-
-    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
-        """The reply budget of a prompt, in the engine's tokens."""
-        return self._reader.family.max_reply_tokens(prompt)
-
-    async def num_tokens(self, prompt: Prompt[Any]) -> int:
-        """The tokens of the rendered prompt, counted by the engine."""
-        return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
-
-    async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
-        return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
-
-    async def _fits(self, messages: tuple[Message, ...], max_reply_tokens: int) -> bool:
-        count_tokens = self._reader.engine.count_tokens
-        return await count_tokens(messages) + max_reply_tokens <= self.context_tokens
-
-    async def text_tokens(self, text: str) -> int:
-        """The engine's tokens of a text by itself, without those of the chat template."""
-        if "" not in self._part_tokens:
-            self._part_tokens[""] = await self._in_template("")
-        return await self._in_template(text) - self._part_tokens[""]
-
-    async def _in_template(self, text: str) -> int:
-        return await self._reader.engine.count_tokens((Message(role="user", content=text),))
-
-    async def part_tokens(self, parts: Iterable[str]) -> int:
-        """The sum of `text_tokens` over the stripped parts of a context. Each is counted once for
-        all of the unit's questions."""
-        num_tokens = 0
-        for part in filter(None, map(str.strip, parts)):
-            async with self._one_at_a_time:
-                if part not in self._part_tokens:
-                    self._part_tokens[part] = await self.text_tokens(part)
-            num_tokens += self._part_tokens[part]
-        return num_tokens
 
 
 def num_slots(settings: EngineSettings) -> int:
@@ -188,30 +190,21 @@ def is_constrained(settings: EngineSettings, reply_format: ReplyFormat) -> bool:
     return reply_format != "free" and settings.takes_constraints
 
 
-def may_constrain(settings: EngineSettings, reply_format: ReplyFormat) -> bool:
-    """True if replies are free and reply_format=constrained would change that."""
-    return reply_format == "free" and settings.takes_constraints
-
-
 async def start_reader(
     settings: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
-    """Start an engine and return its Reader. Raises StartError if it cannot start."""
-    return reader_of(await started(settings), settings, family, reply_format)
-
-
-async def started(settings: EngineSettings) -> Engine:
-    """Start the engine. Raises StartError, for a plugin's engine whatever its `start` raises, and
-    if it returns no engine."""
+    """Start an engine and return its Reader. Raises StartError if it cannot start; for a plugin's
+    engine, whatever its `start` raises, and if it returns no engine."""
     if is_ours(type(settings)):
-        return await settings.start()
-    place = f"engine={settings.name}: {type(settings).__name__}.start"
+        return reader_of(await settings.start(), settings, family, reply_format)
+    start = f"engine={settings.name}: {type(settings).__name__}.start"
     with contained(CommandError) as raised:
         engine = await settings.start()
-        if missing := [name for name in _NEEDED if not hasattr(engine, name)]:
-            raise StartError(f"{place} returned {type(engine).__name__}, without {missing[0]}")
-        return engine
-    raise StartError(f"{place}: {raised.line()}; fix it")
+    if raised.error:
+        raise StartError(f"{start}: {raised.line()}; fix it")
+    if missing := [name for name in _NEEDED if not hasattr(engine, name)]:
+        raise StartError(f"{start} returned {type(engine).__name__}, without {missing[0]}")
+    return reader_of(engine, settings, family, reply_format)
 
 
 def reader_of(
@@ -229,7 +222,8 @@ def reader_of(
         slots=Slots(num_slots(settings)),
         is_constrained=is_constrained(settings, reply_format),
         watch=ReplyWatch(
-            may_constrain(settings, reply_format), server.findings if server else None
+            may_constrain=reply_format == "free" and settings.takes_constraints,
+            of_engine=server.findings if server else None,
         ),
         keeps_journal=settings.keeps_journal,
         keeps_prompts=settings.keep_prompts,

@@ -6,7 +6,6 @@ A finding never changes a row. The view `reply_health` has the numbers of a run.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -32,91 +31,55 @@ def findings(row: Row, may_constrain: bool) -> dict[str, str]:
     the engine takes constraints, and replies were free."""
     who = row["stage"] + (f" ({row['method']})" if row.get("method") else "")
     who += f", repeat {row['repeat']}" if row.get("repeat") else ""
-    found = _of_replies(row, may_constrain) if row["replies"] else iter(())
-    return {
-        name: f"{who}: {line}" for name, line in (*found, *_of_choices(row), *_of_shortened(row))
-    }
+    lines = dict(_of_replies(row, may_constrain) if row["replies"] else ())
+    choices, letters = row.get("choices") or 0, row.get("letters") or {}
+    letter = max(letters, key=lambda name: letters[name], default="")
+    right = (row.get("right_letters") or {}).get(letter, 0.0)
+    if choices >= _LEAST_CHOICES and letters[letter] > _LETTER >= right:
+        number = f"{letters[letter] * choices:.0f} of {choices} choices"
+        lines["letters"] = f"{number} are {letter}, which is right {100 * right:.0f}%; {_ADVICE}"
+    if (share := row.get("copied_share") or 0.0) > _COPIED:
+        what = "the shortened texts copy more than 80% of their page's words in order"
+        lines["copies"] = f"{100 * share:.0f}% of {what}; {_ADVICE}"
+    if (share := row.get("tiny_share") or 0.0) > _TINY:
+        what = "the shortened texts have under 3% of their page's words"
+        lines["tiny"] = f"{100 * share:.0f}% of {what}; {_ADVICE}"
+    return {name: f"{who}: {line}" for name, line in lines.items()}
 
 
 def _of_replies(row: Row, may_constrain: bool) -> Iterator[tuple[str, str]]:
     replies, prompt = row["replies"], row["prompt"]
-    kind = _kind(prompt)
+    may_be_constrained, num_choices = _legal_replies(prompt)
 
     def of(number: float) -> str:
         return f"{number:.0f} of {replies} replies to {prompt}"
 
     if (bad := row["unread"] + row["illegal"]) > _UNREAD * replies:
-        is_free = may_constrain and kind.may_be_constrained
+        is_free = may_constrain and may_be_constrained
         advice = "reply_format=constrained allows no other" if is_free else _ADVICE
         what = f"{row['unread']} cannot be read, {row['illegal']} name what was not on offer"
         yield "unread", f"{of(bad)} are of no use ({what}); {advice}"
     if row["truncated"] > _TRUNCATED * replies:
         yield "truncated", f"{of(row['truncated'])} were cut; raise reply_tokens.{prompt}="
-    by_chance = 1 / kind.num_choices if kind.num_choices else 0.0
+    by_chance = 1 / num_choices if num_choices else 0.0
     if (share := row["example_share"]) > _EXAMPLE + by_chance:
         yield "example", f"{of(share * replies)} repeat an example of the prompt; {_ADVICE}"
-    is_open = kind.num_choices is None or kind.num_choices > _FEW
+    is_open = num_choices is None or num_choices > _FEW
     share, is_enough = row["commonest_share"], replies >= _LEAST_REPLIES
     if share > _COMMONEST and is_enough and is_open and not row.get("choices"):
         shown = " ".join(row["commonest"].split())[:_SHOWN_CHARS]
         yield "commonest", f"{of(share * replies)} are {shown!r}; {_ADVICE}"
 
 
-def _of_choices(row: Row) -> Iterator[tuple[str, str]]:
-    """The finding that most choices have one letter, which is right less often."""
-    choices, letters = row.get("choices") or 0, row.get("letters") or {}
-    letter = max(letters, key=lambda name: letters[name], default="")
-    right = (row.get("right_letters") or {}).get(letter, 0.0)
-    if choices >= _LEAST_CHOICES and letters[letter] > _LETTER >= right:
-        number = f"{letters[letter] * choices:.0f} of {choices} choices"
-        yield "letters", f"{number} are {letter}, which is right {100 * right:.0f}%; {_ADVICE}"
-
-
-def _of_shortened(row: Row) -> Iterator[tuple[str, str]]:
-    if (share := row.get("copied_share") or 0.0) > _COPIED:
-        what = "the shortened texts copy more than 80% of their page's words in order"
-        yield "copies", f"{100 * share:.0f}% of {what}; {_ADVICE}"
-    if (share := row.get("tiny_share") or 0.0) > _TINY:
-        what = "the shortened texts have under 3% of their page's words"
-        yield "tiny", f"{100 * share:.0f}% of {what}; {_ADVICE}"
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """`num_choices`: the number of legal replies, if it is the same for all requests; else None."""
-
-    may_be_constrained: bool = False
-    num_choices: int | None = None
-
-
 @cache
-def _kind(prompt: str) -> _Kind:
-    """The kind of a prompt, from its samples; the default if its plugin is not loaded."""
+def _legal_replies(prompt: str) -> tuple[bool, int | None]:
+    """From a prompt's samples: whether its replies may be constrained, and the number of legal
+    replies, if it is the same for all requests. (False, None) if its plugin is not loaded."""
     if (cls := PROMPTS.get(prompt)) is None or cls.form is None:
-        return _Kind()
-    legal = {found for sample in cls.samples() if (found := sample.legal(cls.form))}
-    choices = {found.choices for found in legal}
-    return _Kind(bool(legal), len(choices.pop()) or None if len(choices) == 1 else None)
-
-
-@dataclass
-class _Tally:
-    counts: Counter[str] = field(default_factory=Counter)
-    replies: Counter[str] = field(default_factory=Counter)
-
-    def row(self, call: Call) -> Row:
-        ((commonest, number),) = self.replies.most_common(1)
-        return {
-            "stage": call.stage,
-            "prompt": call.prompt,
-            "replies": FIRST,
-            "unread": self.counts["unread"],
-            "illegal": self.counts["illegal"],
-            "truncated": self.counts["truncated"],
-            "commonest": commonest,
-            "commonest_share": number / FIRST,
-            "example_share": self.counts["example"] / FIRST,
-        }
+        return False, None
+    legal = [legal for sample in cls.samples() if (legal := sample.legal(cls.form))]
+    choices = {constraint.choices for constraint in legal}
+    return bool(legal), len(choices.pop()) or None if len(choices) == 1 else None
 
 
 class ReplyWatch:
@@ -128,17 +91,31 @@ class ReplyWatch:
     ) -> None:
         self.findings: dict[str, str] = {} if of_engine is None else of_engine
         self._may_constrain = may_constrain
-        self._tallies: dict[tuple[str, str], _Tally | None] = {}  # None: already checked
+        # Of each stage and prompt the first replies: text, how it was read, whether it was cut, and
+        # whether it is an example. None: already checked.
+        self._replies: dict[tuple[str, str], list[tuple[str, str | None, bool, bool]] | None] = {}
 
     def replied(self, call: Call) -> None:
         key = call.stage, call.prompt
-        if (tally := self._tallies.setdefault(key, _Tally())) is None:
+        if (replies := self._replies.setdefault(key, [])) is None:
             return
-        tally.replies[call.reply.strip()] += 1
-        tally.counts[call.read_as or ""] += 1
-        tally.counts["example"] += call.is_example
-        tally.counts["truncated"] += call.problem == "truncated"
-        if tally.replies.total() == FIRST:
-            self._tallies[key] = None
-            found = findings(tally.row(call), self._may_constrain)
-            self.findings |= {" ".join((*key, name)): line for name, line in found.items()}
+        is_cut = call.problem == "truncated"
+        replies.append((call.reply.strip(), call.read_as, is_cut, call.is_example))
+        if len(replies) < FIRST:
+            return
+        self._replies[key] = None
+        texts, read_as, cut, examples = zip(*replies, strict=True)
+        ((commonest, number),) = Counter(texts).most_common(1)
+        row = {
+            "stage": call.stage,
+            "prompt": call.prompt,
+            "replies": FIRST,
+            "unread": read_as.count("unread"),
+            "illegal": read_as.count("illegal"),
+            "truncated": sum(cut),
+            "commonest": commonest,
+            "commonest_share": number / FIRST,
+            "example_share": sum(examples) / FIRST,
+        }
+        lines = findings(row, self._may_constrain)
+        self.findings |= {" ".join((*key, name)): line for name, line in lines.items()}

@@ -104,8 +104,7 @@ class EmbedderSettings(Settings):
         return joined
 
     def _encode(self, texts: list[str], kind: Kind) -> Vectors:
-        assert self.model is not None, "refuse_unusable has been called"
-        model = _model(self.model, self.device)
+        model = _model(str(self.model), self.device)
         encode = model.encode_query if kind == "query" else model.encode_document
         vectors = encode(
             texts, batch_size=self.batch_size, normalize_embeddings=True, show_progress_bar=False

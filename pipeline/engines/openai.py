@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, field_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, ValidationInfo, field_validator
 
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import StartError, UsageError
@@ -34,6 +34,19 @@ _UNSPACED = re.compile(
 _MOST_CHARS_PER_TOKEN = 4  # of these; tokenizers that were made for them have two
 _LEAST_READ = 0.75  # of `least_tokens`; some tokenizers have tokens of several words
 _MODELS_SHOWN = 5
+# Patterns of keys whose value may hold a secret, so that messages leave it out; and what to do.
+_FORMS = {
+    "base_url": (
+        "https?://[^/@?#]+(/[^@?#]*)?",
+        "is not an address; write http://HOST:PORT/v1 and put a key or password into the variable "
+        "that api_key_env names",
+    ),
+    "api_key_env": (
+        "[A-Z_][A-Z0-9_]*",
+        "is not the name of an environment variable (A-Z, 0-9, _); put the key into such a "
+        "variable and write its name here",
+    ),
+}
 _SET_BY_ENGINE = {
     "api_key", "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed",
     "structured_outputs", "stream", "n",
@@ -60,27 +73,14 @@ class OpenAISettings(EngineSettings):
     keeps_deadline: ClassVar[bool] = True
     leaves_out_temperature: ClassVar[bool] = True
 
-    @field_validator("base_url")
+    @field_validator("base_url", "api_key_env")
     @classmethod
-    def _is_address(cls, url: str) -> str:
-        if not re.fullmatch("https?://[^/@?#]+(/[^@?#]*)?", url):
-            # The message leaves the value out: it may hold a secret.
-            raise UsageError(
-                "engine.base_url (or rater.base_url) is not an address; write http://HOST:PORT/v1 "
-                "and put a key or password into the variable that api_key_env names"
-            )
-        return url.rstrip("/")
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _is_variable(cls, name: str | None) -> str | None:
-        if name is not None and not re.fullmatch("[A-Z_][A-Z0-9_]*", name):
-            # The message leaves the value out: it may be the key itself.
-            raise UsageError(
-                "engine.api_key_env (or rater.api_key_env) is not the name of an environment "
-                "variable (A-Z, 0-9, _); put the key into such a variable and write its name here"
-            )
-        return name
+    def _has_its_form(cls, value: str | None, info: ValidationInfo) -> str | None:
+        key = str(info.field_name)
+        pattern, advice = _FORMS[key]
+        if value is not None and not re.fullmatch(pattern, value):
+            raise UsageError(f"engine.{key} (or rater.{key}) {advice}")
+        return value and value.rstrip("/")
 
     @field_validator("args")
     @classmethod
@@ -106,27 +106,24 @@ class OpenAISettings(EngineSettings):
         Raises StartError where no server answers, where it refuses one of the two requests, does
         not serve the model or ignores constraints, and where its context is too small or unknown.
         """
-        client = OpenAIClient(self.base_url, self.api_key_env, self.retries)
+        client = OpenAIClient(self.base_url, self.model, self.api_key_env, self.retries)
         try:
-            engine = OpenAIEngine(self, client, await self._usable_context(client))
+            try:
+                models = await client.models()
+            except FailedError as error:
+                if self.context_tokens is None or error.is_key or error.problem != "refused":
+                    raise
+                models = None  # the server lists none; it is assumed to have `context_tokens`
+            engine = OpenAIEngine(self, client, self._usable_context(client.address, models))
             await engine.check_server()
         except FailedError as error:
             raise StartError(with_address(client.address, error)) from None
         return engine
 
-    async def _usable_context(self, client: OpenAIClient) -> int:
+    def _usable_context(self, address: str, models: Mapping[str, int | None] | None) -> int:
         """The tokens for prompt and answer: `context_tokens`, or the context that the server lists,
-        less `thinking_tokens`. A server that lists no models is assumed to have `context_tokens`.
-
-        Raises StartError if it is unknown or too small, or the server does not serve the model;
-        FailedError if no server answers or it refuses the key.
-        """
-        try:
-            models = await client.models()
-        except FailedError as error:
-            if self.context_tokens is None or error.is_key or error.problem != "refused":
-                raise
-            models = None
+        less `thinking_tokens`. Raises StartError if it is unknown or too small, or the server does
+        not serve the model."""
         if models is not None and self.model not in models:
             names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
             listed = ", ".join(names) or "no models"
@@ -139,7 +136,7 @@ class OpenAISettings(EngineSettings):
             what = "lists no models; make sure that the address ends in /v1, or"
             if models is not None:
                 what = "the server does not list its context length;"
-            raise StartError(f"{client.address}: {what} set engine.context_tokens")
+            raise StartError(f"{address}: {what} set engine.context_tokens")
         if served and total > served:
             raise StartError(
                 f"engine.context_tokens={total}: the server has a context of {served}; lower it"
@@ -150,18 +147,6 @@ class OpenAISettings(EngineSettings):
                 f"answer in a context of {total}; lower it"
             )
         return total - self.thinking_tokens
-
-    def body(self, request: Request) -> dict[str, Any]:
-        """The body of a request beside `model` and `messages`, with a constraint as vLLM's server
-        expects it."""
-        constraint = request.constraint
-        return {
-            self.max_tokens_key: request.max_reply_tokens + self.thinking_tokens,
-            **({} if request.temperature is None else {"temperature": request.temperature}),
-            **({"seed": request.seed} if request.temperature != 0 else {}),
-            **({"structured_outputs": constraint.structured_outputs()} if constraint else {}),
-            **self.args,
-        }
 
 
 class OpenAIEngine:
@@ -181,8 +166,18 @@ class OpenAIEngine:
         self._count_slots = asyncio.Semaphore(settings.sequences)
         self._counts: dict[str, int] = {}  # tokens, by hash of the messages
         self._server_counts_exactly = False
-        probe = partial(self._reply, self._short_request())  # any reply will do
+        self._short_request = Request(
+            prompt="check_server",
+            fields=None,
+            messages=({"role": "user", "content": "Say: ready"},),
+            max_reply_tokens=16,
+            constraint=Constraint(choices=("ready",)) if settings.takes_constraints else None,
+            temperature=settings.temperature,
+        )
+        probe = partial(self._reply, self._short_request)  # any reply will do
         self._gate = Gate(client.address, probe, settings.outage_minutes, settings.retries)
+        self.findings = client.findings  # lines about unusual behavior of the server, by subject
+        self.waiting_for, self.close = self._gate.waiting_for, client.close
 
     async def generate(self, request: Request) -> Reply:
         """The reply to one request. If the server answers other requests but not this one, a Reply
@@ -205,18 +200,6 @@ class OpenAIEngine:
                     problem=error.problem,
                 )
 
-    async def close(self) -> None:
-        await self._client.close()
-
-    @property
-    def findings(self) -> dict[str, str]:
-        """Lines about unusual behaviour of the server, by subject."""
-        return self._client.findings
-
-    def waiting_for(self) -> str:
-        """The server that requests wait for, and for how long now; "" if they do not wait."""
-        return self._gate.waiting_for
-
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """The tokens of the whole prompt, by the server's /tokenize if `check_server` found it to
         be exact (vLLM's is).
@@ -224,8 +207,10 @@ class OpenAIEngine:
         Otherwise an estimate from UTF-8 bytes, too high for most prose. Where it is too low, the
         server refuses the request (context_overflow).
         """
+        sizes = [len(message["content"].encode()) for message in messages]
+        estimate = sum(math.ceil(size / _BYTES_PER_TOKEN) + _TEMPLATE_TOKENS for size in sizes)
         if not self._server_counts_exactly:
-            return estimated_tokens(messages)
+            return estimate
         key = sha(list(messages), 32)
         if key not in self._counts:
             count = None
@@ -234,7 +219,7 @@ class OpenAIEngine:
                     count = await self._gate.send(partial(self._count, messages))
             if len(self._counts) >= _CACHED_COUNTS:
                 self._counts.pop(next(iter(self._counts)))
-            self._counts[key] = estimated_tokens(messages) if count is None else count
+            self._counts[key] = estimate if count is None else count
         return self._counts[key]
 
     async def check_server(self) -> None:
@@ -243,7 +228,7 @@ class OpenAIEngine:
         Raises FailedError where the server does not answer the request, StartError where the reply
         breaks its constraint.
         """
-        request = self._short_request()
+        request = self._short_request
         reply = await self._reply(request)
         if request.constraint and reply.finish_reason == "stop" and reply.text != "ready":
             key = f"engine.structured_outputs={self._settings.structured_outputs}"
@@ -252,41 +237,22 @@ class OpenAIEngine:
             count = await self._count(request.messages)
             self._server_counts_exactly = count == reply.prompt_tokens
 
-    def _short_request(self) -> Request:
-        return Request(
-            prompt="check_server",
-            fields=None,
-            messages=({"role": "user", "content": "Say: ready"},),
-            max_reply_tokens=16,
-            constraint=Constraint(choices=("ready",)) if self._settings.takes_constraints else None,
-            temperature=self._settings.temperature,
-        )
-
     async def _reply(self, request: Request) -> Reply:
-        model, body = self._settings.model, self._settings.body(request)
-        most_tokens = body[self._settings.max_tokens_key]
-        started = time.perf_counter()
-        reply = await self._in_time(
-            self._client.complete(model, request.messages, body, most_tokens)
-        )
-        reply = replace(reply, seconds=time.perf_counter() - started)
-        return self._unless_cut(request.messages, reply)
-
-    async def _count(self, messages: Sequence[Message]) -> int | None:
-        model, args = self._settings.model, self._settings.args
-        return await self._in_time(self._client.count_tokens(model, messages, args))
-
-    async def _in_time(self, response: Awaitable[T]) -> T:
-        try:
-            async with asyncio.timeout(self._settings.deadline_seconds):
-                return await response
-        except TimeoutError:
-            why = f"no reply within {self._settings.deadline_seconds:g} s"
-            raise FailedError(why, "timeout") from None
-
-    def _unless_cut(self, messages: Sequence[Message], reply: Reply) -> Reply:
-        """The reply, or an aborted one if the server's token count shows that it has cut the
+        """The server's reply, or an aborted one if its token count shows that it has cut the
         prompt, as some servers do silently."""
+        settings, constraint, messages = self._settings, request.constraint, request.messages
+        most_tokens = request.max_reply_tokens + settings.thinking_tokens
+        body = {
+            settings.max_tokens_key: most_tokens,
+            **({} if request.temperature is None else {"temperature": request.temperature}),
+            **({"seed": request.seed} if request.temperature != 0 else {}),
+            # as vLLM's server expects it
+            **({"structured_outputs": constraint.structured_outputs()} if constraint else {}),
+            **settings.args,
+        }
+        started = time.perf_counter()
+        reply = await self._in_time(self._client.complete(messages, body, most_tokens))
+        reply = replace(reply, seconds=time.perf_counter() - started)
         num_read, least = reply.prompt_tokens, least_tokens(messages)
         if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * least:
             return reply  # some count the cached ones apart
@@ -298,6 +264,17 @@ class OpenAIEngine:
         )
         return replace(reply, text=cut, thinking=None, finish_reason="abort")
 
+    async def _count(self, messages: Sequence[Message]) -> int | None:
+        return await self._in_time(self._client.count_tokens(messages, self._settings.args))
+
+    async def _in_time(self, response: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(self._settings.deadline_seconds):
+                return await response
+        except TimeoutError:
+            why = f"no reply within {self._settings.deadline_seconds:g} s"
+            raise FailedError(why, "timeout") from None
+
 
 def least_tokens(messages: Sequence[Message]) -> int:
     """A lower bound on the tokens of messages with any tokenizer: one a word, and one for every
@@ -305,9 +282,3 @@ def least_tokens(messages: Sequence[Message]) -> int:
     texts = [message["content"] for message in messages]
     unspaced = sum(len(text) - len(_UNSPACED.sub("", text)) for text in texts)
     return sum(len(text.split()) for text in texts) + unspaced // _MOST_CHARS_PER_TOKEN
-
-
-def estimated_tokens(messages: Sequence[Message]) -> int:
-    """The tokens of messages, estimated from their bytes."""
-    sizes = [len(message["content"].encode()) for message in messages]
-    return sum(math.ceil(size / _BYTES_PER_TOKEN) + _TEMPLATE_TOKENS for size in sizes)

@@ -29,6 +29,7 @@ from pipeline.core.prompts import Message
 from pipeline.engines.vllm.chat_tokenizer import with_breaks, without_breaks
 
 T = TypeVar("T")
+Body = Mapping[str, Any]  # of a request, beside its model and messages
 _CONNECT_SECONDS = 5.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds; waits double from one to the other
 _MOST_ASKED_FOR = 60.0  # seconds of waiting that a server may ask for (Retry-After)
@@ -40,21 +41,15 @@ _OF_PROXIES = (407, 502, 503, 504)  # statuses that a proxy before the server ma
 _MOST_TOKENS = 2**31
 # How the servers known to us call the end of a reply, in lower case. A text that ended for a reason
 # which is missing or none of these is a reply all the same.
-_ENDS: Mapping[str, FinishReason] = {
-    **dict.fromkeys(
-        ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "finished"), "stop"
-    ),
-    **dict.fromkeys(
-        ("length", "max_tokens", "max_output_tokens", "max_length", "model_length", "token_limit",
-         "model_context_window_exceeded"), "length"
-    ),
-    **dict.fromkeys(
-        ("abort", "aborted", "cancelled", "error", "timeout", "network_error",
-         "insufficient_system_resource", "content_filter", "content_filtered", "safety",
-         "recitation", "refusal", "sensitive", "blocklist", "prohibited_content", "spii",
-         "tool_calls", "tool_use", "function_call", "malformed_function_call"), "abort"
-    ),
-}  # fmt: skip
+_WORDS_OF_ENDS: Mapping[FinishReason, str] = {
+    "stop": "stop eos eos_token end_turn stop_sequence complete finished",
+    "length": "length max_tokens max_output_tokens max_length model_length token_limit "
+    "model_context_window_exceeded",
+    "abort": "abort aborted cancelled error timeout network_error insufficient_system_resource "
+    "content_filter content_filtered safety recitation refusal sensitive blocklist spii "
+    "prohibited_content tool_calls tool_use function_call malformed_function_call",
+}
+_ENDS = {word: end for end, words in _WORDS_OF_ENDS.items() for word in words.split()}
 _MOST_FINDINGS = 10
 # What servers say of a prompt that is too long: a word for the prompt and one for excess, near each
 # other; or a name that says both. What they say of time and rates has the same words.
@@ -91,11 +86,10 @@ class FailedError(Exception):
         self, why: str, problem: Problem | None = None, status: int = 0, after: float = 0.0
     ) -> None:
         super().__init__(redacted(why))
-        self.problem = problem
+        self.problem, self.after = problem, min(after, _MOST_ASKED_FOR)
         self.is_busy, self.is_key = status in _BUSY, status in _KEY
         is_refused = 400 <= status < 500 and not (self.is_busy or self.is_key)
         self.is_final = is_refused or problem in ("timeout", "context_overflow")
-        self.after = min(after, _MOST_ASKED_FOR)
 
 
 class Gate:
@@ -118,7 +112,6 @@ class Gate:
         self._away_since: float | None = None  # until a request is answered
         self._is_closed = False
 
-    @property
     def waiting_for(self) -> str:
         """The server that requests wait for, and for how long now; "" if they do not wait."""
         if self._away_since is None or not self._is_closed:
@@ -135,23 +128,21 @@ class Gate:
                 await self._is_there()
             try:
                 reply = await request()
+                self._away_since = None
+                return reply
             except FailedError as error:
                 if error.problem == "context_overflow":
                     raise
                 is_there = await self._is_there()
                 busy_since = min(busy_since, time.monotonic()) if is_there else math.inf
                 failures += not error.is_busy
+                # After an outage once more at least; what causes outages is not sent for ever.
+                is_given_up = failures > max(self._retries, not is_there)
                 if error.is_busy:
                     is_given_up = time.monotonic() - busy_since >= self._seconds
-                else:
-                    # After an outage once more at least; what causes outages is not sent for ever.
-                    is_given_up = failures > max(self._retries, not is_there)
                 if is_given_up or (is_there and error.is_final):
                     raise
                 await asyncio.sleep(_wait(attempt, error.after) if is_there else 0.0)
-            else:
-                self._away_since = None
-                return reply
 
     async def _is_there(self) -> bool:
         """Wait until the server answers a probe, which all requests share. True if it answered the
@@ -165,6 +156,8 @@ class Gate:
         while True:
             try:
                 await self._probe()
+                self._is_closed = False
+                return failures == 0
             except FailedError as error:
                 failures += 1
                 self._is_closed, now = True, time.monotonic()
@@ -175,9 +168,6 @@ class Gate:
                         words += f", for {self._seconds / 60:g} minutes (engine.outage_minutes)"
                     raise OutageError(f"{words}; run the same command to resume") from None
                 await asyncio.sleep(_wait(failures, error.after))
-            else:
-                self._is_closed = False
-                return failures == 0
 
 
 def with_address(address: str, error: FailedError) -> str:
@@ -192,7 +182,7 @@ def _wait(failures: int, after: float) -> float:
 
 
 class OpenAIClient:
-    """Requests to the server at `base_url`.
+    """Requests to a model of the server at `base_url`.
 
     Control tokens that messages spell are broken before sending, and the breaks removed from
     replies. Raises StartError if a proxy or certificates that the environment names cannot be used.
@@ -200,24 +190,29 @@ class OpenAIClient:
     the server's own words. Only listing models is retried here, up to `retries` times.
     """
 
-    def __init__(self, base_url: str, api_key_env: str | None, retries: int) -> None:
-        from openai import AsyncOpenAI, Timeout
+    def __init__(self, base_url: str, model: str, api_key_env: str | None, retries: int) -> None:
+        import openai
 
         self.address = f"engine.base_url={base_url}"
-        self._retries = retries
+        self._model, self._retries = model, retries
         self._root = base_url.removesuffix("/v1")
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
         self._through = through_proxy(base_url)
         self.findings: dict[str, str] = {}  # lines about the server, by what they are about
-        with environment_errors(self.address, _http_library().InvalidURL):
-            self._client = AsyncOpenAI(
+        # The library by which the openai package sends requests, and whose errors it passes on in
+        # the middle of a response: httpx, or from its version 3 on httpx2.
+        (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
+        self._http: Any = sys.modules[module.partition(".")[0]]
+        with environment_errors(self.address, self._http.InvalidURL):
+            self._client = openai.AsyncOpenAI(
                 base_url=base_url,
                 api_key=self._key or "none",
                 max_retries=0,
                 # No limit on a reply: a request's deadline is that of the engine.
-                timeout=Timeout(None, connect=_CONNECT_SECONDS),
+                timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
             )
+        self.close = self._client.close
 
     async def models(self) -> dict[str, int | None] | None:
         """The served models and the context length of each in tokens.
@@ -228,47 +223,40 @@ class OpenAIClient:
         with self._errors():
             client = self._client.with_options(max_retries=self._retries)
             answer: Any = await client.get("/models", cast_to=object)
-        models = answer.get("data") if isinstance(answer, dict) else None
-        if not isinstance(models, list):
+        models = _field(answer, "data")
+        if models is None and _field(answer, "object") != "list":
             return None
         return {
-            model["id"]: _tokens(model, "max_model_len") or None
-            for model in models
-            if isinstance(model, dict) and isinstance(model.get("id"), str)
+            name: _tokens(model, "max_model_len") or None
+            for model in models or ()
+            if isinstance(name := _field(model, "id"), str)
         }
 
-    async def complete(
-        self, model: str, messages: Sequence[Message], body: Mapping[str, Any], most_tokens: int
-    ) -> Reply:
+    async def complete(self, messages: Sequence[Message], body: Body, most_tokens: int) -> Reply:
         """The reply to a chat, without `seconds`: the caller measures them. `most_tokens`: those
         that the body allows the reply. Raises FailedError if the response has no text."""
-        request: Any = {"model": model, "messages": with_breaks(messages), "extra_body": body}
-        with self._errors():
-            completion = await self._client.chat.completions.create(**request)
-        return self._reply(completion, most_tokens)
+        return self._reply(await self._post("/chat/completions", messages, body), most_tokens)
 
-    async def count_tokens(
-        self, model: str, messages: Sequence[Message], body: Mapping[str, Any]
-    ) -> int | None:
+    async def count_tokens(self, messages: Sequence[Message], body: Body) -> int | None:
         """The tokens of a chat, by vLLM's /tokenize; None if the server has no such endpoint."""
-        url = f"{self._root}/tokenize"
-        request = {**body, "model": model, "messages": with_breaks(messages)}
         try:
-            with self._errors():
-                answer: Any = await self._client.post(url, cast_to=object, body=request)
+            answer = await self._post(f"{self._root}/tokenize", messages, body)
         except FailedError as error:
             if error.is_final:
                 return None
             raise
         return _tokens(answer, "count") or None
 
-    async def close(self) -> None:
-        await self._client.close()
-
     def note(self, about: str, line: str) -> None:
         """Add a line to the findings, unless they have one about this subject."""
         if len(self.findings) < _MOST_FINDINGS:
             self.findings.setdefault(about, redacted(f"{self.address}: {line}"))
+
+    async def _post(self, url: str, messages: Sequence[Message], body: Body) -> Any:
+        request = {**body, "model": self._model, "messages": with_breaks(messages)}
+        with self._errors():
+            answer: Any = await self._client.post(url, cast_to=object, body=request)
+            return answer
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -276,29 +264,24 @@ class OpenAIClient:
         its HTTP and JSON libraries in the middle of a response."""
         import openai
 
-        http = _http_library()
+        http = self._http
         try:
             yield
         except openai.APIStatusError as error:
             raise self._refused(error.status_code, error.body, error.response.headers) from None
         except openai.APIConnectionError as error:
-            raise FailedError(self._no_answer(error.__cause__)) from None
-        except (
-            openai.OpenAIError, http.HTTPError, http.InvalidURL, http.StreamError,
-            ValueError, RecursionError,
-        ) as error:  # fmt: skip
-            is_json = isinstance(error, ValueError | RecursionError)  # nested too deeply
-            why = f"no reply ({type(error).__name__}: {error})"
-            raise FailedError("the response is not JSON" if is_json else why) from None
-
-    def _no_answer(self, cause: BaseException | None) -> str:
-        why = " ".join(str(cause).split()) or type(cause).__name__
-        fix = "start it or correct the address"
-        if "CERTIFICATE_VERIFY_FAILED" in why:
-            fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
-        elif self._through:
-            fix = "correct that variable, or name the server's host in NO_PROXY"
-        return f"{self.address}: no server answers{self._through} ({why}); {fix}"
+            cause = error.__cause__
+            why, fix = " ".join(str(cause).split()), "start it or correct the address"
+            if "CERTIFICATE_VERIFY_FAILED" in why:
+                fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
+            elif self._through:
+                fix = "correct that variable, or name the server's host in NO_PROXY"
+            why = f"no server answers{self._through} ({why or type(cause).__name__})"
+            raise FailedError(f"{self.address}: {why}; {fix}") from None
+        except (ValueError, RecursionError):  # the latter if it is nested too deeply
+            raise FailedError("the response is not JSON") from None
+        except (openai.OpenAIError, http.HTTPError, http.InvalidURL, http.StreamError) as error:
+            raise FailedError(f"no reply ({type(error).__name__}: {error})") from None
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
         through = self._through if status in _OF_PROXIES else ""
@@ -313,71 +296,58 @@ class OpenAIClient:
             return FailedError(words, "context_overflow", status)
         return FailedError(words, "refused", status, _seconds_to_wait(headers))
 
+    def _reply(self, completion: Any, most_tokens: int) -> Reply:
+        """The Reply in a chat completion. Raises FailedError if it has no text, with the server's
+        own words where it has an error instead. Servers differ in which parts they leave out."""
+        choices = _field(completion, "choices")
+        choice = choices[0] if isinstance(choices, list) else None
+        message = _field(choice, "message")
+        content = message.get("content") if isinstance(message, dict) else ()  # which is no text
+        parts = content if isinstance(content, list) else []
+        thoughts = [part for part in parts if _field(part, "thinking")]  # as in Mistral's API
+        text = _text([part for part in parts if part not in thoughts] if parts else content)
+        error = _field(completion, "error", "message", "detail") or _field(choice, "error")
+        if error and not text:
+            raise self._refused_within(error, _field(completion, "code"))
+        if text is None:
+            raise FailedError("the response has no reply of text")
+        thinking = _text(_field(message, "reasoning", "reasoning_content"))
+        thinking = thinking or "\n".join(_text(part["thinking"]) or "" for part in thoughts)
+        name, usage = _field(completion, "model"), _field(completion, "usage")
+        reply_tokens = _tokens(usage, "completion_tokens")
+        end = self._end(_field(choice, "finish_reason"), text, most_tokens <= reply_tokens)
+        return Reply(
+            text=without_breaks(text),
+            thinking=without_breaks(thinking) or None,
+            answered_by=redacted(_text(name) or "").strip()[:_NAME_CHARS] or None,
+            finish_reason=end,
+            prompt_tokens=_tokens(usage, "prompt_tokens"),
+            cached_tokens=_tokens(_field(usage, "prompt_tokens_details"), "cached_tokens"),
+            reply_tokens=reply_tokens,
+        )
+
     def _refused_within(self, error: object, code: object) -> FailedError:
         """The error in a response of status 200; its code counts as the status."""
-        fields = error if isinstance(error, dict) else {}
-        codes = (fields.get("code"), fields.get("status"), code)
+        codes = (_field(error, "code"), _field(error, "status"), code)
         status = next((int(code) for code in map(str, codes) if code.isdecimal()), 0)
         if 400 <= status < 600:
             return self._refused(status, error, {})
         overflow = _is_too_long(status, error)
         return FailedError(server_words(error), "context_overflow" if overflow else None)
 
-    def _reply(self, completion: Any, most_tokens: int) -> Reply:
-        """The Reply in a chat completion. Raises FailedError if it has no text, with the server's
-        own words where it has an error instead. Servers differ in which parts they leave out, and
-        nothing has validated the values."""
-        choices = getattr(completion, "choices", None)
-        choice = next(iter(choices if isinstance(choices, list) else ()), None)
-        message = getattr(choice, "message", None)
-        content, thoughts = _without_thoughts(getattr(message, "content", None))
-        text = _text(content)
-        errors = (getattr(completion, name, None) for name in ("error", "message", "detail"))
-        error = next(filter(None, (*errors, getattr(choice, "error", None))), None)
-        if error and not text:
-            raise self._refused_within(error, getattr(completion, "code", None))
-        if message is None or text is None:
-            raise FailedError("the response has no reply of text")
-        fields = (getattr(message, name, None) for name in ("reasoning", "reasoning_content"))
-        thinking = next(filter(None, fields), thoughts)
-        answered_by = getattr(completion, "model", None)
-        name = answered_by.strip() if isinstance(answered_by, str) else ""
-        usage = getattr(completion, "usage", None)
-        reply_tokens = _tokens(usage, "completion_tokens")
-        is_at_budget = most_tokens <= reply_tokens
-        return Reply(
-            text=without_breaks(text),
-            thinking=without_breaks(_text(thinking) or "") or None,
-            answered_by=redacted(name)[:_NAME_CHARS] or None,
-            finish_reason=self._end(getattr(choice, "finish_reason", None), text, is_at_budget),
-            prompt_tokens=_tokens(usage, "prompt_tokens"),
-            cached_tokens=_tokens(getattr(usage, "prompt_tokens_details", None), "cached_tokens"),
-            reply_tokens=reply_tokens,
-        )
-
     def _end(self, reason: object, text: str, is_at_budget: bool) -> FinishReason:
         """The end of a reply. Words other than the API's own do not tell whether a reply was cut,
         so at the budget they mean `length`; unknown ones are added to the findings."""
         word = str(reason)[:_NAME_CHARS]
-        listed = _ENDS.get(word.lower())
-        if listed is None and reason:
+        end = _ENDS.get(word.lower())
+        if end is None and reason:
             self.note(
                 f"finish_reason {word}",
                 f"the server ends replies with finish_reason={word}, which is not known; replies "
                 "with a text count as complete",
             )
-        ended = listed or ("stop" if text else "abort")
-        is_vague = ended == "stop" and reason != "stop"
-        return "length" if is_vague and is_at_budget else ended
-
-
-def _http_library() -> Any:
-    """The library by which the openai package sends requests, and whose errors it passes on in the
-    middle of a response: httpx, or from its version 3 on httpx2."""
-    import openai
-
-    (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
-    return sys.modules[module.partition(".")[0]]
+        end = end or ("stop" if text else "abort")
+        return "length" if end == "stop" != reason and is_at_budget else end
 
 
 def _is_too_long(status: int, body: object) -> bool:
@@ -391,20 +361,15 @@ def _values(body: object, depth: int = 5) -> str:
     return " ".join(_values(part, depth - 1) for part in parts) if parts and depth else str(body)
 
 
-def server_words(body: object) -> str:
-    """The message in the body of an error, in one short line and without the key."""
-    return redacted(" ".join(_message(body).split()))[:_SHOWN_CHARS]
-
-
-def _message(body: object, depth: int = 5) -> str:
-    """The message in the body of an error, where servers nest it differently."""
-    if isinstance(body, list) and body and depth:
-        return " ".join(_message(part, depth - 1) for part in body[:3])
-    if isinstance(body, dict) and depth:
-        for name in ("message", "error", "detail", "msg"):
-            if body.get(name):
-                return _message(body[name], depth - 1)
-    return str(body)
+def server_words(body: object, depth: int = 5) -> str:
+    """The message in the body of an error, where servers nest it differently, in one short line and
+    without the key."""
+    words = str(body)
+    if depth and isinstance(body, list):
+        words = " ".join(server_words(part, depth - 1) for part in body[:3])
+    elif depth and (inner := _field(body, "message", "error", "detail", "msg")):
+        words = server_words(inner, depth - 1)
+    return redacted(" ".join(words.split()))[:_SHOWN_CHARS]
 
 
 def _seconds_to_wait(headers: Mapping[str, str]) -> float:
@@ -416,13 +381,13 @@ def _seconds_to_wait(headers: Mapping[str, str]) -> float:
     return seconds if 0 < seconds < math.inf else 0.0
 
 
-def _without_thoughts(content: Any) -> tuple[Any, str | None]:
-    """A content without its parts of thinking, as in Mistral's API, and their text."""
-    if not isinstance(content, list):
-        return content, None
-    thought = [part for part in content if isinstance(part, dict) and "thinking" in part]
-    texts = (_text(part["thinking"]) or "" for part in thought)
-    return [part for part in content if part not in thought], "\n".join(texts)
+# Parts of a response, which nothing has validated.
+
+
+def _field(fields: Any, *names: str) -> Any:
+    """The first of these fields that has a value; None if there is none."""
+    values = (fields.get(name) for name in names) if isinstance(fields, dict) else ()
+    return next(filter(None, values), None)
 
 
 def _text(content: Any) -> str | None:
@@ -436,7 +401,5 @@ def _text(content: Any) -> str | None:
 
 def _tokens(fields: Any, name: str) -> int:
     """A count of tokens; 0 if it is missing or invalid."""
-    count = fields.get(name) if isinstance(fields, dict) else getattr(fields, name, None)
-    if not isinstance(count, int) or isinstance(count, bool):
-        return 0
-    return count if 0 <= count <= _MOST_TOKENS else 0
+    count = _field(fields, name)
+    return count if type(count) is int and 0 <= count <= _MOST_TOKENS else 0

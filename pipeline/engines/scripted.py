@@ -51,22 +51,22 @@ class Script(Settings):
     start_dies: bool = False
     start_fails: str | None = None
 
-    @classmethod
-    def read(cls, path: str) -> "Script":
-        """Read a script. Raises UsageError naming file and key where it is missing or invalid."""
-        try:
-            return cls.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
-        except OSError as error:
-            raise UsageError(
-                f"engine.script={path}: {error.strerror}; set it, or rater.script, to a YAML file "
-                "of replies"
-            ) from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the file"
-            raise UsageError(f"{path}: {where}: {first['msg']}") from None
+
+def read_script(path: str) -> Script:
+    """Read a script. Raises UsageError naming file and key where it is missing or invalid."""
+    try:
+        return Script.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UsageError(
+            f"engine.script={path}: {error.strerror}; set it, or rater.script, to a YAML file of "
+            "replies"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UsageError(f"{path}: {where}: {first['msg']}") from None
 
 
 class ScriptedSettings(EngineSettings):
@@ -83,11 +83,11 @@ class ScriptedSettings(EngineSettings):
     takes_constraints: ClassVar[bool] = True  # a script's author keeps to them
 
     def own_identity(self) -> Mapping[str, Any]:
-        Script.read(self.script)
+        read_script(self.script)
         return {"script": hashlib.sha256(Path(self.script).read_bytes()).hexdigest()[:8]}
 
     async def start(self) -> "ScriptedEngine":
-        script = Script.read(self.script)
+        script = read_script(self.script)
         await asyncio.sleep(script.start_seconds)
         if script.start_fails is not None:
             raise StartError(script.start_fails)
@@ -102,11 +102,19 @@ class ScriptedEngine:
     def __init__(self, script: str, context_tokens: int) -> None:
         self.name = f"scripted:{Path(script).stem}"
         self.context_tokens = context_tokens
-        self._rules = Script.read(script).replies
+        self._rules = read_script(script).replies
 
     async def generate(self, request: Request) -> Reply:
         start = time.perf_counter()
-        rule = self._rule(request)
+        text = "\n".join(message["content"] for message in request.messages)
+        rules = (
+            rule
+            for rule in self._rules
+            if rule.prompt in (None, request.prompt)
+            and rule.attempt in (None, request.attempt)
+            and re.search(rule.match.pattern, text, re.DOTALL)
+        )
+        rule = next(rules, Rule(finish_reason="abort"))
         if rule.die:
             raise EngineError(f"{self.name}: died, as its script asks, at prompt {request.prompt}")
         await asyncio.sleep(rule.seconds if not rule.hang else 10**9)
@@ -120,12 +128,3 @@ class ScriptedEngine:
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         return sum(len(message["content"].split()) for message in messages)
-
-    def _rule(self, request: Request) -> Rule:
-        text = "\n".join(message["content"] for message in request.messages)
-        for rule in self._rules:
-            fits_prompt = rule.prompt in (None, request.prompt)
-            fits_attempt = rule.attempt in (None, request.attempt)
-            if fits_prompt and fits_attempt and re.search(rule.match.pattern, text, re.DOTALL):
-                return rule
-        return Rule(finish_reason="abort")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Journal, Replies, SharedReplies
 from pipeline.asking.reader import Reader
+from pipeline.asking.replies import Journal, Replies, SharedReplies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Document, Question, Record, UnitRows, utc_now

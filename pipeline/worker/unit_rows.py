@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Journal, Replies, SharedReplies
+from pipeline.asking.replies import Journal, Replies, SharedReplies
 from pipeline.core.calls import Call
 from pipeline.core.errors import (
     AccountingError,

@@ -16,9 +16,8 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
-from pipeline.asking.known_replies import SharedReplies
-from pipeline.asking.reader import Reader
-from pipeline.asking.slots import Capacity
+from pipeline.asking.reader import Capacity, Reader
+from pipeline.asking.replies import SharedReplies
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable
 from pipeline.core.errors import (

@@ -12,7 +12,7 @@ from benchmarks.limit import script_of
 from benchmarks.peers.bare import Script, on_engine, replay
 from benchmarks.recorder import Sent, read_records, start_recorded
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies
+from pipeline.asking.replies import Replies
 from pipeline.core.calls import Subject
 from pipeline.core.engine import Engine, Reply, Request
 from pipeline.core.errors import EngineError, UsageError

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from pipeline.asking.known_replies import call_from_json
+from pipeline.asking.replies import call_from_json
 from pipeline.core.calls import Call
 from tests.support.command import ROOT, sql
 

@@ -11,9 +11,8 @@ from typing import Any
 import yaml
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies, SharedReplies
-from pipeline.asking.reader import Reader
-from pipeline.asking.slots import Slots
+from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.core.calls import Call
 from pipeline.core.engine import Engine, FinishReason, Reply, Request
 from pipeline.core.prompts import Message, Prompt
@@ -120,6 +119,15 @@ def num_tokens(prompt: Prompt[Any], prompts: str = "generic") -> int:
     return len(message["content"].split())
 
 
+def reader_of(engine: Engine, **changes: Any) -> Reader:
+    """A reader without sampling, with the generic family."""
+    fields: dict[str, Any] = {
+        "identity": "test", "is_model": True, "temperature": 0.0, "seed": 0,
+        "deadline_seconds": 60.0, **changes,
+    }  # fmt: skip
+    return Reader(engine=engine, **{"family": family(), "slots": Slots(4), **fields})
+
+
 def run(
     stage: Stage,
     rows: UnitRows,
@@ -139,15 +147,12 @@ def run(
     and tables it reads. `reply_tokens` are budgets by prompt, the family's where not given;
     `recorded` calls are not asked again.
     """
-    reader = Reader(
-        engine=engine,
-        identity="test",
+    reader = reader_of(
+        engine,
         is_model=is_model,
         family=family(prompts, reply_tokens) if isinstance(prompts, str) else prompts,
         temperature=temperature,
-        seed=0,
         deadline_seconds=deadline_seconds,
-        slots=Slots(4),
         is_constrained=is_constrained,
     )
     seen = given_to(stage, rows)

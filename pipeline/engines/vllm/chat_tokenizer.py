@@ -5,9 +5,8 @@ connection."""
 import asyncio
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import takewhile
@@ -23,50 +22,64 @@ _CACHED_PROMPTS = 256  # a prompt is counted first and sent soon after
 _THINKING = re.compile("think|thought|channel|reason", re.IGNORECASE)
 _TRIED: tuple[Message, ...] = ({"role": "user", "content": 'A "line"\n\n& another, na\u00efve.'},)
 
-_Key = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class ChatTemplate:
-    """A Jinja file to use instead of the model's own template, variables for either, and the time
-    that templates print; None: now."""
-
-    file: str | None
-    variables: Mapping[str, Any]
-    time: datetime | None = None
-
-    def text(self) -> str | None:
-        """The file's content; None for the model's own template. Raises OSError."""
-        return Path(self.file).read_text(encoding="utf-8") if self.file else None
-
 
 class ChatTokenizer:
     """Token ids of whole prompts; those of the latest are cached.
 
-    Control tokens that contents spell are broken: those of the tokenizer, and of notations known to
-    templates. Raises StartError where the template does not render a message.
+    `template`: a Jinja file to use instead of the model's own template; `variables`: for either;
+    `time`: what templates print as the time of now. Control tokens that contents spell are broken:
+    those of the tokenizer, and of notations known to templates. Raises OSError, and StartError
+    where the template does not render a message.
 
-    `opened_thinking`: the mark of thinking that prompts end with, "" if they end with none.
+    `prompt_end`: the token ids after a prompt's last content: end of its turn, and generation
+    prompt. `opened_thinking`: the mark of thinking that prompts end with, "" if they end with none.
     `marks_thinking`: such marks are special tokens, which texts of replies leave out by default.
     """
 
-    def __init__(self, tokenizer: Any, template: ChatTemplate) -> None:
+    def __init__(
+        self,
+        tokenizer: Any,
+        template: str | None,
+        variables: Mapping[str, Any],
+        time: datetime | None = None,
+    ) -> None:
         self._tokenizer = tokenizer
-        self._template_text = template.text()
-        now = {"strftime_now": template.time.strftime} if template.time else {}
-        self._variables = {**now, **template.variables}
+        self._template = Path(template).read_text(encoding="utf-8") if template else None
+        now = {"strftime_now": time.strftime} if time else {}
+        self._variables = {**now, **variables}
         self._threads = ThreadPoolExecutor(_THREADS, "chat-tokenizer")
-        self._cached_ids = lru_cache(_CACHED_PROMPTS)(self._ids_of)
+        self._cached_ids = lru_cache(_CACHED_PROMPTS)(
+            lambda key: self.tokenise([Message(role=role, content=text) for role, text in key])
+        )
         added = list(getattr(tokenizer, "added_tokens_decoder", {}).values())
         special = (token.content for token in added if token.special)
         self.marks_thinking = any(map(_THINKING.search, special))
-        self._control = _control_tokens(added)
+        # Known notations, and the vocabulary's added tokens, except words and spaces, which are
+        # text. Numbered tokens share one pattern, as there are thousands of them.
+        spelled = (
+            token.content
+            for token in added
+            if (token.special or re.search(r"[^\w\s\u2581]", token.content))
+            and not _BYTE.fullmatch(token.content)
+            and not _CONTROL.fullmatch(token.content)
+        )
+        patterns = {re.sub(r"\d+", r"\\d+", re.escape(token)) for token in spelled}
+        self._control = re.compile("|".join([*patterns, _NOTATIONS]))
         self._by_pieces: PieceTokenizer | None = None
-        self._by_pieces = self._piece_tokenizer(self.tokenise(_TRIED))
-        # The token ids after a prompt's last content: end of its turn, and generation prompt.
-        self.prompt_end = self._prompt_end()
-        end = tokenizer.decode(list(self.prompt_end), skip_special_tokens=False)
-        self.opened_thinking = opened_thinking(end)
+        whole = self.tokenise(_TRIED)
+        if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
+            copy = type(backend).from_str(backend.to_str())  # others may truncate by the original
+            copy.no_truncation()
+            copy.no_padding()
+            by_pieces = piece_tokenizer(copy)
+            if by_pieces and by_pieces.ids(self._rendered(_TRIED, tokenize=False)) == whole:
+                self._by_pieces = by_pieces
+        of_two = [self.tokenise([{"role": "user", "content": text}]) for text in ("one", "two")]
+        pairs = zip(*(reversed(ids) for ids in of_two), strict=False)
+        end = [id_ for id_, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
+        self.prompt_end = array("i", end[::-1])
+        decoded = tokenizer.decode(end[::-1], skip_special_tokens=False)
+        self.opened_thinking = opened_thinking(decoded)
 
     async def token_ids(self, messages: Sequence[Message]) -> "array[int]":
         """The prompt's token ids, including those of the chat template and generation prompt."""
@@ -91,33 +104,10 @@ class ChatTokenizer:
             "engine.chat_template=FILE.jinja"
         )
 
-    def _ids_of(self, key: _Key) -> "array[int]":
-        return self.tokenise([Message(role=role, content=content) for role, content in key])
-
-    def _piece_tokenizer(self, whole: "array[int]") -> "PieceTokenizer | None":
-        """A tokenizer by pieces; None if it would not give the `whole` ids of `_TRIED`."""
-        backend = getattr(self._tokenizer, "backend_tokenizer", None)
-        if backend is None:
-            return None
-        copy = type(backend).from_str(backend.to_str())  # others may truncate by the original
-        copy.no_truncation()
-        copy.no_padding()
-        by_pieces = piece_tokenizer(copy)
-        if by_pieces and by_pieces.ids(self._rendered(_TRIED, tokenize=False)) == whole:
-            return by_pieces
-        return None
-
-    def _prompt_end(self) -> "array[int]":
-        reversed_ids = [
-            self.tokenise([{"role": "user", "content": text}])[::-1] for text in ("one", "two")
-        ]
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(*reversed_ids, strict=False))
-        return array("i", [id_ for id_, _ in same])[::-1]
-
     def _rendered(self, messages: Sequence[Message], **how: bool) -> Any:
         return self._tokenizer.apply_chat_template(
             list(messages),
-            chat_template=self._template_text,
+            chat_template=self._template,
             add_generation_prompt=True,
             **how,
             **self._variables,
@@ -131,18 +121,15 @@ def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
     transformers is not installed, the model is not on this machine, or its template does not
     render.
     """
+    template = getattr(settings, "chat_template", None)
+    variables = getattr(settings, "chat_template_kwargs", {})
+    revision = getattr(settings, "revision", None)
     try:
         from transformers import AutoTokenizer
-    except ImportError:
-        return None
-    revision = getattr(settings, "revision", None)
-    template = ChatTemplate(
-        getattr(settings, "chat_template", None), getattr(settings, "chat_template_kwargs", {})
-    )
-    try:
+
         loaded = AutoTokenizer.from_pretrained(model, revision=revision, local_files_only=True)
-        return ChatTokenizer(loaded, template)
-    except (OSError, ValueError, KeyError, StartError):  # also if the model is not downloaded
+        return ChatTokenizer(loaded, template, variables)
+    except (ImportError, OSError, ValueError, KeyError, StartError):  # also if not downloaded
         return None
 
 
@@ -169,29 +156,14 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a token of SentencePiece for what no o
 _BROKEN = re.compile(rf"(?<=[<\[/\u25c1]){_BREAK}")
 
 
-def _control_tokens(added: Iterable[Any]) -> re.Pattern[str]:
-    """A pattern of known notations and of a vocabulary's added tokens, except words and spaces,
-    which are text. Numbered tokens share one pattern, as there are thousands of them."""
-    spelled = (
-        token.content
-        for token in added
-        if (token.special or re.search(r"[^\w\s\u2581]", token.content))
-        and not _BYTE.fullmatch(token.content)
-        and not _CONTROL.fullmatch(token.content)
-    )
-    patterns = {re.sub(r"\d+", r"\\d+", re.escape(token)) for token in spelled}
-    return re.compile("|".join([*patterns, _NOTATIONS]))
-
-
 def with_breaks(messages: Sequence[Message], control: re.Pattern[str] = _CONTROL) -> list[Message]:
     """The messages, with an invisible character after the first one of each control token."""
+
+    def broken(token: re.Match[str]) -> str:
+        return token[0][0] + _BREAK + token[0][1:]
+
     return [
-        {
-            "role": message["role"],
-            "content": control.sub(
-                lambda token: token[0][0] + _BREAK + token[0][1:], message["content"]
-            ),
-        }
+        {"role": message["role"], "content": control.sub(broken, message["content"])}
         for message in messages
     ]
 
@@ -252,20 +224,13 @@ def piece_tokenizer(tokenizer: Any) -> PieceTokenizer | None:
     """A tokenizer by pieces that equals this `tokenizers.Tokenizer`; None if it is no BPE, has
     tokens across words, or begins each text in a way of its own.
 
-    BPE merges two neighbours only if the whole is in the vocabulary. So a text can be cut wherever
-    no token reaches across, and its pieces tokenised apart.
+    BPE merges two neighbors only if the whole is in the vocabulary. So a text can be cut wherever
+    no token may hold the end of a word and a space after it, and its pieces tokenised apart.
     """
-    if type(tokenizer.model).__name__ != "BPE" or _reaches_across(tokenizer):
-        return None
-    whole = tokenizer.encode(_PROBE, add_special_tokens=False).ids
-    by_pieces = list(PieceTokenizer(tokenizer, piece_chars=0).ids(_PROBE))
-    return PieceTokenizer(tokenizer) if by_pieces == whole else None
-
-
-def _reaches_across(tokenizer: Any) -> bool:
-    """True if a token may hold the end of a word and a space after it."""
     from tokenizers.decoders import ByteLevel
 
+    if type(tokenizer.model).__name__ != "BPE":
+        return None
     added = tokenizer.get_added_tokens_decoder().values()
     normalizer = tokenizer.normalizer
     space = normalizer.normalize_str("a b")[-2] if normalizer else " "
@@ -273,11 +238,14 @@ def _reaches_across(tokenizer: Any) -> bool:
         spaces = f"[ {space}]" if token.normalized else " "
         end = r"|\Z" if token.rstrip else ""
         if re.search(f"{_LETTER}(?:{spaces}{end})", token.content):
-            return True
-    merged = tokenizer.get_vocab(with_added_tokens=False).keys() - {
-        token.content for token in added
-    }
+            return None
+    vocabulary = tokenizer.get_vocab(with_added_tokens=False)
+    merged = vocabulary.keys() - {token.content for token in added}
     # As text, a line each; a character of which a token has a part is U+FFFD. Tokens that are not
     # byte-level stay as they are.
     lines = [part for token in merged for part in (token, _NEW_LINE)]
-    return bool(_REACHES_ACROSS.search(ByteLevel().decode(lines)))
+    if _REACHES_ACROSS.search(ByteLevel().decode(lines)):
+        return None
+    whole = tokenizer.encode(_PROBE, add_special_tokens=False).ids
+    by_pieces = list(PieceTokenizer(tokenizer, piece_chars=0).ids(_PROBE))
+    return PieceTokenizer(tokenizer) if by_pieces == whole else None

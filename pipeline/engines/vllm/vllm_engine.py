@@ -25,7 +25,7 @@ from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError, StartError, UsageError
 from pipeline.core.prompts import Message
 from pipeline.core.registry import hint
-from pipeline.engines.vllm.chat_tokenizer import ChatTemplate, ChatTokenizer, without_breaks
+from pipeline.engines.vllm.chat_tokenizer import ChatTokenizer, without_breaks
 from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores, with_cpu_defaults
 from pipeline.files.storage import own_folder
 
@@ -33,7 +33,11 @@ if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.config import VllmConfig
     from vllm.v1.engine.async_llm import AsyncLLM
+from datetime import datetime
 
+from pipeline.engines.vllm.vllm_settings import (
+    VllmSettings,
+)
 
 # What vLLM, transformers and torch raise where a model cannot be loaded.
 _LOAD_ERRORS = (
@@ -42,59 +46,27 @@ _LOAD_ERRORS = (
 )  # fmt: skip
 
 
-def load_engine(
-    arguments: Mapping[str, Any], template: ChatTemplate, thinking_tokens: int
-) -> "VllmEngine":
-    """The engine, ready for requests; `arguments` are those of vLLM's AsyncEngineArgs.
+def load_engine(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
+    """The engine, ready for requests. `launched_at`: the time that templates print; None: now.
 
     Blocks until the model is loaded. Raises UsageError where another setting would help, StartError
     for all other failures.
     """
+    settings.own_identity()  # checks the settings
     with vllm_errors_in_file() as log:
         try:
-            return _load(arguments, template, thinking_tokens)
+            return _load(settings, launched_at)
         except _LOAD_ERRORS as error:
             cause, advice = explained(error, log)
-            line = f"engine.model={arguments['model']} cannot start: {cause}"
+            line = f"engine.model={settings.model} cannot start: {cause}"
             raise (UsageError(f"{line}; {advice}") if advice else StartError(line)) from None
 
 
-def _load(
-    arguments: Mapping[str, Any], template: ChatTemplate, thinking_tokens: int
-) -> "VllmEngine":
+def _load(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
+    arguments = settings.vllm_arguments()
     if is_cpu_build():
         use_all_cores()
         arguments = with_cpu_defaults(arguments)
-    engine_args = _engine_args(arguments)
-    from vllm.tokenizers import cached_tokenizer_from_config
-    from vllm.v1.engine.async_llm import AsyncLLM
-
-    config = engine_args.create_engine_config()
-    # Checked before the weights are loaded: a wrong chat template or parser fails in seconds.
-    tokenizer = cached_tokenizer_from_config(config.model_config)
-    try:
-        chat_tokenizer = ChatTokenizer(tokenizer, template)
-    except StartError as error:
-        raise StartError(f"engine.model={arguments['model']}: {error}") from None
-    thinking: ThinkingParser | None = None
-    markers = config.reasoning_config  # by which vLLM can end the thinking
-    if thinking_tokens and markers is not None and markers.enabled:
-        thinking = ThinkingParser(
-            config, tokenizer, thinking_tokens, template.variables, chat_tokenizer.prompt_end
-        )
-    llm = AsyncLLM.from_vllm_config(config, disable_log_stats=engine_args.disable_log_stats)
-    return VllmEngine(_engine_name(arguments), llm, chat_tokenizer, thinking, thinking_tokens)
-
-
-def _engine_name(arguments: Mapping[str, Any]) -> str:
-    """The engine's name in calls and ratings: the model's name, or a local model's folder."""
-    path, revision = Path(arguments["model"]), arguments["revision"]
-    model = path.resolve().name if path.exists() else arguments["model"]
-    return f"vllm:{model}" + (f"@{revision}" if revision else "")
-
-
-def _engine_args(arguments: Mapping[str, Any]) -> Any:
-    """Raises UsageError for an argument unknown to vLLM, StartError if vLLM cannot be imported."""
     try:
         from vllm.engine.arg_utils import AsyncEngineArgs
     except ImportError as error:
@@ -106,7 +78,28 @@ def _engine_args(arguments: Mapping[str, Any]) -> Any:
     for key in arguments:
         if key not in names:
             raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, names)}")
-    return AsyncEngineArgs(**arguments)
+    from vllm.tokenizers import cached_tokenizer_from_config
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    config = AsyncEngineArgs(**arguments).create_engine_config()
+    # Checked before the weights are loaded: a wrong chat template or parser fails in seconds.
+    tokenizer = cached_tokenizer_from_config(config.model_config)
+    variables = settings.chat_template_kwargs
+    try:
+        chat_tokenizer = ChatTokenizer(tokenizer, settings.chat_template, variables, launched_at)
+    except StartError as error:
+        raise UsageError(f"engine.model={settings.model}: {error}") from None
+    thinking: ThinkingParser | None = None
+    markers = config.reasoning_config  # by which vLLM can end the thinking
+    if settings.thinking_tokens and markers is not None and markers.enabled:
+        thinking = ThinkingParser(
+            config, tokenizer, settings.thinking_tokens, variables, chat_tokenizer.prompt_end
+        )
+    llm = AsyncLLM.from_vllm_config(config, disable_log_stats=arguments["disable_log_stats"])
+    path = Path(settings.model)
+    name = f"vllm:{path.resolve().name if path.exists() else settings.model}"
+    name += f"@{settings.revision}" if settings.revision else ""
+    return VllmEngine(name, llm, chat_tokenizer, thinking, settings.thinking_tokens)
 
 
 # vLLM's other finish reasons (abort, error) become abort.
@@ -146,7 +139,6 @@ class VllmEngine:
         return await self._chat_tokenizer.token_ids(messages)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        """The tokens of the whole prompt, the chat template's own included."""
         return len(await self.tokens(messages))
 
     async def close(self) -> None:
@@ -156,12 +148,14 @@ class VllmEngine:
         await to_thread(self.llm.shutdown)
 
     async def generate(self, request: Request) -> Reply:
-        """One reply; if vLLM refuses the request, a Reply with finish_reason abort.
+        """One reply; if vLLM refuses the request, a Reply with finish_reason abort. Cancelling this
+        coroutine aborts the request in the engine.
 
         Problem: context_overflow if prompt and reply budget exceed the context; nothing is sent
         then. Raises EngineError if vLLM's engine process is dead.
         """
         from vllm.exceptions import VLLMClientError
+        from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
         started = time.perf_counter()
@@ -169,16 +163,20 @@ class VllmEngine:
         failed = Reply(text="", finish_reason="abort", prompt_tokens=len(prompt))
         if len(prompt) + request.max_reply_tokens > self.context_tokens:
             return replace(failed, problem="context_overflow")
+        thinking = self._thinking.generate_arguments if self._thinking else {}
         try:
-            output = await self._output(prompt, request)
+            sampling, request_id = self._sampling(request), uuid.uuid4().hex
+            outputs = self.llm.generate(
+                tokens_input(list(prompt)), sampling, request_id, **thinking
+            )
+            output = [output async for output in outputs][-1]  # which has the whole reply
         except EngineDeadError:
             raise EngineError(f"{self.name}: vLLM's engine process is dead") from None
         except (VLLMClientError, EngineGenerateError, ValueError):
             # The engine still serves other requests.
             return replace(failed, seconds=time.perf_counter() - started)
-        answer = self._answer(output.outputs[0], request)
         return replace(
-            answer,
+            self._answer(output.outputs[0], request),
             prompt_tokens=len(prompt),
             cached_tokens=output.num_cached_tokens or 0,
             reply_tokens=len(output.outputs[0].token_ids),
@@ -206,31 +204,16 @@ class VllmEngine:
             finish_reason=finish_reason,
         )
 
-    async def _output(self, prompt: "array[int]", request: Request) -> Any:
-        """vLLM's last RequestOutput, which has the whole reply. Cancelling this coroutine aborts
-        the request in the engine."""
-        from vllm.inputs import tokens_input
-
-        outputs = self.llm.generate(
-            tokens_input(list(prompt)),
-            self._sampling(request),
-            uuid.uuid4().hex,
-            **(self._thinking.generate_arguments if self._thinking else {}),
-        )
-        return [output async for output in outputs][-1]
-
     def _sampling(self, request: Request) -> "SamplingParams":
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        legal = request.constraint
+        legal = request.constraint and request.constraint.structured_outputs()
         return SamplingParams(
             max_tokens=request.max_reply_tokens + self._reserved_tokens,
             temperature=request.temperature,
             seed=request.seed if request.temperature != 0 else None,
-            structured_outputs=StructuredOutputsParams(**legal.structured_outputs())
-            if legal
-            else None,
+            structured_outputs=StructuredOutputsParams(**legal) if legal else None,
             thinking_token_budget=self._thinking.budget if self._thinking else None,
             skip_special_tokens=not self._chat_tokenizer.marks_thinking,
             output_kind=RequestOutputKind.FINAL_ONLY,
@@ -253,23 +236,21 @@ class ThinkingParser:
         config: "VllmConfig",
         tokenizer: Any,
         budget: int,
-        template_values: Mapping[str, Any],
+        variables: Mapping[str, Any],
         prompt_end: Sequence[int],
     ) -> None:
         from vllm.reasoning import ReasoningParserManager
 
-        self.budget = budget
         markers = config.reasoning_config
         assert markers is not None
         start, end = markers.reasoning_start_token_ids, markers.reasoning_end_token_ids
-        self.reserved_tokens = budget + len(start) + len(end)
-        parser_arguments = {"chat_template_kwargs": dict(template_values)}
+        self.budget, self.reserved_tokens = budget, budget + len(start) + len(end)
         self._tokenizer, self._prompt_end = tokenizer, prompt_end
+        arguments = {"chat_template_kwargs": dict(variables)}
         name = config.structured_outputs_config.reasoning_parser
-        parser_class = ReasoningParserManager.get_reasoning_parser(name)
-        self._parser = parser_class(tokenizer, **parser_arguments)
+        self._parser = ReasoningParserManager.get_reasoning_parser(name)(tokenizer, **arguments)
         self.generate_arguments = {
-            "reasoning_parser_kwargs": parser_arguments,
+            "reasoning_parser_kwargs": arguments,
             "reasoning_ended": self._parser.is_reasoning_end(list(prompt_end)),
         }
 
@@ -280,20 +261,25 @@ class ThinkingParser:
         is empty if the reply does not end the thinking.
         """
         is_ended = self._parser.is_reasoning_end
-        lengths = range(len(reply), -1, -1)  # the last token within the thinking is found first
-        open_at = (n for n in lengths if not is_ended([*self._prompt_end, *reply[:n]]))
-        end = next(open_at, None)
-        if end is None:
-            return None, reply
-        start_marker = self._parser.reasoning_start_str or ""
-        end_marker = self._parser.reasoning_end_str or ""
-        thinking = self.text(reply[: end + 1]).strip()
-        thinking = thinking.removeprefix(start_marker).removesuffix(end_marker).strip()
-        return thinking, reply[end + 1 :]
+        for end in range(len(reply), -1, -1):  # the last token within the thinking is found first
+            if not is_ended([*self._prompt_end, *reply[:end]]):
+                thinking = self.text(reply[: end + 1]).strip()
+                thinking = thinking.removeprefix(self._parser.reasoning_start_str or "")
+                thinking = thinking.removesuffix(self._parser.reasoning_end_str or "")
+                return thinking.strip(), reply[end + 1 :]
+        return None, reply
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of token ids, without special ones such as an end of turn."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+
+_ENVIRONMENT = {
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork of a process with threads may hang
+    "TOKENIZERS_PARALLELISM": "false",
+}
 
 
 @contextmanager
@@ -305,12 +291,23 @@ def vllm_errors_in_file() -> Iterator[Path]:
     """
     for key, value in _ENVIRONMENT.items():
         os.environ.setdefault(key, value)
-    folder = own_folder("vllm")
-    log, config = folder / "errors.log", folder / "logging.json"
+    folder, level = own_folder("vllm"), os.environ["VLLM_LOGGING_LEVEL"]
+    log, file = folder / "errors.log", folder / "logging.json"
     log.touch()
-    config.write_text(json.dumps(_logging_config(str(log))), encoding="utf-8")
+    handlers = {
+        "terminal": {"class": "logging.StreamHandler", "formatter": "plain", "level": level},
+        "file": {"class": "logging.FileHandler", "filename": str(log), "level": "ERROR"},
+    }
+    config = {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"plain": {"format": "%(process)d %(levelname)s %(name)s %(message)s"}},
+        "handlers": handlers,
+        "loggers": {"vllm": {"handlers": [*handlers], "level": level, "propagate": False}},
+    }
+    file.write_text(json.dumps(config), encoding="utf-8")
     key = "VLLM_LOGGING_CONFIG_PATH"
-    is_ours = os.environ.setdefault(key, str(config)) == str(config)
+    is_ours = os.environ.setdefault(key, str(file)) == str(file)
     try:
         yield log
     finally:
@@ -319,51 +316,24 @@ def vllm_errors_in_file() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_ENVIRONMENT = {
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_LOGGING_LEVEL": "WARNING",
-    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork of a process with threads may hang
-    "TOKENIZERS_PARALLELISM": "false",
-}
-
-
-def _logging_config(file: str) -> dict[str, Any]:
-    level = os.environ["VLLM_LOGGING_LEVEL"]
-    return {
-        "version": 1,
-        "disable_existing_loggers": False,
-        "formatters": {"plain": {"format": "%(process)d %(levelname)s %(name)s %(message)s"}},
-        "handlers": {
-            "terminal": {"class": "logging.StreamHandler", "formatter": "plain", "level": level},
-            "file": {"class": "logging.FileHandler", "filename": file, "level": "ERROR"},
-        },
-        "loggers": {"vllm": {"handlers": ["terminal", "file"], "level": level, "propagate": False}},
-    }
-
-
 # The last line of a traceback. Some only refer to another traceback with the root cause.
 _TRACEBACK_END = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception): (.+)$", re.MULTILINE)
-_REFERS_TO_ANOTHER = (
-    "root cause",
-    "initialization failed",
-    "background process",
-    "Executor failed",
+_REFERS_TO_ANOTHER = re.compile(
+    "root cause|initialization failed|background process|Executor failed"
 )
 
 
 def explained(error: Exception, log: Path) -> tuple[str, str]:
     """The root cause in one line, from the log of vLLM's processes or else from `error`, and the
     remedy; "" if nothing is known."""
-    causes = [
-        line
-        for line in _TRACEBACK_END.findall(log.read_text(encoding="utf-8", errors="replace"))
-        if not any(words in line for words in _REFERS_TO_ANOTHER)
-    ]
+    lines = _TRACEBACK_END.findall(log.read_text(encoding="utf-8", errors="replace"))
+    causes = [line for line in lines if not _REFERS_TO_ANOTHER.search(line)]
     text = causes[-1] if causes else str(error)
-    matches = (
-        (re.search(pattern, text, re.IGNORECASE), words) for pattern, words in _ADVICE.items()
-    )
-    advice = next((match.expand(words) for match, words in matches if match), "")
+    advice = ""
+    for pattern, words in _ADVICE.items():
+        if match := re.search(pattern, text, re.IGNORECASE):
+            advice = match.expand(words)
+            break
     return _first_sentence(text) if causes else one_line(error), advice
 
 

@@ -3,7 +3,6 @@ into a machine's memory and uses all of its cores. Imports no vllm except to rea
 
 import asyncio
 import functools
-import json
 import math
 import os
 import sys
@@ -18,11 +17,15 @@ from pydantic import NonNegativeFloat, NonNegativeInt, model_validator
 
 from pipeline.core.engine import Engine, EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.engines.vllm.chat_tokenizer import ChatTemplate
 from pipeline.files.model_hash import content_hash
 
-# vLLM's arguments that have a key of their own in this section.
-_SET_BY_KEY = {"model": "model", "revision": "revision", "max_num_seqs": "sequences"}
+# vLLM's arguments that may not be in `args`, and what to do instead.
+_REFUSED_ARGUMENTS = {
+    "model": "set engine.model instead",
+    "revision": "set engine.revision instead",
+    "max_num_seqs": "set engine.sequences instead",
+    "hf_token": "is stored with the run; set HF_TOKEN instead",
+}
 
 # vLLM's arguments that affect placement and speed but not replies: recorded with the run, not
 # hashed. All others are hashed, so that an argument missing here never mixes two kinds of replies
@@ -108,8 +111,8 @@ class VllmSettings(EngineSettings):
     @property
     def parallel_size(self) -> int:
         """The GPUs that hold one copy of the model."""
-        kinds = ("tensor", "pipeline")
-        return math.prod(int(self.args.get(f"{kind}_parallel_size", 1)) for kind in kinds)
+        names = ("tensor_parallel_size", "pipeline_parallel_size")
+        return math.prod(int(self.args.get(name, 1)) for name in names)
 
     @property
     def title(self) -> str:
@@ -126,37 +129,9 @@ class VllmSettings(EngineSettings):
         Raises UsageError where a folder or file named here does not exist or cannot be read, or
         where keys contradict each other.
         """
-        self._refuse_contradictions()
-        model, template = local_model(self.model), self.chat_template
-        if template and not Path(template).is_file():
-            raise UsageError(
-                f"engine.chat_template={template}: no such file; set it to a Jinja file"
-            )
-        if model and not template and not {"tokenizer", "tokenizer_mode"} & self.args.keys():
-            _refuse_without_template(model)
-        return {
-            "model": content_hash(model) if model else self.model,
-            "revision": self.revision,
-            "args": self._hashed_args(),
-            "chat_template": content_hash(Path(template)) if template else None,
-            "chat_template_kwargs": self.chat_template_kwargs,
-            "thinking_tokens": self.thinking_tokens,
-        }
-
-    def _hashed_args(self) -> dict[str, Any]:
-        hashed = {key: arg for key, arg in self.args.items() if key not in _NOT_HASHED}
-        for key in _MODEL_ARGUMENTS & hashed.keys():
-            path = Path(str(hashed[key]))
-            if path.exists():
-                hashed[key] = content_hash(path)
-        return hashed
-
-    def _refuse_contradictions(self) -> None:
-        for arg, key in _SET_BY_KEY.items():
-            if arg in self.args:
-                raise UsageError(f"engine.args.{arg}: set engine.{key} instead")
-        if "hf_token" in self.args:
-            raise UsageError("engine.args.hf_token: is stored with the run; set HF_TOKEN instead")
+        for arg in self.args:
+            if advice := _REFUSED_ARGUMENTS.get(arg):
+                raise UsageError(f"engine.args.{arg}: {advice}")
         if self.context_tokens and "max_model_len" in self.args:
             raise UsageError(
                 "engine.args.max_model_len: engine.context_tokens is set; remove one of them"
@@ -166,6 +141,24 @@ class VllmSettings(EngineSettings):
                 f"engine.thinking_tokens={self.thinking_tokens}: a reasoning model needs a number "
                 "above 0 and engine.args.reasoning_parser=NAME; any other model needs neither"
             )
+        model, template = local_model(self.model), self.chat_template
+        if template and not Path(template).is_file():
+            raise UsageError(
+                f"engine.chat_template={template}: no such file; set it to a Jinja file"
+            )
+        hashed = {key: arg for key, arg in self.args.items() if key not in _NOT_HASHED}
+        for key in _MODEL_ARGUMENTS & hashed.keys():
+            path = Path(str(hashed[key]))
+            if path.exists():
+                hashed[key] = content_hash(path)
+        return {
+            "model": content_hash(model) if model else self.model,
+            "revision": self.revision,
+            "args": hashed,
+            "chat_template": content_hash(Path(template)) if template else None,
+            "chat_template_kwargs": self.chat_template_kwargs,
+            "thinking_tokens": self.thinking_tokens,
+        }
 
     def vllm_arguments(self) -> dict[str, Any]:
         """vLLM's engine arguments; those in `args` take precedence."""
@@ -188,15 +181,10 @@ class VllmSettings(EngineSettings):
 
         Raises UsageError for an argument unknown to vLLM, StartError for all other failures.
         """
-        # In a thread, so that the worker's event loop keeps writing heartbeats.
-        return await asyncio.to_thread(self._load)
-
-    def _load(self) -> Engine:
         from pipeline.engines.vllm.vllm_engine import load_engine
 
-        self.own_identity()  # checks the settings; may hash files, so not on the event loop
-        template = ChatTemplate(self.chat_template, self.chat_template_kwargs, self._launched_at)
-        return load_engine(self.vllm_arguments(), template, self.thinking_tokens)
+        # In a thread, so that the worker's event loop keeps writing heartbeats.
+        return await asyncio.to_thread(load_engine, self, self._launched_at)
 
 
 def local_model(model: str) -> Path | None:
@@ -220,24 +208,6 @@ def local_model(model: str) -> Path | None:
             "engine=openai"
         )
     return path
-
-
-def _refuse_without_template(model: Path) -> None:
-    """Raise UsageError for a folder in Hugging Face's format whose files hold no chat template."""
-    try:
-        tokenizer = json.loads((model / "tokenizer_config.json").read_bytes())
-        kind = str(json.loads((model / "config.json").read_bytes()).get("model_type"))
-    except (OSError, ValueError):
-        return  # vLLM says what is wrong, or has a tokenizer of its own for the format
-    # vLLM's tokenizers of DeepSeek and Mistral render chats without a template.
-    is_rendered = kind.startswith("deepseek_v") or bool(tokenizer.get("chat_template"))
-    files = ("tekken*.json", "tokenizer.model.v*", "chat_template*")
-    if is_rendered or any(any(model.glob(name)) for name in files):
-        return
-    raise UsageError(
-        f"engine.model={model} has no chat template, as a base model that takes no instructions; "
-        "set it to the model's instruct or chat variant, or set engine.chat_template=FILE.jinja"
-    )
 
 
 @functools.cache
@@ -272,7 +242,10 @@ def use_all_cores() -> None:
 def with_cpu_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """vLLM's arguments, completed to fit this machine: the available memory, a context that the KV
     cache holds, and float32 if the CPU has no instructions for bfloat16 and there is room, as it
-    holds the same weights and is several times as fast there."""
+    holds the same weights and is several times as fast there. Not float32 if the model is
+    quantized, or its weights are not known before it is loaded."""
+    import torch
+    from vllm.transformers_utils.config import get_safetensors_params_metadata
     from vllm.utils.cpu_resource_utils import get_memory_node_info, get_visible_memory_node
 
     memory = get_memory_node_info(get_visible_memory_node()[0])
@@ -283,24 +256,16 @@ def with_cpu_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
     if not _KV_CACHE_ARGUMENTS & arguments.keys() and "VLLM_CPU_KVCACHE_SPACE" not in os.environ:
         defaults["gpu_memory_utilization"] = round(room / memory.total_memory, 3)
-    if not {"dtype", "quantization"} & arguments.keys() and _is_float32_better(arguments, room):
-        defaults["dtype"] = "float32"
-    return {**defaults, **arguments}
-
-
-def _is_float32_better(arguments: Mapping[str, Any], room: float) -> bool:
-    """False also where the model is quantized, or its weights are not known before it is loaded."""
-    import torch
-    from vllm.transformers_utils.config import get_safetensors_params_metadata
-
     capabilities = torch.cpu.get_capabilities()
-    if any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16")):
-        return False
-    tensors = get_safetensors_params_metadata(
-        arguments["model"], revision=arguments.get("revision")
-    ).values()
-    weights = [tensor for tensor in tensors if "shape" in tensor]  # the others say who wrote them
-    num_weights = sum(math.prod(weight["shape"]) for weight in weights)
-    is_quantized = any(weight["dtype"] not in _UNQUANTIZED for weight in weights)
-    needed = _COPIES_OF_WEIGHTS * 4 * num_weights + _MEMORY_BESIDE_WEIGHTS
-    return bool(num_weights) and not is_quantized and needed <= room
+    has_bfloat16 = any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    if not has_bfloat16 and not {"dtype", "quantization"} & arguments.keys():
+        tensors = get_safetensors_params_metadata(
+            arguments["model"], revision=arguments.get("revision")
+        ).values()
+        weights = [tensor for tensor in tensors if "shape" in tensor]  # the others say who wrote it
+        num_weights = sum(math.prod(weight["shape"]) for weight in weights)
+        is_quantized = any(weight["dtype"] not in _UNQUANTIZED for weight in weights)
+        needed = _COPIES_OF_WEIGHTS * 4 * num_weights + _MEMORY_BESIDE_WEIGHTS
+        if num_weights and not is_quantized and needed <= room:
+            defaults["dtype"] = "float32"
+    return {**defaults, **arguments}

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from upath import UPath
 
-from pipeline.asking.known_replies import committed_journals, journal_files
+from pipeline.asking.replies import journal_files
 from pipeline.core.calls import Call
 from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease
 from pipeline.files.storage import (
@@ -135,7 +135,7 @@ def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> l
         for name in names
         if (step_id, name.partition(".")[0]) in gone
     ]
-    files += [file.file for file in journal_files(root) if (file.step_id, file.unit) in gone]
+    files += [file for file, step_id, unit, _ in journal_files(root) if (step_id, unit) in gone]
     sizes = [*map(_delete_counted, files)]
     if rewrite(root, upkeep_lease, gone=gone) is None:
         return None
@@ -182,7 +182,9 @@ def _left_over(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath
         for table, step_id in {*shards, *index.steps}
         if table != Call.table  # committed before the rows
     }
-    yield from committed_journals(root, attempts)
+    for file, step_id, unit, attempt in journal_files(root):
+        if attempts.get(step_id, {}).get(unit, 0) >= attempt:
+            yield file
 
 
 def _modified(file: UPath) -> float:

@@ -14,7 +14,7 @@ from upath import UPath
 from jobs.graph.preparation import prepare
 from jobs.run.stored_run import run_again
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies, SharedReplies
+from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import UsageError

@@ -12,11 +12,9 @@ from typing import TypeVar
 import pytest
 from upath import UPath
 
-from pipeline.asking import known_replies as shared_replies
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies, Wanted
-from pipeline.asking.reader import Reader
-from pipeline.asking.slots import Slots
+from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.replies import Replies, SharedReplies, Wanted
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError
@@ -24,7 +22,7 @@ from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
 from pipeline.files.storage import commit
 from stages.prompts.readagent_memory import PageGist
-from tests.support.reading import family
+from tests.support.reading import family, reader_of
 
 T = TypeVar("T")
 PAGE = PageGist(page="The mill stands at the river.")
@@ -59,6 +57,18 @@ class Echo:
         return sum(len(message["content"]) for message in messages)
 
 
+@dataclass
+class Counting(Echo):
+    """Counts seven characters for a chat template, too, and keeps what it has counted."""
+
+    counted: list[str] = field(default_factory=list)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int:
+        self.counted.append(messages[0]["content"])
+        await asyncio.sleep(0)
+        return 7 + await super().count_tokens(messages)
+
+
 class Dead(Echo):
     async def generate(self, request: Request) -> Reply:
         raise EngineError("gone")
@@ -72,10 +82,9 @@ def reader(
     seed: int = 0,
     reply_tokens: int = REPLY_TOKENS,
 ) -> Reader:
-    return Reader(
-        engine=engine,
+    return reader_of(
+        engine,
         identity=f"echo at {temperature}",
-        is_model=True,
         family=family("generic", {"gist": reply_tokens}),
         temperature=temperature,
         seed=seed,
@@ -116,6 +125,12 @@ def many(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
 PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
 
 
+async def turns() -> None:
+    """Let every coroutine go on until it waits."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize(("spare", "asked"), [(-1, False), (0, True), (1, True)])
 def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
     """Prompt and reply budget must fit: this echo counts a character as a token."""
@@ -129,50 +144,21 @@ def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
     assert reply.has_reply is asked
 
 
-class Templated(Echo):
-    """Counts the seven characters of a chat template, too."""
+def test_parts_are_counted_once_each_without_a_chat_template_and_add_up() -> None:
+    """Six characters and twelve; the white space around a part does not count. Questions that are
+    asked at once count their parts once."""
+    engine = Counting()
+    asking = ask(reader(engine))
 
-    async def count_tokens(self, messages: Sequence[Message]) -> int:
-        return 7 + await super().count_tokens(messages)
+    async def at_once() -> list[int]:
+        parts = ["a mill\n", " by the river", "", " \n", "a mill"]
+        return await asyncio.gather(*(asking.part_tokens(parts) for _ in range(3)))
 
-
-@pytest.mark.parametrize("text", ["", " ", "The mill"])
-def test_a_text_is_counted_without_a_chat_template(text: str) -> None:
-    assert run(lambda: ask(reader(Templated())).text_tokens(text)) == len(text)
-
-
-def test_parts_are_counted_once_each_and_add_up() -> None:
-    """Six characters, twelve and six again; the white space around a part does not count."""
-    counted: list[str] = []
-
-    class Counting(Templated):
-        async def count_tokens(self, messages: Sequence[Message]) -> int:
-            counted.append(messages[0]["content"])
-            return await super().count_tokens(messages)
-
-    asking = ask(reader(Counting()))
-    assert run(lambda: asking.part_tokens(["a mill\n", " by the river", "", " \n", "a mill"])) == 24
+    assert run(at_once) == [24] * 3
     assert run(lambda: asking.part_tokens(["by the river"])) == 12
-    assert run(lambda: asking.part_tokens([])) == 0
-    assert sorted(counted) == ["", "a mill", "by the river"]
-
-
-def test_questions_that_are_asked_at_once_count_their_parts_once() -> None:
-    counted: list[str] = []
-
-    class Slow(Templated):
-        async def count_tokens(self, messages: Sequence[Message]) -> int:
-            counted.append(messages[0]["content"])
-            await asyncio.sleep(0)
-            return await super().count_tokens(messages)
-
-    asking = ask(reader(Slow()))
-
-    async def three() -> list[int]:
-        return await asyncio.gather(*(asking.part_tokens(["a mill", "a river"]) for _ in range(3)))
-
-    assert run(three) == [13, 13, 13]
-    assert sorted(counted) == ["", "a mill", "a river"]
+    assert sorted(engine.counted) == ["", "a mill", "by the river"]
+    for text in ("", " ", "a b"):
+        assert asyncio.run(asking.text_tokens(text)) == len(text)
 
 
 @pytest.mark.parametrize(
@@ -199,73 +185,45 @@ def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
     assert [(c.problem, c.finish_reason) for c in calls] == [("timeout", "abort"), (None, "stop")]
 
 
-@pytest.mark.slow
-def test_waiting_for_a_slot_is_no_timeout() -> None:
-    """Six requests of 0.4 s through one slot: the last waits 2 s with a deadline of 1.5 s."""
-    words = [f"w{number}" for number in range(6)]
-    engine = Echo(seconds=dict.fromkeys(words, 0.4))
-    replies = many(ask(reader(engine, deadline=1.5, slots=1)), words)
-    assert [reply.problem for reply in replies] == [None] * 6
-    assert engine.most_at_once == 1
-
-
-def test_slots_are_shared_by_all_documents() -> None:
+def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -> None:
+    """Twenty requests of 0.1 s through two slots: the last waits 0.9 s, with a deadline of 0.7."""
     words = [f"w{number}" for number in range(10)]
-    engine = Echo(seconds=dict.fromkeys(words, 0.01))
-    shared = reader(engine, slots=3)
+    engine = Echo(seconds=dict.fromkeys(words, 0.1))
+    shared = reader(engine, deadline=0.7, slots=2)
 
-    async def talk() -> None:
+    async def talk() -> list[Asked[str]]:
         asking = [Ask(shared, "gist", document, Replies()) for document in ("d1", "d2")]
-        await asyncio.gather(
+        return await asyncio.gather(
             *(a(PageGist(w), Subject(page_index=i))
               for a in asking for i, w in enumerate(words))
         )  # fmt: skip
 
-    run(talk)
-    assert len(engine.requests) == 20
-    assert engine.most_at_once == 3
+    assert [reply.problem for reply in run(talk)] == [None] * 20
+    assert engine.most_at_once == 2
 
 
 def test_a_prompt_waits_unrendered_and_uncounted() -> None:
     """Of six prompts and two slots, two are counted; replies that the unit has need no slot."""
-    known, engine = Echo(), Counting(seconds={f"w{number}": 60 for number in range(6)})
-    asking = ask(reader(known))
+    engine = Counting(seconds={f"w{number}": 60 for number in range(6)})
+    asking = ask(reader(Echo()))
     one(asking)
 
     async def talk() -> None:
         later = Ask(reader(engine, slots=2), "gist", "d1", Replies(calls=asking.calls()))
         new = [later(PageGist(f"w{n}"), Subject(page_index=n)) for n in range(6)]
         waiting = asyncio.gather(*new)
-        await _turns()
-        assert engine.counted == len(engine.requests) == 2
+        await turns()
+        assert len(engine.counted) == len(engine.requests) == 2
         assert (await later(PAGE, Subject(page_index=0))).value == "river."
-        assert engine.counted == 2
+        assert len(engine.counted) == 2
         waiting.cancel()
 
     run(talk)
 
 
-@dataclass
-class Counting(Echo):
-    """Counts how often it has counted tokens."""
-
-    counted: int = 0
-
-    async def count_tokens(self, messages: Sequence[Message]) -> int:
-        self.counted += 1
-        return await super().count_tokens(messages)
-
-
-async def _turns() -> None:
-    """Let every coroutine go on until it waits."""
-    for _ in range(100):
-        await asyncio.sleep(0)
-
-
 def test_a_call_holds_its_slot_until_it_is_kept() -> None:
     """A process that dies repeats no more calls than it has slots, however slow its disk is."""
     engine, words = Echo(), [f"w{number}" for number in range(6)]
-    kept: list[str] = []
 
     async def talk() -> list[int]:
         may_write = asyncio.Semaphore(0)
@@ -273,7 +231,6 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
         class Slow(Replies):
             async def keep(self, call: Call, wanted: Wanted) -> Call:
                 await may_write.acquire()
-                kept.append(call.reply)
                 return call
 
         asking = Ask(reader(engine, slots=2), "gist", "d1", Slow())
@@ -281,45 +238,35 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
         whole = asyncio.gather(*replies)
         asked = []
         for _ in words:
-            await _turns()
+            await turns()
             asked.append(len(engine.requests))
             may_write.release()
         await whole
         return asked
 
     assert run(talk) == [2, 3, 4, 5, 6, 6]
-    assert kept == words
 
 
 def test_a_shared_call_holds_its_slot_until_it_is_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine, words = Echo(), [f"w{number}" for number in range(6)]
-    may_write, looked_for = threading.Semaphore(0), itertools.count(1)
-    all_looked_for = threading.Event()
-    load = shared_replies._load
+    may_write = threading.Semaphore(0)
 
     def slow(path: UPath, content: bytes) -> bool:
         may_write.acquire()
         return commit(path, content)
 
-    def loaded(path: UPath) -> Call | None:
-        found = load(path)
-        if next(looked_for) == len(words):
-            all_looked_for.set()
-        return found
-
-    monkeypatch.setattr("pipeline.asking.known_replies.commit", slow)
-    monkeypatch.setattr(shared_replies, "_load", loaded)
+    monkeypatch.setattr("pipeline.asking.replies.commit", slow)
 
     async def talk() -> int:
-        shared = shared_replies.SharedReplies(UPath(tmp_path))
+        shared = SharedReplies(UPath(tmp_path))
         asking = Ask(reader(engine, slots=2), "gist", "d1", Replies(shared=shared))
         replies = [asking(PageGist(w), Subject(page_index=i), True) for i, w in enumerate(words)]
         whole = asyncio.gather(*replies)
-        while not all_looked_for.is_set():
+        while len(engine.requests) < 2:
             await asyncio.sleep(0.001)
-        await _turns()
+        await asyncio.sleep(0.1)  # in which others would be sent
         asked = len(engine.requests)
         may_write.release(len(words))
         await whole
@@ -329,14 +276,18 @@ def test_a_shared_call_holds_its_slot_until_it_is_committed(
     assert len(engine.requests) == len(list(tmp_path.iterdir())) == 6
 
 
-def test_recorded_calls_are_replayed_and_nobody_is_asked() -> None:
-    engine = Echo(finish_reason="length")
-    first = ask(reader(engine))
+def test_recorded_calls_are_replayed_and_only_others_are_asked() -> None:
+    first = ask(reader(Echo(finish_reason="length")))
     replies = many(first, ["one", "two", "three"])
     again = ask(reader(Dead()), first.calls())
     assert many(again, ["one", "two", "three"]) == replies
-    assert len(again.sent_calls) == 0
+    assert again.sent_calls == []
     assert [replace(c, engine="echo") for c in again.calls()] == list(first.calls())
+    engine = Echo(finish_reason="length")
+    rest = ask(reader(engine), first.calls()[:2])
+    assert many(rest, ["one", "two", "three"]) == replies
+    assert [request.fields for request in engine.requests] == [PageGist("three")]
+    assert timeless(rest.calls()) == timeless(first.calls())
 
 
 def timeless(calls: Sequence[Call]) -> list[Call]:
@@ -354,29 +305,8 @@ def test_a_call_says_when_it_was_sent_and_by_which_worker() -> None:
     assert [call.worker for call in asked.calls()] == ["node-7", "node-7"]
 
 
-def test_what_was_not_recorded_is_asked() -> None:
-    first = ask(reader(Echo()))
-    many(first, ["one", "two"])
-    engine = Echo()
-    again = ask(reader(engine), first.calls()[:1])
-    many(again, ["one", "two"])
-    assert len(again.sent_calls) == 1
-    assert [request.fields for request in engine.requests] == [PageGist("two")]
-    assert timeless(again.calls()) == timeless(first.calls())
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_calls_stand_in_the_same_order_whatever_ends_first(order: tuple[int, ...]) -> None:
-    words = ["one", "two", "three"]
-    seconds = {words[place]: 0.02 * rank for rank, place in enumerate(order)}
-    asking = ask(reader(Echo(seconds=seconds)))
-    many(asking, words)
-    assert [(call.call_index, call.reply) for call in asking.calls()] == [
-        (0, "one"), (1, "two"), (2, "three"),
-    ]  # fmt: skip
-
-
 def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
+    """And not by which ends first."""
     subjects = [
         Subject(),
         Subject(page_index=0),
@@ -394,19 +324,15 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
             await asking(PAGE, subject)
 
     run(talk)
-    assert [
-        Subject(
-            page_index=call.page_index, question_id=call.question_id, turn=call.turn,
-            reference_index=call.reference_index, attempt=call.attempt,
-        )
-        for call in asking.calls()
-    ] == subjects  # fmt: skip
+    names = ("page_index", "question_id", "turn", "reference_index", "attempt")
+    calls = asking.calls()
+    assert [Subject(**{name: getattr(call, name) for name in names}) for call in calls] == subjects
+    assert [call.call_index for call in calls] == [*range(len(subjects))]
 
 
-def sha_of(given: Reader, subject: Subject | None = None, **values: int) -> str:
-    asking = ask(given, repeat=values.get("repeat", 0))
-    page = PageGist("w" * values.get("letters", 3))
-    run(lambda: asking(page, subject or Subject(page_index=0)))
+def sha_of(given: Reader, subject: Subject | None = None, letters: int = 3) -> str:
+    asking = ask(given)
+    run(lambda: asking(PageGist("w" * letters), subject or Subject(page_index=0)))
     return asking.calls()[0].request_sha
 
 
@@ -426,30 +352,23 @@ def test_a_request_is_named_by_what_is_sent() -> None:
     assert len({same, *others}) == len(others) + 1
 
 
-def test_repeats_and_attempts_draw_with_other_seeds() -> None:
+@pytest.mark.parametrize(("temperature", "num_seeds"), [(0.7, 6), (0.0, 1)])
+def test_with_sampling_repeats_and_attempts_draw_with_other_seeds(
+    temperature: float, num_seeds: int
+) -> None:
     """From the same seed an engine would say the same again."""
     engine = Echo()
-    hot = reader(engine, temperature=0.7, seed=5)
+    given = reader(engine, temperature=temperature, seed=5)
     for repeat, attempt in itertools.product((0, 1, 2), (1, 2)):
-        one(ask(hot, repeat=repeat), Subject(page_index=0, attempt=attempt))
+        one(ask(given, repeat=repeat), Subject(page_index=0, attempt=attempt))
     seeds = [request.seed for request in engine.requests]
     assert seeds[0] == 5
-    assert len(set(seeds)) == 6
+    assert len(set(seeds)) == num_seeds
 
 
-def test_without_sampling_there_is_one_seed() -> None:
-    engine = Echo()
-    for repeat, attempt in itertools.product((0, 1), (1, 2)):
-        one(ask(reader(engine), repeat=repeat), Subject(page_index=0, attempt=attempt))
-    assert {request.seed for request in engine.requests} == {0}
-
-
-def test_a_dead_engine_is_no_reply() -> None:
+def test_a_dead_engine_or_none_is_no_reply() -> None:
     with pytest.raises(EngineError, match="gone"):
         one(ask(reader(Dead())))
-
-
-def test_a_stage_that_should_not_ask_is_told_so() -> None:
     with pytest.raises(RuntimeError, match="score asks a model"):
         one(Ask(None, "score", "d1", Replies()))
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.asking.known_replies import Journal, committed_journals
+from pipeline.asking.replies import Journal, journal_files
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, StorageError
@@ -62,6 +62,7 @@ def warehouse(tmp_path: Path) -> UPath:
 def test_calls_are_read_again_until_the_unit_is_committed(warehouse: UPath) -> None:
     calls = [call(number) for number in range(3)]
     asyncio.run(cut_short(warehouse, calls[:2]))
+    assert journal(warehouse, attempt=2).read() == (), "an attempt has a journal of its own"
 
     async def again() -> tuple[Call, ...]:
         async with journal(warehouse) as made:
@@ -117,18 +118,10 @@ def test_a_journal_that_cannot_be_written_ends_the_unit(warehouse: UPath) -> Non
     with pytest.raises(StorageError, match="Not a directory"):
         asyncio.run(cut_short(warehouse, [call(0)]))
     assert left(warehouse) == ()
-    assert committed_journals(warehouse, {STEP: {UNIT: 1}}) == []
+    assert list(journal_files(warehouse)) == []
 
 
-def test_an_attempt_has_a_journal_of_its_own(warehouse: UPath) -> None:
-    asyncio.run(cut_short(warehouse, [call(0)]))
-    assert journal(warehouse, attempt=2).read() == ()
-
-
-@pytest.mark.parametrize(("committed", "kept"), [({}, 2), ({UNIT: 1}, 1), ({UNIT: 2}, 0)])
-def test_what_is_left_of_committed_units_is_known(
-    warehouse: UPath, committed: dict[str, int], kept: int
-) -> None:
+def test_what_killed_processes_left_is_known_by_step_unit_and_attempt(warehouse: UPath) -> None:
     """Of earlier versions, too, which had a folder for each unit."""
     made = warehouse / "journal" / STEP
     for attempt in (1, 2):
@@ -136,10 +129,13 @@ def test_what_is_left_of_committed_units_is_known(
         (made / f"{UNIT}.{attempt}" / "host-1.0.jsonl").write_bytes(b"{}\n")
         (made / f"{UNIT}.{attempt}.0.jsonl").write_bytes(b"{}\n")
     (made / "notes.jsonl").write_text("not ours")
-    found = committed_journals(warehouse, {STEP: committed})
-    names = [f"{UNIT}.{attempt}{rest}" for attempt in (1, 2)[: 2 - kept]
-             for rest in (".0.jsonl", "/host-1.0.jsonl")]  # fmt: skip
-    assert sorted(str(file.relative_to(made)) for file in found) == names
+    assert sorted(
+        (str(file.relative_to(made)), *which) for file, *which in journal_files(warehouse)
+    ) == [
+        (f"{UNIT}.{attempt}{rest}", STEP, UNIT, attempt)
+        for attempt in (1, 2)
+        for rest in (".0.jsonl", "/host-1.0.jsonl")
+    ]
 
 
 def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
@@ -168,7 +164,7 @@ def test_a_call_that_is_being_written_when_its_unit_ends_is_written(
     """All threads that write are busy when another call's error cancels ours."""
     may_write = threading.Event()
     writers = ThreadPoolExecutor(1)
-    monkeypatch.setattr("pipeline.asking.known_replies._WRITERS", writers)
+    monkeypatch.setattr("pipeline.asking.replies._WRITERS", writers)
 
     async def cancelled() -> None:
         writers.submit(may_write.wait, 60)
@@ -239,26 +235,23 @@ def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
 
     with pytest.raises(EngineError):
         asyncio.run(many())
-    assert [one.page_index for one in sorted(left(store), key=lambda c: c.page_index or 0)] == [
-        *range(45)
-    ], "what is pending is written when the unit ends in an error"
+    pages = sorted(call.page_index or 0 for call in left(store))
+    assert pages == [*range(45)], "what is pending is written when the unit ends in an error"
 
 
 def test_an_object_store_gets_a_part_after_a_while(
     store: UPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.asking.known_replies._SECONDS_A_FILE", 0.01)
+    monkeypatch.setattr("pipeline.asking.replies._SECONDS_A_FILE", 0.01)
 
-    async def one() -> None:
+    async def two() -> None:
         async with journal(store) as made:
-            await made.add(call(0))
-            while not files(store):
-                await asyncio.sleep(0.01)
-            await made.add(call(1))
-            while len(files(store)) < 2:
-                await asyncio.sleep(0.01)
+            for number in range(2):
+                await made.add(call(number))
+                while len(files(store)) <= number:
+                    await asyncio.sleep(0.01)
 
-    asyncio.run(one())
+    asyncio.run(two())
     assert files(store) == []
 
 
@@ -273,8 +266,7 @@ class Dying:
     def __init__(self, engine: Any, dies_at: int) -> None:
         self.name, self.context_tokens = engine.name, engine.context_tokens
         self.count_tokens = engine.count_tokens
-        self.num_asked = 0
-        self._dies_at = dies_at
+        self.num_asked, self._dies_at = 0, dies_at
         self._at_once = asyncio.Semaphore(AT_ONCE)
 
     async def generate(self, request: Request) -> Reply:
@@ -283,29 +275,24 @@ class Dying:
             if self.num_asked > self._dies_at:
                 raise EngineError("dead")
             await asyncio.sleep(0)
-            return Reply(text=f"reply {self.num_asked}", finish_reason="stop", prompt_tokens=9,
-                         reply_tokens=2)  # fmt: skip
+            text = f"reply {self.num_asked}"
+            return Reply(text=text, finish_reason="stop", prompt_tokens=9, reply_tokens=2)
 
 
 def long_document(folder: Path) -> SmallRun:
-    small = SmallRun(folder)
     paragraphs = [f"{n} " + " ".join(f"w{n}x{k}" for k in range(39)) for n in range(PAGES)]
-    write(
-        folder / "corpus",
-        [{**document(1), "text": "\n\n".join(paragraphs)}],
-        [question(1, of=1)],
-    )
+    long = {**document(1), "text": "\n\n".join(paragraphs)}
+    small = SmallRun(folder)
+    write(folder / "corpus", [long], [question(1, of=1)])
     return small
 
 
 def work(small: SmallRun, dies_at: int) -> tuple[Dying, list[Summary] | None]:
-    units = small.units()
-
     async def work() -> tuple[Dying, list[Summary] | None]:
         engine = Dying(small.reader.engine, dies_at)
         worker = small.worker(replace(small.reader, engine=engine))
         try:
-            return engine, [await worker.work(d, planned) for d, planned in units.items()]
+            return engine, [await worker.work(d, units) for d, units in small.units().items()]
         except EngineError:
             return engine, None
 

@@ -75,81 +75,51 @@ def chosen(*replies: str) -> Constraint:
     return Constraint(choices=replies)
 
 
-def test_pagination_takes_the_labels_of_the_window() -> None:
+def pages(*labels: int) -> list[str]:
+    return [f"Page {label}" for label in labels]
+
+
+def list_of(legal: str) -> Constraint:
+    return Constraint(regex=rf"I want to look up Page \[{legal}\]")
+
+
+LOOK_UP = "I want to look up Page [3]"
+LETTERS = chosen("Answer: (A)", "Answer: (B)", "Answer: (C)")
+ASKED: list[tuple[Stage, UnitRows, str, tuple[str, ...], list[Constraint | None]]] = [
     # Of 7 paragraphs of 10 words, 40 words a window and at least 20: labels after 2, 3, 4; then,
     # from paragraph 4 on, after 5, 6, 7.
-    engine = in_turn("Label: <3>", "Label: <7>")
-    assert asked(PAGINATE, LINES, engine, "qmsum") == [
-        chosen("Label: <2>", "Label: <3>", "Label: <4>"),
-        chosen("Label: <5>", "Label: <6>", "Label: <7>"),
-    ]
+    (PAGINATE, LINES, "qmsum", ("Label: <3>", "Label: <7>"),
+     [chosen("Label: <2>", "Label: <3>", "Label: <4>"),
+      chosen("Label: <5>", "Label: <6>", "Label: <7>")]),
+    (ReadAgentP(max_pages=3, first_page=0), asking(), "generic", (LOOK_UP,),
+     [list_of(r"(([0-9]|1[0-1])(, ([0-9]|1[0-1])){0,2})?")]),
+    (ReadAgentP(max_pages=2, first_page=1), asking(), "generic", (LOOK_UP,),
+     [list_of(r"(([1-9]|1[0-2])(, ([1-9]|1[0-2])){0,1})?")]),
+    (ReadAgentP(max_pages=1, first_page=0), asking(), "generic", (LOOK_UP,),
+     [list_of(r"(([0-9]|1[0-1]))?")]),
+    # The pages left, or to stop; page 9 is not there.
+    (ReadAgentS(max_pages=4, first_page=1, **IN_TURN), first_pages(4), "generic",
+     ("Page 2", "Page 9", "Page 1", "STOP"),
+     [chosen(*pages(*left), "STOP") for left in ((1, 2, 3, 4), (1, 3, 4), (1, 3, 4), (3, 4))]),
+    (ReadAgentS(max_pages=3, first_page=0, **IN_TURN), first_pages(1), "generic",
+     ("Page 0", "STOP"), [chosen("Page 0", "STOP"), chosen("STOP")]),
+    (CLOSED, asking(CHOICE), "generic", ("Answer: (B)",), [LETTERS]),
+    (CLOSED, asking(), "generic", ("The wind.",), [None]),
+    (RATE, rated(), "generic", ("No", "No"),
+     [chosen("YES", "NO"), chosen("Yes", "Yes, partially", "No")]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("first_page", "max_pages", "legal"),
-    [
-        (0, 3, r"(([0-9]|1[0-1])(, ([0-9]|1[0-1])){0,2})?"),
-        (1, 2, r"(([1-9]|1[0-2])(, ([1-9]|1[0-2])){0,1})?"),
-        (0, 1, r"(([0-9]|1[0-1]))?"),
-    ],
-)
-def test_the_parallel_look_up_takes_a_list(first_page: int, max_pages: int, legal: str) -> None:
-    stage = ReadAgentP(max_pages=max_pages, first_page=first_page)
-    engine = always("I want to look up Page [3]")
-    expected = Constraint(regex=rf"I want to look up Page \[{legal}\]")
-    assert asked(stage, asking(), engine) == [expected]
-
-
-def test_the_sequential_look_up_takes_the_pages_left_or_stop() -> None:
-    rows = first_pages(4)
-    stage = ReadAgentS(max_pages=4, first_page=1, **IN_TURN)
-    engine = in_turn("Page 2", "Page 9", "Page 1", "STOP")  # the second is not there
-    assert asked(stage, rows, engine) == [
-        chosen("Page 1", "Page 2", "Page 3", "Page 4", "STOP"),
-        chosen("Page 1", "Page 3", "Page 4", "STOP"),
-        chosen("Page 1", "Page 3", "Page 4", "STOP"),
-        chosen("Page 3", "Page 4", "STOP"),
-    ]
-
-
-def test_where_no_page_is_left_stop_alone_is_legal() -> None:
-    rows = first_pages(1)
-    stage = ReadAgentS(max_pages=3, first_page=0, **IN_TURN)
-    engine = in_turn("Page 0", "STOP")
-    assert asked(stage, rows, engine)[1] == chosen("STOP")
-
-
-def test_an_answer_takes_a_letter_where_there_are_options() -> None:
-    letters = chosen("Answer: (A)", "Answer: (B)", "Answer: (C)")
-    assert asked(CLOSED, asking(CHOICE), always("Answer: (B)")) == [letters]
-    assert asked(CLOSED, asking(), always("The wind.")) == [None]
-
-
-def test_raters_take_their_verdicts() -> None:
-    engine = always("No")
-    run(RATE, rated(), engine, is_constrained=True)
-    assert {request.prompt: request.constraint for request in engine.requests} == {
-        "rate_strict": chosen("YES", "NO"),
-        "rate_permissive": chosen("Yes", "Yes, partially", "No"),
-    }
-
-
-@pytest.mark.parametrize(
-    ("stage", "rows", "reply"),
-    [
-        (PAGINATE, LINES, "Break point: <7>"),
-        (ReadAgentP(max_pages=2, first_page=0), asking(), "[]"),
-        (ReadAgentS(max_pages=2, first_page=0, **IN_TURN), asking(), "STOP"),
-        (CLOSED, asking(CHOICE), "Answer: (B)"),
-        (RATE, rated(), "No"),
-    ],
-)
-def test_nothing_is_constrained_where_replies_are_free(
-    stage: Stage, rows: UnitRows, reply: str
+@pytest.mark.parametrize(("stage", "rows", "prompts", "replies", "expected"), ASKED)
+def test_stages_ask_for_legal_replies_and_for_none_where_replies_are_free(
+    stage: Stage,
+    rows: UnitRows,
+    prompts: str,
+    replies: tuple[str, ...],
+    expected: list[Constraint | None],
 ) -> None:
-    found = asked(stage, rows, always(reply), None)
-    assert found
-    assert set(found) == {None}
+    assert asked(stage, rows, in_turn(*replies), prompts) == expected
+    assert set(asked(stage, rows, always(replies[-1]), None)) == {None}
 
 
 VLLM = ("engine=vllm", "engine.model=org/model")
@@ -221,6 +191,8 @@ AUTO = [
     ((*SERVER, "engine.structured_outputs=vllm"), "constrained"),
     (SERVER, "free"),
     ((), "free"),  # the extractive engine
+    ((*VLLM, FREE), "free"),
+    ((*VLLM, CONSTRAINED), "constrained"),
     ((*VLLM, "experiment=memwalker_table2", "corpus.path=."), "free"),
     ((*VLLM, "experiment=readagent_table3", "corpus.path=."), "free"),
 ]
@@ -232,12 +204,6 @@ def test_replies_are_constrained_by_default_where_the_engine_can(
 ) -> None:
     resolved = read_run(words)
     assert run_manifest(resolved)["report"]["reply_format"] == expected
-
-
-@pytest.mark.parametrize("reply_format", ["free", "constrained"])
-def test_a_run_keeps_what_its_replies_were(reply_format: str) -> None:
-    resolved = read_run([*VLLM, f"reply_format={reply_format}"])
-    assert run_manifest(resolved)["report"]["reply_format"] == reply_format
 
 
 @pytest.mark.slow

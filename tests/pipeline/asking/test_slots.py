@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from pipeline.asking.slots import Capacity, Slots
+from pipeline.asking.reader import Capacity, Slots
 from pipeline.core.errors import StorageError
 
 T = TypeVar("T")
@@ -34,25 +34,6 @@ async def _enters(slots: Slots, ranks: list[int]) -> list[int]:
 
 def test_the_lowest_rank_goes_first_once_the_slots_are_taken() -> None:
     assert run(lambda: _enters(Slots(1), [5, 3, 9, 1, 3])) == [5, 1, 3, 3, 9]
-
-
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_no_more_than_the_slots_there_are(size: int) -> None:
-    async def talk() -> int:
-        slots, inside, most = Slots(size), 0, 0
-
-        async def request(rank: int) -> None:
-            nonlocal inside, most
-            async with slots.one(rank):
-                inside += 1
-                most = max(most, inside)
-                await asyncio.sleep(0.001)
-                inside -= 1
-
-        await asyncio.gather(*(request(n % 3) for n in range(20)))
-        return most
-
-    assert run(talk) == size
 
 
 def test_a_reply_that_storage_refuses_is_the_last() -> None:
@@ -98,48 +79,33 @@ def test_who_gives_up_waiting_costs_no_slot(handed_over: bool) -> None:
     assert run(talk) == "in"
 
 
-async def _most_in(size: int, weights: list[int]) -> tuple[int, list[int]]:
-    """The most weight inside at once, and who came in which order."""
-    room, inside, most, entered = Capacity(size), 0, 0, list[int]()
+@pytest.mark.parametrize(
+    ("weights", "most"),
+    [
+        ([4, 4, 4, 9, 1, 1, 10, 2], 10),  # first come, first in, however light who waits behind
+        ([3, 25, 3], 25),  # a heavier one is let in alone
+    ],
+)
+def test_weights_in_flight_are_limited(weights: list[int], most: int) -> None:
+    inside, found, entered = 0, 0, list[int]()
 
-    async def thing(number: int, weight: int) -> None:
-        nonlocal inside, most
+    async def hold(room: Capacity, number: int, weight: int) -> None:
+        nonlocal inside, found
         async with room.held(weight):
             entered.append(number)
             inside += weight
-            most = max(most, inside)
+            found = max(found, inside)
             await asyncio.sleep(0.001)
             inside -= weight
 
-    await asyncio.gather(*(thing(n, weight) for n, weight in enumerate(weights)))
-    return most, entered
-
-
-def test_a_room_never_holds_more_than_its_size() -> None:
-    most, entered = run(lambda: _most_in(10, [4, 4, 4, 9, 1, 1, 10, 2]))
-    assert most == 10
-    assert entered == list(range(8)), "first come, first in, however light who waits behind"
-
-
-def test_what_is_heavier_than_the_room_is_let_in_alone() -> None:
-    most, entered = run(lambda: _most_in(10, [3, 25, 3]))
-    assert (most, entered) == (25, [0, 1, 2])
-
-
-def test_who_gives_up_waiting_for_room_takes_none() -> None:
-    async def talk() -> bool:
+    async def talk() -> None:
         room = Capacity(10)
         async with room.held(10):
-            waiting = asyncio.create_task(_hold(room, 5))
+            given_up = asyncio.create_task(hold(room, -1, 5))
             await asyncio.sleep(0)
-            waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
-        async with room.held(10):
-            return True
+            given_up.cancel()
+            await asyncio.gather(given_up, return_exceptions=True)
+        await asyncio.gather(*(hold(room, n, weight) for n, weight in enumerate(weights)))
 
-    assert run(talk)
-
-
-async def _hold(room: Capacity, weight: int) -> None:
-    async with room.held(weight):
-        pass
+    run(talk)
+    assert (found, entered) == (most, [*range(len(weights))])

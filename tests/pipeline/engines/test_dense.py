@@ -13,7 +13,6 @@ from jobs.graph.resolved_run import read_run, run_manifest
 from jobs.run.stored_run import merge_with_stored_run
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.steps import Step
 from stages.index.search_index import EmbedGists, EmbedPages
 from stages.retrieve.look_up import Dense, nearest
 from stages.tables.keys import Embedding
@@ -38,18 +37,15 @@ def rows(*pages: tuple[Vector, ...]) -> list[Embedding]:
 
 
 def ranked(pages: list[Embedding], *questions: Vector) -> list[list[int]]:
-    return [[page.page_index for page in own] for own in scored(pages, *questions)]
-
-
-def scored(pages: list[Embedding], *questions: Vector) -> list[list[RankedPage]]:
-    return nearest(pages, np.array(questions, dtype=np.float32))
+    scores = nearest(pages, np.array(questions, dtype=np.float32))
+    return [[page.page_index for page in of_question] for of_question in scores]
 
 
 def test_a_page_counts_as_near_as_its_best_chunk() -> None:
     # Dot products with (1, 0): page 0 0.6, page 1 the better of 0 and 0.8, page 2 -1.
     pages = rows(((0.6, 0.8),), ((0.0, 1.0), (0.8, 0.6)), ((-1.0, 0.0),))
     expected = [RankedPage(1, 0.8), RankedPage(0, 0.6), RankedPage(2, -1.0)]
-    assert scored(pages, (1.0, 0.0)) == [expected]
+    assert nearest(pages, np.array([(1.0, 0.0)], dtype=np.float32)) == [expected]
     # With (0, 1): 0.8, the better of 1 and 0.6, 0.
     assert ranked(pages, (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)) == [[1, 0, 2], [1, 0, 2], [2, 1, 0]]
 
@@ -98,17 +94,11 @@ def test_the_nearest_pages_are_looked_up(
     assert every[0].used[:2] == used
 
 
-def steps(folder: Path, methods: str, *words: str) -> list[Step]:
-    resolved = read_run([f"methods={methods}", f"embedder.model={folder}", *words])
-    found = resolved.steps
-    assert len({step.id for step in found}) == len(found)
-    return found
-
-
 def embedded(folder: Path, methods: str, *words: str) -> list[tuple[str, str]]:
     """The id of each step that embeds and what it embeds."""
-    found = [step for step in steps(folder, methods, *words) if step.name == "embed"]
-    return [(step.id, step.settings["kind"]) for step in found]
+    steps = read_run([f"methods={methods}", f"embedder.model={folder}", *words]).steps
+    assert len({step.id for step in steps}) == len(steps)
+    return [(step.id, step.settings["kind"]) for step in steps if step.name == "embed"]
 
 
 @pytest.fixture

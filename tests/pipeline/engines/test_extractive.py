@@ -77,32 +77,22 @@ def test_the_budget_cuts_the_reply(budget: int) -> None:
     assert ask(ANSWER, whole.reply_tokens).finish_reason == "stop"
 
 
-# break_point
-
-
-def test_the_page_ends_where_the_words_change() -> None:
-    paragraphs = window(WHALES, WHALES, BREAD, BREAD)
-    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == 8
-
-
 @pytest.mark.parametrize(
     ("paragraphs", "label"),
-    [((), None), ((Labelled(WHALES, None),), None), ((Labelled(WHALES, 9),), 9),
+    [(window(WHALES, WHALES, BREAD, BREAD), 8),  # where the words change
+     ((), None), ((Labelled(WHALES, None),), None), ((Labelled(WHALES, 9),), 9),
      ((Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3)), 2),
-     (window("one two", "red blue", "salt oil", "yes no"), 7),
      (window("", ""), 7), (window("中文。", "中文。", "雨雪。"), 8)],
 )  # fmt: skip
-def test_odd_windows(paragraphs: tuple[Labelled, ...], label: int | None) -> None:
+def test_a_page_ends_where_the_words_change(
+    paragraphs: tuple[Labelled, ...], label: int | None
+) -> None:
     assert parse_break_point(BreakPoint("", paragraphs).extractive()) == label
 
 
-# gist
-
-
-def test_a_gist_is_a_part_of_its_page() -> None:
-    """Without tags such as {gap}."""
+def test_a_gist_is_a_part_of_its_page_without_tags() -> None:
     words = "\n".join(meeting_texts()).split(" ")
-    for start in range(0, 8600, 430):
+    for start in range(0, 8600, 1720):
         page = " ".join(words[start : start + 430])
         gist = PageGist(page).extractive()
         clean = " ".join(re.sub(r"\{[^{}]*\}", " ", page).split())
@@ -111,25 +101,21 @@ def test_a_gist_is_a_part_of_its_page() -> None:
         assert set(gist.split()) <= set(clean.split())
 
 
-# look_up_p, look_up_s
-
-
-def test_the_pages_asked_for_are_the_best_first() -> None:
-    assert LOOK_UP_P.extractive().startswith("I want to look up Page [3, 2] to ")
-    assert parse_pages(replace(LOOK_UP_P, max_pages=9).extractive()) == (3, 2, 1, 4)
-
-
 @pytest.mark.parametrize(
-    ("passages", "pages"),
+    ("passages", "max_pages", "pages"),
     [
-        ((), ()),
-        ((Passage("text", None, WHALES),), ()),
-        ((Passage("gist", 0, ""),), (0,)),
-        ((Passage("gist", 5, ""), Passage("gist", 6, "")), (5, 6)),
+        (PASSAGES, 2, (3, 2)),
+        (PASSAGES, 9, (3, 2, 1, 4)),
+        ((), 2, ()),
+        ((Passage("text", None, WHALES),), 2, ()),
+        ((Passage("gist", 5, ""), Passage("gist", 6, "")), 2, (5, 6)),
     ],
 )
-def test_look_ups_in_odd_memories(passages: tuple[Passage, ...], pages: tuple[int, ...]) -> None:
-    assert parse_pages(replace(LOOK_UP_P, passages=passages).extractive()) == pages
+def test_the_pages_asked_for_are_the_best_first(
+    passages: tuple[Passage, ...], max_pages: int, pages: tuple[int, ...]
+) -> None:
+    fields = replace(LOOK_UP_P, passages=passages, max_pages=max_pages)
+    assert parse_pages(fields.extractive()) == pages
 
 
 @pytest.mark.parametrize(
@@ -160,7 +146,7 @@ def test_sentences_keep_their_order_and_lose_their_tags() -> None:
     assert len(answer.split()) <= 33
 
 
-@pytest.mark.parametrize("answer_words", [1, 4, 10, 20, 72])
+@pytest.mark.parametrize("answer_words", [1, 10, 72])
 def test_answers_are_about_as_long_as_asked_for(answer_words: int) -> None:
     text = " ".join(
         f"On day {i} the crew, tired of salt, caught a whale of {i} feet." for i in range(30)
@@ -168,7 +154,6 @@ def test_answers_are_about_as_long_as_asked_for(answer_words: int) -> None:
     passages = (Passage("text", None, text + " " + words(300)),)
     answer = AnswerQuestion(passages, "Which whale?", (), answer_words).extractive()
     assert 1 <= len(answer.split()) <= 1.1 * answer_words
-    assert len(answer.split()) >= min(answer_words / 2, 14)
 
 
 @pytest.mark.parametrize("text", ["", "{gap}", " \n "])

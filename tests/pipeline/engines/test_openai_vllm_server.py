@@ -1,6 +1,5 @@
 """engine=openai against a real `vllm serve` on loopback, with a tiny random model."""
 
-import asyncio
 import os
 import re
 import socket
@@ -14,16 +13,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.compose import compose
-from pipeline.core.engine import Reply, Request
+from pipeline.core.engine import Reply
 from pipeline.core.prompts import Constraint, Message
-from pipeline.engines.openai import OpenAIEngine, OpenAISettings
-from stages.prompts.readagent_memory import PageGist
+from pipeline.engines.openai import OpenAIEngine
+from tests.pipeline.engines.test_openai_engine import KEY, request, settings
+from tests.pipeline.engines.test_openai_engine import with_engine as use_engine
 from tests.support.engines.tiny_model import make_tiny_model
 
 pytestmark = pytest.mark.vllm
 
-KEY = "sk-loopback-0123456789abcdef"
 CONTEXT = 2048
 
 
@@ -77,23 +75,9 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-def with_engine(url: str, use: Callable[[OpenAIEngine], Awaitable[Any]], **changes: Any) -> Any:
-    async def start_and_use() -> Any:
-        words = ["engine=openai", f"engine.base_url={url}", "engine.model=tiny"]
-        section = {**compose(words)["engine"], "structured_outputs": "vllm", **changes}
-        return await use(await OpenAISettings.model_validate(section).start())
-
-    return asyncio.run(start_and_use())
-
-
-def request(content: str, max_reply_tokens: int = 20, **changes: Any) -> Request:
-    return Request(
-        prompt="gist",
-        fields=PageGist(page=content),
-        messages=({"role": "user", "content": content},),
-        max_reply_tokens=max_reply_tokens,
-        **changes,
-    )
+def with_engine(url: str, use: Callable[[OpenAIEngine], Awaitable[Any]]) -> Any:
+    changes = {"model": "tiny", "structured_outputs": "vllm", "context_tokens": None}
+    return use_engine(settings(url, **changes), use)
 
 
 def tokens_of(model: Path, messages: tuple[Message, ...]) -> int:
@@ -112,11 +96,11 @@ def test_tokens_are_counted_as_the_models_tokenizer_does(url: str, model: Path) 
         for content in ("", "The keeper climbed the tower.", "naïve 日本 " * 30, "word " * 3000):
             messages = request(content).messages
             assert await engine.count_tokens(messages) == tokens_of(model, messages)
-        one = request("The keeper climbed the tower.", 7)
+        one = request("The keeper climbed the tower.", max_reply_tokens=7)
         reply = await engine.generate(one)
         assert reply.prompt_tokens == tokens_of(model, one.messages)
         assert (reply.reply_tokens, reply.finish_reason) == (7, "length")
-        long = request("all the words of a long prompt " * 40, 5)
+        long = request("all the words of a long prompt " * 40, max_reply_tokens=5)
         await engine.generate(long)
         assert (await engine.generate(long)).cached_tokens > 100
 
@@ -125,7 +109,7 @@ def test_tokens_are_counted_as_the_models_tokenizer_does(url: str, model: Path) 
 
 def test_a_prompt_beyond_the_context_is_refused(url: str) -> None:
     async def ask(engine: OpenAIEngine) -> Reply:
-        return await engine.generate(request("word " * CONTEXT))
+        return await engine.generate(request("word " * CONTEXT, max_reply_tokens=20))
 
     refused: Reply = with_engine(url, ask)
     assert refused.problem == "context_overflow"
@@ -138,12 +122,11 @@ def test_replies_keep_to_constraints(url: str) -> None:
 
     async def ask(engine: OpenAIEngine) -> None:
         for word in ("tower", "mill", "river", "gist"):
-            chosen = await engine.generate(
-                request(word, 30, constraint=Constraint(choices=choices))
-            )
-            assert (chosen.text in choices, chosen.finish_reason) == (True, "stop")
-            matched = await engine.generate(request(word, 30, constraint=Constraint(regex=regex)))
-            assert re.fullmatch(regex, matched.text)
-            assert matched.finish_reason == "stop"
+            for legal in (Constraint(choices=choices), Constraint(regex=regex)):
+                asked = request(word, max_reply_tokens=30, constraint=legal)
+                reply = await engine.generate(asked)
+                assert reply.finish_reason == "stop"
+                is_matched = legal.regex and re.fullmatch(legal.regex, reply.text)
+                assert is_matched or reply.text in (legal.choices or ())
 
     with_engine(url, ask)

@@ -43,40 +43,29 @@ def replies(of: ScriptedEngine, *requests: Request) -> list[Reply]:
 
 
 def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
+    """A pattern is searched over lines; tokens are words."""
     scripted = engine(
         tmp_path,
         {"prompt": "answer", "match": "Who wrote", "reply": "Answer: (B)"},
         {"prompt": "answer", "reply": "Answer: (A)"},
-        {"match": "page \\d+", "reply": "a page"},
-        {"reply": "anything else"},
+        {"match": "page \\d+", "reply": "a page of four words", "finish_reason": "length"},
+        {"match": "first.*second", "attempt": 2, "reply": "again"},
     )
+    contents = ("the first\nline", "the second message")
     found = replies(
         scripted,
         request("Who wrote it?", prompt="answer"),
         request("Who read it?", prompt="answer"),
-        request("Who wrote page 12?"),
-        request("Who wrote it?"),
+        request("Who wrote", "page 12?"),
+        request(*contents, attempt=2),
+        request(*contents),
     )
-    assert [reply.text for reply in found] == [
-        "Answer: (B)", "Answer: (A)", "a page", "anything else",
-    ]  # fmt: skip
-
-
-def test_a_pattern_is_searched_over_lines_and_a_rule_may_be_of_one_attempt(tmp_path: Path) -> None:
-    scripted = engine(tmp_path, {"match": "first.*second", "attempt": 2, "reply": "again"})
-    contents = ("the first\nline", "the second message")
-    found = replies(scripted, request(*contents), request(*contents, attempt=2))
     assert [(reply.text, reply.finish_reason) for reply in found] == [
-        ("", "abort"),
-        ("again", "stop"),
-    ]
-
-
-def test_words_are_its_tokens(tmp_path: Path) -> None:
-    scripted = engine(tmp_path, {"reply": "four words in all", "finish_reason": "length"})
-    (reply,) = replies(scripted, request("one two\nthree", "four"))
-    assert (reply.prompt_tokens, reply.reply_tokens, reply.cached_tokens) == (4, 4, 0)
-    assert reply.finish_reason == "length"
+        ("Answer: (B)", "stop"), ("Answer: (A)", "stop"), ("a page of four words", "length"),
+        ("again", "stop"), ("", "abort"),
+    ]  # fmt: skip
+    counts = found[2].prompt_tokens, found[2].reply_tokens, found[2].cached_tokens
+    assert counts == (4, 5, 0)
     assert asyncio.run(scripted.count_tokens([{"role": "user", "content": ""}])) == 0
 
 
@@ -127,5 +116,4 @@ def test_a_script_is_known_by_its_content(tmp_path: Path) -> None:
     for name, text in (("a", "replies: []\n"), ("b", "replies: []\n"), ("c", "replies: [{}]\n")):
         (tmp_path / f"{name}.yaml").write_text(text)
     a, b, c = (settings(tmp_path / f"{name}.yaml").identity()["script"] for name in "abc")
-    assert a == b != c
-    assert len(a) == 8
+    assert a == b != c and len(a) == 8

@@ -37,40 +37,27 @@ def asked(answer: Answer, content: str = LONG, **changes: Any) -> tuple[Reply, d
 
 
 @pytest.mark.parametrize(
-    ("theirs", "ours"),
+    ("theirs", "ours", "at_budget"),  # at_budget: all tokens that the request allows were used
     [
-        ("stop", "stop"), ("STOP", "stop"), ("eos", "stop"), ("eos_token", "stop"),
-        ("end_turn", "stop"), ("stop_sequence", "stop"), ("COMPLETE", "stop"), (None, "stop"),
-        ("", "stop"), ("length", "length"), ("MAX_TOKENS", "length"), ("model_length", "length"),
-        ("content_filter", "abort"), ("SAFETY", "abort"), ("tool_calls", "abort"),
-        ("error", "abort"),
+        ("stop", "stop", "stop"), ("STOP", "stop", "length"), ("eos", "stop", "length"),
+        ("end_turn", "stop", "length"), (None, "stop", "length"), ("", "stop", "length"),
+        ("length", "length", "length"), ("MAX_TOKENS", "length", "length"),
+        ("content_filter", "abort", "abort"), ("SAFETY", "abort", "abort"),
+        ("tool_calls", "abort", "abort"), ("error", "abort", "abort"),
+        ("natural", "stop", "length"), (7, "stop", "length"), (["stop"], "stop", "length"),
     ],
 )  # fmt: skip
-def test_a_reply_ended_as_the_server_says(theirs: str | None, ours: str) -> None:
-    found, findings = asked(Answer(finish_reason=theirs))
-    assert (found.text, found.finish_reason, findings) == ("a short reply", ours, {})
-
-
-@pytest.mark.parametrize("theirs", ["natural", "FINISH_REASON_7", 7, ["stop"]])
-def test_an_unknown_end_of_a_text_is_a_reply_and_named_once(theirs: object) -> None:
-    found, findings = asked(Answer(finish_reason=theirs))
-    assert (found.text, found.finish_reason) == ("a short reply", "stop")
-    (line,) = findings.values()
-    assert str(theirs) in line
-    assert asked(Answer(text="", finish_reason=theirs))[0].finish_reason == "abort"
-
-
-@pytest.mark.parametrize(
-    ("theirs", "ours"),
-    [("stop", "stop"), (None, "length"), ("eos", "length"), ("natural", "length")],
-)
-def test_a_vague_end_at_the_budget_is_length(theirs: str | None, ours: str) -> None:
-    at_budget = Answer(finish_reason=theirs, reply_tokens=10)  # all that the request allows
-    assert asked(at_budget)[0].finish_reason == ours
-    below = Answer(finish_reason=theirs, reply_tokens=9)
-    assert asked(below)[0].finish_reason == "stop"
-    with_thinking = asked(at_budget, thinking_tokens=5)[0]
-    assert with_thinking.finish_reason == "stop", "15 tokens are allowed"
+def test_a_reply_ended_as_the_server_says(theirs: object, ours: str, at_budget: str) -> None:
+    """An unknown end of a text is a reply, and named once."""
+    found, findings = asked(Answer(finish_reason=theirs, reply_tokens=9))
+    assert (found.text, found.finish_reason) == ("a short reply", ours)
+    is_unknown = theirs in ("natural", 7, ["stop"])
+    assert [str(theirs) in line for line in findings.values()] == [True] * is_unknown
+    if is_unknown:
+        assert asked(Answer(text="", finish_reason=theirs))[0].finish_reason == "abort"
+    whole = Answer(finish_reason=theirs, reply_tokens=10)
+    assert asked(whole)[0].finish_reason == at_budget
+    assert asked(whole, thinking_tokens=5)[0].finish_reason == ours, "15 tokens are allowed"
 
 
 TOO_LONG: list[tuple[int, object]] = [

@@ -1,31 +1,24 @@
 """Thinking is taken off every reply in one place, before any prompt reads it, and kept apart."""
 
 import asyncio
-import itertools
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies
-from pipeline.asking.reader import Reader
-from pipeline.asking.slots import Slots
+from pipeline.asking.replies import Replies
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
 from stages.prompts.readagent_memory import BreakPoint, PageGist
-from tests.support.reading import Listener, family
+from tests.support.reading import Listener, reader_of
 
 each_prompt = pytest.mark.parametrize("prompt", [PROMPTS[name] for name in sorted(PROMPTS)])
 
 
 def asked(prompt: Prompt[Any], engine: Any) -> tuple[Asked[Any], Call]:
-    reader = Reader(
-        engine=engine, identity="test", is_model=True, family=family(), temperature=0.0, seed=0,
-        deadline_seconds=60, slots=Slots(1),
-    )  # fmt: skip
-    asking = Ask(reader, "stage", "d", Replies())
+    asking = Ask(reader_of(engine), "stage", "d", Replies())
     answer = asyncio.run(asking(prompt, Subject(page_index=0)))
     (call,) = asking.calls()
     return answer, call
@@ -65,11 +58,7 @@ def saying(text: str, finish_reason: FinishReason = "stop") -> Listener:
         ("<analysis>A</analysis>\n<answer>B</answer>", "B", "A"),
         ("analysisA.assistantfinalB", "B", "A."),
         ("analysisA.", "", "A."),
-        (
-            "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>final<|message|>B",
-            "B",
-            "A",
-        ),
+        ("<|channel|>analysis<|message|>A<|start|>assistant<|channel|>final<|message|>B", "B", "A"),
         ("<|channel|>analysis<|message|>A", "", "A"),
         ("B<|im_end|>\n<|im_start|>user\nC", "B", None),
         ("```json\n[1]\n```", "[1]", None),
@@ -102,34 +91,41 @@ def test_every_prompt_reads_what_follows_the_thinking(prompt: type[Prompt[Any]],
         assert call.thinking == f"Hm, {reply}?"
 
 
-def test_what_was_thought_is_no_value() -> None:
-    found, _ = asked(
-        BreakPoint.samples()[0], saying("<think>Break point: <3>?</think>Break point: <57>")
-    )
-    assert (found.value, found.problem) == (57, None)
-
-
 @each_prompt
 def test_thinking_without_an_end_says_nothing(prompt: type[Prompt[Any]]) -> None:
-    replies = ("57", "Page [3]", "none", "STOP", "Answer: (B)", "YES")
-    for sample, reply in itertools.product(prompt.samples(), replies):
+    reply = "57 Page [3] none STOP Answer: (B) YES"
+    for sample in prompt.samples():
         found, call = asked(sample, saying(f"<think>{reply}"))
         assert found == Asked(None, "unparseable", "")
         assert (call.reply, call.thinking, call.problem) == ("", reply, None)
-        cut, call = asked(sample, saying(f"<think>{reply}", "length"))
-        assert cut == Asked(None, "truncated", "")
+        found, call = asked(sample, saying(f"<think>{reply}", "length"))
+        assert found == Asked(None, "truncated", "")
         assert (call.reply, call.thinking, call.problem) == ("", reply, "truncated")
 
 
-def test_a_cut_reply_after_its_thinking_is_kept() -> None:
-    found, call = asked(PageGist("A page."), saying("<think>Hm.</think>The sexton", "length"))
-    assert found == Asked("The sexton", "truncated", "The sexton")
-    assert (call.reply, call.thinking) == ("The sexton", "Hm.")
+THOUGHT = "Okay, let me look. Label <60> is in the middle of a talk. Break point: <57>? Then"
+BREAK_POINT = BreakPoint.samples()[0]
 
 
-def test_a_cut_reply_that_thinks_without_a_mark_is_no_answer() -> None:
-    thought = "Okay, let me look. Label <60> is in the middle of a talk. Break point: <57>? Then"
-    found, call = asked(BreakPoint.samples()[0], saying(thought, "length"))
-    assert (found.value, found.problem, call.reply) == (None, "truncated", thought)
-    found, _ = asked(BreakPoint.samples()[0], saying("Okay, label <60>."))
-    assert found.value == 60, "it was not cut"
+@pytest.mark.parametrize(
+    ("prompt", "text", "finish_reason", "value", "problem"),
+    [
+        (BREAK_POINT, "<think>Break point: <3>?</think>Break point: <57>", "stop", 57, None),
+        (
+            PageGist("A page."),
+            "<think>Hm.</think>The sexton",
+            "length",
+            "The sexton",
+            "truncated",
+        ),
+        # One that thinks without a mark, and was cut, is no answer.
+        (BREAK_POINT, THOUGHT, "length", None, "truncated"),
+        (BREAK_POINT, "Okay, label <60>.", "stop", 60, None),
+    ],
+)
+def test_what_was_thought_is_no_value(
+    prompt: Prompt[Any], text: str, finish_reason: FinishReason, value: Any, problem: str | None
+) -> None:
+    found, call = asked(prompt, saying(text, finish_reason))
+    assert (found.value, found.problem) == (value, problem)
+    assert call.reply == text.rpartition("</think>")[2]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from pipeline.asking.known_replies import SharedReplies
+from pipeline.asking.replies import SharedReplies
 from pipeline.core.calls import Call, with_sent
 from pipeline.core.errors import CommandError, DamagedError, LeftOutWarning, UsageError
 from pipeline.core.rows import RECORDS

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies
-from pipeline.asking.reader import Reader
-from pipeline.asking.slots import Slots
+from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.replies import Replies
 from pipeline.core.calls import Subject, UnitProgress, UsageCounters
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError

@@ -12,7 +12,7 @@ import pytest
 from rank_bm25 import BM25Plus
 from upath import UPath
 
-from pipeline.asking.known_replies import SharedReplies
+from pipeline.asking.replies import SharedReplies
 from pipeline.core.engine import Request
 from pipeline.engines.extractive import ExtractiveEngine
 from stages.index.search_index import Expand

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.asking.known_replies import SharedReplies
+from pipeline.asking.replies import SharedReplies
 from pipeline.core.rows import Question, UnitRows
 from stages.prompts.memwalker import UpdateSummary
 from stages.read.answer_kinds import AnswerFromRunningSummary, UpdateRunningSummary

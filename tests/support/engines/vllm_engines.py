@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pipeline.asking.ask import Ask
-from pipeline.asking.known_replies import Replies
-from pipeline.asking.reader import Reader
-from pipeline.asking.slots import Slots
+from pipeline.asking.reader import Slots
+from pipeline.asking.replies import Replies
 from pipeline.core.compose import compose
 from pipeline.core.engine import Request
 from pipeline.core.prompts import Constraint, Message
 from pipeline.engines.vllm import VllmSettings
 from stages.prompts.readagent_memory import PageGist
-from tests.support.reading import family
+from tests.support.reading import family, reader_of
 
 T = TypeVar("T")
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; some tests have several engines
@@ -68,14 +67,6 @@ def request(
 
 def ask(engine: Any, gist_tokens: int, deadline: float = 300.0) -> Ask:
     """Of a gist's reply budget."""
-    reader = Reader(
-        engine=engine,
-        identity="a vLLM engine",
-        is_model=True,
-        family=family("generic", {"gist": gist_tokens}),
-        temperature=0.0,
-        seed=0,
-        deadline_seconds=deadline,
-        slots=Slots(8),
-    )
+    budget = family("generic", {"gist": gist_tokens})
+    reader = reader_of(engine, family=budget, deadline_seconds=deadline, slots=Slots(8))
     return Ask(reader, "gist", "d1", Replies())

@@ -12,8 +12,7 @@ from upath import UPath
 from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import read_run
-from pipeline.asking.reader import Reader, start_reader
-from pipeline.asking.slots import Slots
+from pipeline.asking.reader import Reader, Slots, start_reader
 from pipeline.store import Shards
 from pipeline.work.steps import Step
 from pipeline.work.units import Unit

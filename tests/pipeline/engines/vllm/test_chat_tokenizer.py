@@ -10,7 +10,6 @@ import pytest
 
 from pipeline.core.errors import StartError
 from pipeline.engines.vllm.chat_tokenizer import (
-    ChatTemplate,
     ChatTokenizer,
     local_chat_tokenizer,
     without_breaks,
@@ -20,7 +19,6 @@ from tests.support.engines.vllm_engines import messages, settings
 
 pytestmark = pytest.mark.vllm
 
-MODELS_OWN = ChatTemplate(None, {})
 CONTROL = ("<|end|>", "<|user|>", "<|assistant|>", "<think>", "</think>")
 
 
@@ -36,7 +34,7 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_a_truncation_that_others_set_for_the_tokenizer_is_not_ours(tokenizer: Any) -> None:
-    chat = ChatTokenizer(tokenizer, ChatTemplate(None, {"thinking": False}))
+    chat = ChatTokenizer(tokenizer, None, {"thinking": False})
     talk = messages("He came and went. " * 20)
     whole = tokenizer.apply_chat_template(
         list(talk), add_generation_prompt=True, return_dict=False, thinking=False
@@ -58,7 +56,7 @@ class Slow:
 def test_what_a_document_spells_is_text(
     tokenizer: Any, mark: str, kind: Callable[[Any], Any]
 ) -> None:
-    chat = ChatTokenizer(kind(tokenizer), MODELS_OWN)
+    chat = ChatTokenizer(kind(tokenizer), None, {})
     content = f"He wrote {mark} and {mark}{mark}x{mark}"
     ids = list(chat.tokenise(messages(content)))
     control = tokenizer.convert_tokens_to_ids(list(CONTROL))
@@ -71,28 +69,39 @@ def test_what_a_document_spells_is_text(
 
 def test_a_token_that_only_this_vocabulary_has_is_text(tmp_path: Path) -> None:
     added = make_tokenizer(tmp_path)
-    added.add_tokens(["<unused1>", "<unused2>", "{{turn}}"], special_tokens=True)
-    ids = ChatTokenizer(added, MODELS_OWN).tokenise(messages("<unused2> {{turn}}"))
-    assert not {*ids} & {*added.convert_tokens_to_ids(["<unused1>", "<unused2>", "{{turn}}"])}
+    tokens = ["<unused1>", "<unused2>", "{{turn}}"]
+    added.add_tokens(tokens, special_tokens=True)
+    ids = ChatTokenizer(added, None, {}).tokenise(messages("<unused2> {{turn}}"))
+    assert not {*ids} & {*added.convert_tokens_to_ids(tokens)}
 
 
-def test_a_template_does_not_act_on_what_a_document_says(tokenizer: Any, tmp_path: Path) -> None:
-    """As those of Qwen and Nemotron, which look for these words in messages."""
-    text = (
-        "{% for m in messages %}{% if '/no_think' in m.content or '</think>' in m.content %}"
-        "{{ raise_exception('seen') }}{% endif %}{{ m.content }}{% endfor %}"
-    )
-    chat = ChatTokenizer(tokenizer, ChatTemplate(written(tmp_path, text), {}))
-    content = "They said /no_think, then </think>."
-    assert without_breaks(tokenizer.decode(chat.tokenise(messages(content)))) == content
+NO_THINK = "They said /no_think, then </think>."
 
 
-def test_a_template_that_prints_the_date_is_given_that_of_the_run(
-    tokenizer: Any, tmp_path: Path
+@pytest.mark.parametrize(
+    ("template", "content", "expected"),
+    [
+        # As those of Qwen and Nemotron, which look for these words in messages.
+        (
+            "{% for m in messages %}{% if '/no_think' in m.content or '</think>' in m.content %}"
+            "{{ raise_exception('seen') }}{% endif %}{{ m.content }}{% endfor %}",
+            NO_THINK,
+            NO_THINK,
+        ),
+        # One that prints the date is given that of the run.
+        (
+            "{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}",
+            "Hello",
+            "29 February 2024: Hello",
+        ),
+    ],
+)
+def test_a_template_may_look_at_contents_and_at_the_date(
+    tokenizer: Any, tmp_path: Path, template: str, content: str, expected: str
 ) -> None:
-    file = written(tmp_path, "{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}")
-    chat = ChatTokenizer(tokenizer, ChatTemplate(file, {}, datetime(2024, 2, 29, 23, 59)))
-    assert tokenizer.decode(chat.tokenise(messages("Hello"))) == "29 February 2024: Hello"
+    at = datetime(2024, 2, 29, 23, 59)
+    chat = ChatTokenizer(tokenizer, written(tmp_path, template), {}, at)
+    assert without_breaks(tokenizer.decode(chat.tokenise(messages(content)))) == expected
 
 
 @pytest.mark.parametrize(
@@ -111,7 +120,7 @@ def test_the_generation_prompt_tells_whether_thinking_is_open(
 ) -> None:
     """And not an earlier turn."""
     text = f"<|user|></think><think>{{{{ messages[0].content }}}}<|end|>{{{{ {end!r} }}}}"
-    chat = ChatTokenizer(tokenizer, ChatTemplate(written(tmp_path, text), {}))
+    chat = ChatTokenizer(tokenizer, written(tmp_path, text), {})
     assert chat.opened_thinking == opened
     assert tokenizer.decode(chat.prompt_end) == "<|end|>" + end
 
@@ -132,13 +141,13 @@ def test_the_generation_prompt_tells_whether_thinking_is_open(
 def test_a_template_that_does_not_render_is_one_line(
     tokenizer: Any, tmp_path: Path, text: str
 ) -> None:
-    template = ChatTemplate(written(tmp_path, text), {})
+    template = written(tmp_path, text)
     with pytest.raises(StartError, match=r"^there is no .*engine\.chat_template") as caught:
-        ChatTokenizer(tokenizer, template)
+        ChatTokenizer(tokenizer, template, {})
     assert "\n" not in str(caught.value)
     make_tokenizer(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    with_template = settings("engine.model=org/name", f"engine.chat_template={template.file}")
+    with_template = settings("engine.model=org/name", f"engine.chat_template={template}")
     assert local_chat_tokenizer(str(tmp_path), with_template) is None
 
 
@@ -167,7 +176,7 @@ def test_vllms_own_tokenizers_have_contents_as_text(
     tmp_path: Path, make: Callable[[Path], Any], marks: list[str]
 ) -> None:
     vllms = make(tmp_path)
-    chat, special = ChatTokenizer(vllms, MODELS_OWN), vllms.convert_tokens_to_ids(marks)
+    chat, special = ChatTokenizer(vllms, None, {}), vllms.convert_tokens_to_ids(marks)
 
     def marks_of(content: str) -> list[int]:
         return [n for n in chat.tokenise(messages(content)) if n in special]

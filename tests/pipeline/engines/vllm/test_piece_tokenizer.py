@@ -97,15 +97,6 @@ def with_entries(made: Any, *entries: str) -> Any:
     return Tokenizer.from_str(json.dumps(state))
 
 
-def with_a_token_of_two_words() -> Any:
-    return with_entries(gemma(), "of\u2581t")
-
-
-def with_half_a_letter_and_a_space() -> Any:
-    """The second byte of a Cyrillic one; nothing separates words."""
-    return with_entries(byte_level(use_regex=False), "\u00b0\u0120")
-
-
 def unigram() -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
@@ -117,22 +108,12 @@ def unigram() -> Any:
     return tokenizer
 
 
-def stripping() -> Any:
-    """A piece that begins with a space would lose it."""
+def normalizing(tokenizer: Any, kind: str, *arguments: str) -> Any:
     from tokenizers import normalizers
 
-    tokenizer = gpt_2()
-    tokenizer.normalizer = normalizers.Strip()
-    return tokenizer
-
-
-def with_a_space_before_each_text() -> Any:
-    """As Llama 2's."""
-    from tokenizers import normalizers
-
-    tokenizer = gemma()
-    prepend = normalizers.Prepend("\u2581")
-    tokenizer.normalizer = normalizers.Sequence([prepend, tokenizer.normalizer])
+    mine = getattr(normalizers, kind)(*arguments)
+    both = [mine, tokenizer.normalizer] if tokenizer.normalizer else [mine]
+    tokenizer.normalizer = normalizers.Sequence(both)
     return tokenizer
 
 
@@ -144,21 +125,22 @@ def with_a_word_that_takes_spaces() -> Any:
     return tokenizer
 
 
-@pytest.mark.parametrize(
-    "family",
-    [
-        with_a_word_that_takes_spaces,
-        with_a_token_of_two_words,
-        with_half_a_letter_and_a_space,
-        with_a_space_before_each_text,
-        unigram,
-        stripping,
-    ],
-)
-def test_a_tokenizer_that_may_reach_across_words_is_given_the_whole(
-    family: Callable[[], Any],
-) -> None:
-    assert piece_tokenizer(family()) is None
+WHOLE: dict[str, Callable[[], Any]] = {
+    "a word that takes spaces": with_a_word_that_takes_spaces,
+    "a token of two words": lambda: with_entries(gemma(), "of\u2581t"),
+    # The second byte of a Cyrillic letter; nothing separates words.
+    "half a letter and a space": lambda: with_entries(byte_level(use_regex=False), "\u00b0\u0120"),
+    # As Llama 2's.
+    "a space before each text": lambda: normalizing(gemma(), "Prepend", "\u2581"),
+    "no BPE": unigram,
+    # A piece that begins with a space would lose it.
+    "stripped": lambda: normalizing(gpt_2(), "Strip"),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_a_tokenizer_that_may_reach_across_words_is_given_the_whole(kind: str) -> None:
+    assert piece_tokenizer(WHOLE[kind]()) is None
 
 
 def test_marks_that_merges_never_make_may_look_like_words() -> None:

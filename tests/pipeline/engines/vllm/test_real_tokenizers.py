@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from pipeline.engines.vllm.chat_tokenizer import (
-    ChatTemplate,
     ChatTokenizer,
     PieceTokenizer,
     piece_tokenizer,
@@ -54,7 +53,7 @@ class Real:
 
     @cached_property
     def chat(self) -> ChatTokenizer:
-        return ChatTokenizer(self.tokenizer, ChatTemplate(None, {}))
+        return ChatTokenizer(self.tokenizer, None, {})
 
     def control_tokens(self) -> dict[str, int]:
         """All tokens that are added to the vocabulary, but runs of white space."""

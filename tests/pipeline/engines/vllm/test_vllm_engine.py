@@ -92,21 +92,22 @@ def ended(reply: Reply) -> tuple[str, int]:
     return reply.finish_reason, reply.reply_tokens
 
 
+def generated(talk: Talk, text: str, max_reply_tokens: int, *more: Any, **others: Any) -> Reply:
+    reply: Reply = talk.run(talk.engine.generate(request(text, max_reply_tokens, *more, **others)))
+    return reply
+
+
 def test_prompts_are_rendered_with_the_models_own_template(talk: Talk, tokenizer: Any) -> None:
     assert (talk.engine.name, talk.engine.context_tokens) == ("vllm:tiny", CONTEXT_TOKENS)
     ids = expected_ids(tokenizer, WORDS)
-    text = tokenizer.decode(ids)
-    assert text == f"<|user|>{WORDS}<|end|><|assistant|>"
+    assert tokenizer.decode(ids) == f"<|user|>{WORDS}<|end|><|assistant|>"
     assert talk.run(talk.engine.count_tokens(messages(WORDS))) == len(ids)
-    assert talk.run(talk.engine.generate(request(WORDS, 5))).prompt_tokens == len(ids)
+    assert generated(talk, WORDS, 5).prompt_tokens == len(ids)
 
 
 def test_sampling_is_by_temperature_and_seed(talk: Talk) -> None:
     cases = [(0.0, 1), (0.0, 2), (1.0, 1), (1.0, 1), (1.0, 2)]
-    texts = [
-        talk.run(talk.engine.generate(request(WORDS, 30, temperature=heat, seed=seed))).text
-        for heat, seed in cases
-    ]
+    texts = [generated(talk, WORDS, 30, temperature=t, seed=seed).text for t, seed in cases]
     assert texts[0] == texts[1] and texts[2] == texts[3] != texts[4]
 
 
@@ -127,45 +128,41 @@ def test_the_context_is_used_to_the_last_token(
         assert (reply.problem, reply.raw, asking.calls()) == ("context_overflow", "", ())
 
 
-def test_a_request_too_long_is_no_crash(talk: Talk) -> None:
-    """Where the caller has not counted the tokens before."""
-    reply = talk.run(talk.engine.generate(request(WORDS * 1000, 5)))
-    assert (reply.finish_reason, reply.problem) == ("abort", "context_overflow")
-
-
 def test_a_request_that_the_engine_refuses_is_a_failed_reply(talk: Talk) -> None:
-    reply = talk.run(talk.engine.generate(request(WORDS, 5, Constraint(regex="(unclosed"))))
-    assert (reply.text, reply.finish_reason, reply.problem) == ("", "abort", None)
-    assert talk.run(talk.engine.generate(request(WORDS, 5))).finish_reason == "length"
+    """Also one that is too long, where the caller has not counted its tokens."""
+    long = generated(talk, WORDS * 1000, 5)
+    assert (long.finish_reason, long.problem) == ("abort", "context_overflow")
+    refused = generated(talk, WORDS, 5, Constraint(regex="(unclosed"))
+    assert (refused.text, refused.finish_reason, refused.problem) == ("", "abort", None)
+    assert generated(talk, WORDS, 5).finish_reason == "length"
 
 
 def test_a_repeated_beginning_is_read_from_the_cache_by_whole_blocks(talk: Talk) -> None:
     text = "A beginning that no other test has. " + WORDS * 30
     block = talk.engine.llm.vllm_config.cache_config.block_size
-    first, again = (talk.run(talk.engine.generate(request(text, 2))) for _ in range(2))
+    first, again = generated(talk, text, 2), generated(talk, text, 2)
     assert first.cached_tokens == 0
     assert again.cached_tokens == (again.prompt_tokens - 1) // block * block > 0
 
 
+async def replies(
+    talk: Talk, constraint: Constraint, num: int, max_reply_tokens: int
+) -> list[Reply]:
+    asked = [request(f"{n} {WORDS}", max_reply_tokens, constraint, 1.0, n) for n in range(num)]
+    return list(await asyncio.gather(*map(talk.engine.generate, asked)))
+
+
 def test_constraints_bind_even_a_model_of_random_weights(talk: Talk) -> None:
+    """They may allow an empty list, and may be cut."""
     choices = Constraint(choices=("Page 3", "Page 12", "STOP"))
-
-    async def replies(constraint: Constraint) -> list[Reply]:
-        requests = [request(f"{n} {WORDS}", 30, constraint, 1.0, n) for n in range(12)]
-        return list(await asyncio.gather(*map(talk.engine.generate, requests)))
-
-    chosen, listed = talk.run(replies(choices)), talk.run(replies(LIST))
+    chosen, listed = (talk.run(replies(talk, legal, 12, 30)) for legal in (choices, LIST))
     assert {reply.finish_reason for reply in (*chosen, *listed)} == {"stop"}
     assert {reply.text for reply in chosen} <= set(choices.choices)
     assert len({reply.text for reply in chosen}) > 1
     assert all(re.fullmatch(r"\[(\d(, \d){0,3})?\]", reply.text) for reply in listed)
-
-
-def test_a_constraint_may_allow_an_empty_list_and_may_be_cut(talk: Talk) -> None:
-    empty = talk.run(talk.engine.generate(request(WORDS, 9, Constraint(regex=r"\[\]"))))
+    empty = generated(talk, WORDS, 9, Constraint(regex=r"\[\]"))
     assert (empty.text, empty.finish_reason) == ("[]", "stop")
-    cut = talk.run(talk.engine.generate(request(WORDS, 2, Constraint(regex=r"\d{20}"))))
-    assert ended(cut) == ("length", 2)
+    assert ended(generated(talk, WORDS, 2, Constraint(regex=r"\d{20}"))) == ("length", 2)
 
 
 def test_a_late_reply_is_a_timeout_and_leaves_the_engine(talk: Talk) -> None:
@@ -177,13 +174,13 @@ def test_a_late_reply_is_a_timeout_and_leaves_the_engine(talk: Talk) -> None:
     reply, left = talk.run(late())
     assert (reply.problem, reply.raw) == ("timeout", "")
     assert left == 0
-    assert talk.run(talk.engine.generate(request(WORDS, 5))).reply_tokens == 5
+    assert generated(talk, WORDS, 5).reply_tokens == 5
 
 
 def test_thinking_has_its_own_budget(thinker: Talk, tokenizer: Any) -> None:
     num_markers = 2  # <think> and </think>
     assert thinker.engine.context_tokens == CONTEXT_TOKENS - THINKING_TOKENS - num_markers
-    reply = thinker.run(thinker.engine.generate(request(WORDS, REPLY_TOKENS)))
+    reply = generated(thinker, WORDS, REPLY_TOKENS)
     ids = expected_ids(tokenizer, WORDS, thinking=True)
     assert tokenizer.decode(ids).endswith("<|assistant|><think>")
     assert reply.prompt_tokens == len(ids)
@@ -195,11 +192,7 @@ def test_thinking_has_its_own_budget(thinker: Talk, tokenizer: Any) -> None:
 
 
 def test_a_constraint_holds_after_the_thinking(thinker: Talk) -> None:
-    async def replies() -> list[Reply]:
-        requests = [request(f"{n} {WORDS}", 15, LIST, 1.0, n) for n in range(6)]
-        return list(await asyncio.gather(*map(thinker.engine.generate, requests)))
-
-    for reply in thinker.run(replies()):
+    for reply in thinker.run(replies(thinker, LIST, 6, 15)):
         assert reply.thinking
         assert re.fullmatch(r"\[(\d(, \d){0,3})?\]", reply.text)
         assert reply.finish_reason == "stop"
@@ -247,7 +240,7 @@ def test_a_dead_engine_raises(thinker: Talk) -> None:
     with pytest.raises(EngineError, match=r"vllm:tiny: .*dead"):
         thinker.run(killed())
     with pytest.raises(EngineError, match="dead"):
-        thinker.run(thinker.engine.generate(request(WORDS, 1)))
+        generated(thinker, WORDS, 1)
 
 
 def newest_engine_process() -> int:
@@ -285,16 +278,13 @@ def test_gpt_oss_may_think_though_its_parser_has_no_end_marker(tmp_path: Path) -
         assert talk.engine.context_tokens == 512 - THINKING_TOKENS
         prompt = talk.run(talk.engine.tokens(messages(WORDS)))
         assert "Current date: 2024-02-29" in tokenizer.decode(list(prompt))
-        reply = talk.run(talk.engine.generate(request(WORDS, REPLY_TOKENS)))
+        reply = generated(talk, WORDS, REPLY_TOKENS)
         assert ended(reply) == ("length", THINKING_TOKENS + REPLY_TOKENS)
         thought = "<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant"
         sampling = talk.engine._sampling(request(WORDS, REPLY_TOKENS))
-        assert (
-            tokenizer.decode(
-                tokenizer.encode(thought), skip_special_tokens=sampling.skip_special_tokens
-            )
-            == thought
-        )
+        is_left_out = sampling.skip_special_tokens
+        decoded = tokenizer.decode(tokenizer.encode(thought), skip_special_tokens=is_left_out)
+        assert decoded == thought
     finally:
         talk.close()
 

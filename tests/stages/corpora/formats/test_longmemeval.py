@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from upath import UPath
 
-from pipeline.asking.known_replies import SharedReplies
+from pipeline.asking.replies import SharedReplies
 from pipeline.core.rows import UnitRows
 from stages.corpora import Loaded
 from stages.index.gist_pages import GistPages

@@ -25,7 +25,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, partial
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 from weakref import WeakValueDictionary
 
@@ -48,13 +47,11 @@ from pipeline.files.storage import (
     write,
 )
 
-IsReadable = Callable[[Call], bool]
 _CALLS_A_FILE = 20  # of a journal, on object stores
 _SECONDS_A_FILE = 30.0
 # Threads of its own: a call holds its slot until it is written, and must not wait for commits.
 _WRITERS = ThreadPoolExecutor(4, "journal")
-_KEPT = (None, "truncated")  # problems of shared replies; after others each document asks again
-_MADE_OF_GOOD_REPLIES = ("out_of_range",)  # problems of rows made from replies without a problem
+_SHARED = (None, "truncated")  # problems of shared replies; after others each document asks again
 _OF_SUBJECT = ("question_id", "page_index", "turn", "reference_index")
 
 
@@ -66,7 +63,7 @@ class Wanted(NamedTuple):
     subject: Subject
     document_id: str
     is_shared: bool
-    is_readable: IsReadable
+    is_readable: Callable[[Call], bool]
 
     @property
     def keys(self) -> list[CallKey]:
@@ -74,10 +71,10 @@ class Wanted(NamedTuple):
 
     def copy(self, call: Call) -> Call:
         """The call with this subject; `is_shared` if it was sent for another subject."""
-        sender = call.document_id, call_key(call.request_sha, call)
-        is_copy = sender != (self.document_id, call_key(call.request_sha, self.subject))
-        about = asdict(self.subject)
-        return replace(call, **about, is_shared=is_copy, document_id=self.document_id)
+        copy = replace(call, **asdict(self.subject), document_id=self.document_id)
+        key = call_key(call.request_sha, call)
+        is_copy = call.document_id != self.document_id or call_key(call.request_sha, copy) != key
+        return replace(copy, is_shared=is_copy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +107,7 @@ class Replies:
             earlier = self._earlier_by_key.get(key)
             if call := self._calls_by_key.get(key):
                 return call
-            if earlier and self._is_good(earlier, wanted.is_readable):
+            if earlier and self._is_good(earlier, wanted):
                 return earlier
         if self.shared is None or not wanted.is_shared:
             return None
@@ -128,7 +125,7 @@ class Replies:
     def only_one(self, wanted: Wanted) -> AbstractAsyncContextManager[object]:
         """Lock the shared reply against the other documents of this process."""
         if self.shared and wanted.is_shared:
-            return self.shared.lock(self._shared_name(wanted))
+            return self.shared.locks.setdefault(self._shared_name(wanted), asyncio.Lock())
         return nullcontext()
 
     @cached_property
@@ -139,15 +136,21 @@ class Replies:
     def _earlier_by_key(self) -> dict[CallKey, Call]:
         return {call_key(call.request_sha, call): call for call in self.earlier}
 
-    def _is_good(self, call: Call, is_readable: IsReadable) -> bool:
+    def _is_good(self, call: Call, wanted: Wanted) -> bool:
         """True if a retry of the unit may replay this call of the previous attempt. False if it got
         no reply, or may have caused the problem of a row about the same subject."""
         if call.problem in UNANSWERED:
             return False
-        of_rows = {row.problem for row in self.problems if _are_about_the_same(row, call)}
-        if of_rows & set(_MADE_OF_GOOD_REPLIES):
+        subject = {name: getattr(call, name) for name in _OF_SUBJECT}
+        problems = {
+            row.problem
+            for row in self.problems
+            if all(None in (mine := getattr(row, name, None), value) or mine == value
+                   for name, value in subject.items())
+        }  # fmt: skip
+        if "out_of_range" in problems:  # made from a reply without a problem
             return False
-        return not of_rows or (call.problem is None and is_readable(call))
+        return not problems or (call.problem is None and wanted.is_readable(call))
 
     def _shared_name(self, wanted: Wanted) -> str:
         """The request's hash; with the attempt's number if the previous attempt sent it too."""
@@ -156,53 +159,34 @@ class Replies:
         return f"{request_sha}.{self.attempt}" if is_again else request_sha
 
 
-def _are_about_the_same(row: Record, call: Call) -> bool:
-    pairs = [(getattr(row, name, None), getattr(call, name)) for name in _OF_SUBJECT]
-    return all(of_row == of_call for of_row, of_call in pairs if None not in (of_row, of_call))
-
-
 class SharedReplies:
-    """The shared replies of one step, each named by the hash of its request."""
+    """The shared replies of one step, each named by the hash of its request. If the warehouse
+    `is_only_read`, new calls are kept in memory."""
 
-    def __init__(self, folder: UPath) -> None:
+    def __init__(self, folder: UPath, is_only_read: bool = False) -> None:
         self._folder = folder
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    def lock(self, name: str) -> asyncio.Lock:
-        return self._locks.setdefault(name, asyncio.Lock())
+        self._in_memory: dict[str, Call] = {}
+        self._is_only_read = is_only_read
+        self.locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, name: str) -> Call | None:
-        return await to_thread(_load, self._folder / f"{name}.json")
+        return self._in_memory.get(name) or await to_thread(self._load, name)
 
     async def keep(self, name: str, call: Call) -> Call:
         """Commit a new call; returns it, or the call of another worker that committed first."""
-        file, content = self._folder / f"{name}.json", call_to_json(call)
-        if call.problem in _KEPT and not await to_thread(commit, file, content):
-            if (committed := await to_thread(_load, file)) is not None:
-                return committed
-            await to_thread(write, file, content)  # replaces a damaged file
+        if self._is_only_read:
+            self._in_memory[name] = call
+        elif call.problem in _SHARED:
+            file, content = self._folder / f"{name}.json", call_to_json(call)
+            if not await to_thread(commit, file, content):
+                if (committed := await to_thread(self._load, name)) is not None:
+                    return committed
+                await to_thread(write, file, content)  # replaces a damaged file
         return call
 
-
-class SharedCopies(SharedReplies):
-    """Shared replies that keep new calls in memory, as the warehouse is only read."""
-
-    def __init__(self, warehouse: UPath, step_id: str) -> None:
-        super().__init__(warehouse / "shared" / step_id)
-        self._calls: dict[str, Call] = {}
-
-    async def find(self, name: str) -> Call | None:
-        return self._calls.get(name) or await super().find(name)
-
-    async def keep(self, name: str, call: Call) -> Call:
-        self._calls[name] = call
-        return call
-
-
-def _load(file: UPath) -> Call | None:
-    try:
-        return call_from_json(read(file))
-    except FileNotFoundError:
+    def _load(self, name: str) -> Call | None:
+        with suppress(FileNotFoundError):
+            return call_from_json(read(self._folder / f"{name}.json"))
         return None
 
 
@@ -216,7 +200,7 @@ class Journal:
         self._folder = warehouse.joinpath("journal", step_id)
         self._name = f"{unit}.{attempt}"
         self._files: list[UPath] = []  # in the order of their numbers
-        self._own: UPath | None = None  # the file that calls are appended to
+        self._appended: UPath | None = None  # the file that calls are appended to
         self._pending: list[bytes] = []
         self._lock = asyncio.Lock()
         self._timer: asyncio.Task[None] | None = None
@@ -224,15 +208,10 @@ class Journal:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, error: type[BaseException] | None, *_: object) -> None:
         if self._timer:
             self._timer.cancel()
-        if kind is not None:
+        if error:
             with suppress(StorageError):  # or it would hide why the unit ends
                 await self._flush()
         elif self._files:
@@ -264,7 +243,7 @@ class Journal:
 
     def delete(self) -> None:
         """Delete the journal of a committed unit. It blocks."""
-        self._own = None  # a stage that has raised may still add a call
+        self._appended = None  # a stage that has raised may still add a call
         while self._files:
             with ignore_refusals():
                 delete(self._files.pop())
@@ -279,11 +258,11 @@ class Journal:
             content, self._pending = b"".join(self._pending), []
             if content:
                 loop = asyncio.get_running_loop()
-                written = loop.run_in_executor(_WRITERS, self._write, content)
+                writing = loop.run_in_executor(_WRITERS, self._write, content)
                 try:
-                    await asyncio.shield(written)
+                    await asyncio.shield(writing)
                 except asyncio.CancelledError:
-                    await written  # the replies are paid for
+                    await writing  # the replies are paid for
                     raise
 
     def _write(self, content: bytes) -> None:
@@ -297,45 +276,33 @@ class Journal:
 
     def _append(self, content: bytes) -> None:
         make_folder(self._folder)
-        own = self._own  # `delete` may be called meanwhile
-        while own is None:
+        file = self._appended  # `delete` may be called meanwhile
+        while file is None:
             with suppress(FileExistsError):  # another process's file, which has not been read
                 self._next().touch(exist_ok=False)
-                own = self._own = self._next()
+                file = self._appended = self._next()
             self._files.append(self._next())
-        with own.open("ab") as file:
-            file.write(content)
+        with file.open("ab") as appended:
+            appended.write(content)
 
     def _next(self) -> UPath:
         return self._folder / f"{self._name}.{len(self._files)}.jsonl"
 
 
-class JournalFile(NamedTuple):
-    file: UPath
-    step_id: str
-    unit: str
-    attempt: int
-
-
-def journal_files(warehouse: UPath) -> Iterator[JournalFile]:
-    """Every file of every journal. Raises StorageError."""
+def journal_files(warehouse: UPath) -> Iterator[tuple[UPath, str, str, int]]:
+    """Every file of every journal, with its step_id, unit and attempt. Raises StorageError."""
     folder = warehouse / "journal"
     # Earlier versions had a folder for each unit; the calls in it are sent again.
     for file in (*list_paths(folder, "*/*.jsonl"), *list_paths(folder, "*/*/*.jsonl")):
         step_id, name, *_ = file.parts[len(folder.parts) :]
         unit, attempt, *_ = [*name.split("."), ""]
         if attempt.isdecimal():
-            yield JournalFile(file, step_id, unit, int(attempt))
+            yield file, step_id, unit, int(attempt)
 
 
-def committed_journals(warehouse: UPath, committed: Mapping[str, Mapping[str, int]]) -> list[UPath]:
-    """The journal files of committed units, left behind by killed processes and full disks.
-    `committed`: step_id -> unit -> its highest attempt. Raises StorageError."""
-    return [
-        one.file
-        for one in journal_files(warehouse)
-        if committed.get(one.step_id, {}).get(one.unit, 0) >= one.attempt
-    ]
+@cache
+def _json() -> TypeAdapter[Any]:
+    return TypeAdapter(Call)
 
 
 def call_to_json(call: Call) -> bytes:
@@ -344,13 +311,7 @@ def call_to_json(call: Call) -> bytes:
 
 
 def call_from_json(content: bytes) -> Call | None:
-    try:
+    with suppress(ValueError):
         call: Call = _json().validate_json(content)
-    except ValueError:
-        return None
-    return call
-
-
-@cache
-def _json() -> TypeAdapter[Any]:
-    return TypeAdapter(Call)
+        return call
+    return None
