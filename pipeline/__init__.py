@@ -15,7 +15,7 @@ store/      shards/  a unit's rows -> one Parquet file, the first commit wins
 worker/     one process: executes a document's units, commits them, sends heartbeats
 cluster/    Ray: workers as an actor pool, documents dealt to them, jobs
 
-One document in one execution: `cluster.execution` deals it to a worker, `worker.worker` loads the
+One document in one execution: `cluster.ray_data` deals it to a worker, `worker.worker` loads the
 committed rows, `worker.executor` runs the stages of pending units, each `await ask(prompt)` passes
 `asking.ask` to an engine, and `store.shards` commits the calls, then the rows.
 """

@@ -14,7 +14,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.stage import QuestionKind
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from stages.corpora.audits.known_answers import KINDS, known_method, read_known_answers
 
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)

@@ -18,9 +18,8 @@ from pipeline.asking.reader import num_slots
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage import AnyPath
-from pipeline.work.executions import Execution, Work
 from pipeline.work.stage import ROLES, Role
-from pipeline.work.steps import Step
+from pipeline.work.units import Execution, Step, Work
 from pipeline.worker.worker import MakeWorker, Start, Worker
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from pipeline.families.family import Family, find_family, load_family
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.methods import Method, StageSpec, expand_methods, method_of, stage_specs
 from pipeline.work.stage import Role
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from stages.corpora.audits.known_answers import known_method, read_known_answers
 
 _GIVEN = CONF / "predictions.yaml"  # a method's layout

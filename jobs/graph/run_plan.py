@@ -7,8 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
-from pipeline.work.executions import Execution, PlannedDocument, Work, weight
-from pipeline.work.steps import Step
+from pipeline.work.units import Execution, PlannedDocument, Step, Work, weight
 
 Steps = Collection[str]
 """Ids of steps."""

@@ -99,7 +99,12 @@ class Stage(Settings):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
-        _list_columns(cls)
+        declared: Columns = cls.__dict__.get("report_columns", {})
+        for column in (column for columns in declared.values() for column in columns):
+            if not is_ours(cls):
+                register_measure(column.measure, cls)
+            if column.measure not in COLUMNS:  # several stages may fill it
+                COLUMNS.add(column.measure, cls, column.about)
         of_stage = {"version", "kind"} if is_ours(cls) else {"version", "kind", "name"}
         is_base = cls.__abstractmethods__ and not of_stage & {*cls.__dict__}
         if is_base or ABC in cls.__bases__:
@@ -130,8 +135,8 @@ class Stage(Settings):
             return rows.questions
         if self.row_per() == "document_id":
             return (rows.document,)
-        of_pages = groupby(rows[self.reads[0]], key=attrgetter("page_index"))
-        return [next(own) for _, own in of_pages]
+        pages = groupby(rows[self.reads[0]], key=attrgetter("page_index"))
+        return [next(rows_of_page) for _, rows_of_page in pages]
 
     def empty(self, rows: UnitRows, about: Record) -> Record:
         """The row for an input, with empty values."""
@@ -139,8 +144,8 @@ class Stage(Settings):
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> Sequence[Any]:
         """Rows with `problem`, one for each input of the unit, which replace those of `run`."""
-        failure: dict[str, Any] = {"problem": problem, "detail": detail}
-        return [replace(self.empty(rows, about), **failure) for about in self.inputs(rows)]
+        failed: Any = (self.empty(rows, about) for about in self.inputs(rows))
+        return [replace(row, problem=problem, detail=detail) for row in failed]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless every input has rows, in the order of the inputs: one row,
@@ -216,14 +221,3 @@ class Stage(Settings):
     def is_index(cls) -> bool:
         """True if it writes rows of a document's memory."""
         return issubclass(cls.writes, IndexRow)
-
-
-def _list_columns(stage: type[Stage]) -> None:
-    """Register the columns that the class itself declares. Raises UsageError if a plugin's column
-    has the name of another measure."""
-    declared = stage.__dict__.get("report_columns", {})
-    for column in (column for columns in declared.values() for column in columns):
-        if not is_ours(stage):
-            register_measure(column.measure, stage)
-        if column.measure not in COLUMNS:  # several stages may fill it
-            COLUMNS.add(column.measure, stage, column.about)

@@ -38,7 +38,7 @@ from pipeline.files.storage import (
 )
 from pipeline.store.runs.planned_units import KNOWN_ANSWERS, left_out_of_plan
 from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
 

@@ -13,8 +13,7 @@ from pipeline.core.redaction import redacted
 from pipeline.core.rows import Record, utc_now
 from pipeline.files.parquet import parquet_content
 from pipeline.files.processes import process_name
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
+from pipeline.work.units import Step, Unit
 
 # In a shard's footer: the number of its rows, and how many have which problem (JSON).
 ROWS_WRITTEN, PROBLEMS = "gistmill.num_rows", "gistmill.problems"

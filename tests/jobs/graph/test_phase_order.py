@@ -15,7 +15,7 @@ from jobs.graph.step_graph import StepWithEngine
 from pipeline.core.engine import EngineSettings
 from pipeline.core.rows import Document, Question
 from pipeline.work.stage import Role, Stage
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from stages.index.gist_pages import GistPages
 from stages.retrieve.look_up import NoLookUp
 

@@ -12,10 +12,10 @@ import ray
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, CommandError, EngineError, StartError, UsageError
-from pipeline.work.executions import DocumentWork, work_on
+from pipeline.work.units import DocumentWork, work_on
 from pipeline.worker.crashes import Placement
-from pipeline.worker.heartbeat import Summary
-from pipeline.worker.inline import execute_inline
+from pipeline.worker.progress import Summary
+from pipeline.worker.worker import execute_inline
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused
 
@@ -35,7 +35,7 @@ class Troubled:
         self.usage = UsageCounters()
         self._trouble = trouble
 
-    async def work(self, document_id: str, units: Any) -> Summary:
+    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
         if document_id == "bad" and self._trouble is not None:
             raise self._trouble
         if document_id == "slow":
@@ -115,7 +115,7 @@ class Failing:
         self.is_closed = False
         self.made.append(self)
 
-    async def work(self, document_id: str, units: Any) -> Summary:
+    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
         if document_id == "bad" and len(self.made) == 1:
             raise EngineError("the engine is dead")
         return Summary(document_id)

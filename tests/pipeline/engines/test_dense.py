@@ -14,7 +14,7 @@ from jobs.graph.read_run import read_run
 from jobs.run.compatibility import merge_with_stored_run
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from stages.index.embed import EmbedGists, EmbedPages
 from stages.retrieve.look_up import Dense, nearest
 from stages.tables.keys import Embedding

@@ -27,7 +27,7 @@ from pipeline.store.sql.accounts import accounts
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.compaction import compact
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from stages.tables.answers import Answer
 from tests.support.runs.warehouse import (
     Warehouse,

@@ -118,7 +118,7 @@ def test_a_canonical_name_names_itself() -> None:
         ("gist_only(top_k=3)", ["gist_only: no argument 'top_k=3'", "it takes none"]),
         ("truncated", ["truncated: keep is missing", "truncated(keep=...)"]),
         ("bm25(top_k=1,top_k=2)", ["top_k is given twice"]),
-        ("bm25(top_k=6..1)", ["bm25: top_k=6..1 counts down", "1..6"]),
+        ("bm25(top_k=6..1)", ["bm25: top_k=6..1: count up"]),
         ("bm25(top_k=0)", ["bm25(top_k=0): look_up.top_k: ", "greater than 0"]),
         ("bm25(top_k=x)", ["bm25(top_k=x): look_up.top_k: ", "integer"]),
         ("bm25(top_k=1..)", ["top_k: "]),

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.core.errors import UsageError
 from pipeline.core.plugins import load_plugins
-from pipeline.work.class_checks import refuse_wrong_record
+from pipeline.work.class_checks import refuse_wrong_parts
 from pipeline.work.stage import STAGES, Stage
 from tests.support.command import own_process, sql, succeed, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -132,7 +132,7 @@ def test_our_own_records_have_none() -> None:
     ours: list[type[Stage]] = [*STAGES.values()]
     assert len(ours) > 50
     for stage in ours:
-        refuse_wrong_record(stage.writes)
+        refuse_wrong_parts(stage.writes, stage.prompts)
         assert stage.version > 0
 
 

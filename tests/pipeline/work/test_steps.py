@@ -10,7 +10,7 @@ import pytest
 from jobs.graph.read_run import read_run
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import CONF
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 
 METHODS = "readagent_p(max_pages=2),bm25(top_k=1),constant"
 # Everything that follows from asking an engine; `constant` and `bm25` ask for no look-up.

@@ -16,7 +16,7 @@ from pipeline.core.errors import AccountingError, EngineError, UsageError
 from pipeline.core.rows import UnitRows
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.crashes import Crashes, InFlight, Placement
-from pipeline.worker.heartbeat import Summary
+from pipeline.worker.progress import Summary
 from pipeline.worker.worker import Worker
 from stages.index.gist_pages import GistPages
 from stages.retrieve.read_agent import ReadAgentP
@@ -330,7 +330,7 @@ class _Watched:
 def test_documents_in_flight_have_so_much_text_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, at_once: int
 ) -> None:
-    monkeypatch.setattr("pipeline.worker.worker._TEXT_IN_FLIGHT", size)
+    monkeypatch.setattr("pipeline.worker.worker._WORDS_IN_FLIGHT", size)
     small = SmallRun(tmp_path, [{"prompt": "gist", "reply": "a gist", "seconds": 0.5}, *RULES])
     engine = _Watched(small.reader.engine)
     small.reader = replace(small.reader, engine=engine)

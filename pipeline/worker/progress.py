@@ -25,9 +25,7 @@ from pipeline.files.storage import (
     write,
     write_json,
 )
-from pipeline.work.executions import weight
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
+from pipeline.work.units import Step, Unit, weight
 
 SECONDS_BETWEEN_BEATS = 10.0
 _SECONDS_BETWEEN_LOOKS = 2.0  # at the signal
@@ -103,8 +101,7 @@ class Heartbeat:
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
         self.name = process_name() + next(_ENDINGS)
-        self._launch = launch
-        self._usage = usage
+        self._launch, self._usage = launch, usage
         self._file = as_path(folder) / f"{self.name}.json"
         self._in_flight: list[DocumentProgress] = []
         self._is_starting = False
@@ -133,7 +130,7 @@ class Heartbeat:
         try:
             yield progress
         finally:
-            self._in_flight = [one for one in self._in_flight if one is not progress]
+            self._in_flight = [other for other in self._in_flight if other is not progress]
 
     def close(self) -> None:
         """Stop the heartbeat, if the worker's process goes on."""
@@ -161,7 +158,7 @@ class Heartbeat:
             **asdict(self._usage),
             "documents": {o.document_id: round(now - o.since, 1) for o in self._in_flight},
             "findings": dict(self.findings),
-            "inside": [one.state() for one in self._in_flight],
+            "inside": [progress.state() for progress in self._in_flight],
             "refused": self._advisory.state(),
         }
 
@@ -187,9 +184,6 @@ class StopSignal:
         now = time.monotonic()
         if not self._is_sent and now - self._looked > _SECONDS_BETWEEN_LOOKS:
             self._looked = now
-            await to_thread(self._look)
+            with ignore_refusals():  # checked again in two seconds
+                self._is_sent = await to_thread(exists, self._file)
         return self._is_sent
-
-    def _look(self) -> None:
-        with ignore_refusals():  # checked again in two seconds
-            self._is_sent = exists(self._file)

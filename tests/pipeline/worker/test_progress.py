@@ -16,9 +16,8 @@ from pipeline.asking.slots import Slots
 from pipeline.core.calls import Subject, UnitProgress, UsageCounters
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
-from pipeline.work.executions import weight
-from pipeline.work.units import Unit
-from pipeline.worker.heartbeat import DocumentProgress, Heartbeat
+from pipeline.work.units import Unit, weight
+from pipeline.worker.progress import DocumentProgress, Heartbeat
 from stages.index.merge import MergedPages
 from tests.stages.index.test_paginate import by_model, lines
 from tests.support.reading import Listener, book, family, in_turn, question
