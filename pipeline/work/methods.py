@@ -32,14 +32,13 @@ _METHOD = re.compile(r"([A-Za-z]\w*)\s*(?:\((.*)\))?\s*(?:\[(.*)\])?", re.DOTALL
 
 @dataclass(frozen=True)
 class StageSpec:
-    """One entry of `stages`, with arguments filled in. `memory`: the name of the memory that its
-    stage starts, if it starts one."""
+    """One entry of `stages`, with arguments filled in."""
 
     key: str
     stage: type[Stage]
     settings: Mapping[str, Any]
     reads_from: Mapping[str, str]  # table -> key of an earlier stage
-    memory: str
+    memory: str  # the name of the memory that the stage starts, if it starts one
 
     def made(self, place: str, values: Mapping[str, Any]) -> Stage:
         """Make the stage object; `values` supply the settings that its YAML leaves out.
@@ -96,13 +95,12 @@ def _stage_spec(place: str, key: str, written: Any, defaults: Mapping[str, Any])
 
 @dataclass(frozen=True)
 class Method:
-    """A method with all its arguments; `name` is the canonical one, `file` its YAML file. `given`:
-    settings of the run that it overrides, as written in square brackets."""
+    """A method with all its arguments."""
 
-    name: str
+    name: str  # the canonical one
     file: str
     stages: tuple[StageSpec, ...]
-    given: tuple[tuple[str, str], ...] = ()
+    given: tuple[tuple[str, str], ...] = ()  # settings of the run, as written in square brackets
     papers: tuple[str, ...] = ()  # its sources: keys of papers.bib beside the methods' folder
     has_repeats: bool = True  # False: every repeat would be identical
 

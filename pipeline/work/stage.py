@@ -29,44 +29,32 @@ ROLES: tuple[Role, ...] = get_args(Role)
 STAGES: "Registry[type[Stage]]" = Registry("is the stage {}", "stages", True)  # by label
 COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  # of reports
 
+# Marks a setting added later: it is hashed only if it differs from its default, so existing steps
+# keep their ids.
 CAME_LATER = "came later"
-"""Marks a setting added later: it is hashed only if it differs from its default, so existing steps
-keep their ids."""
-
-QuestionKind = Literal["any", "free", "choice"]
-"""The kind of a run's questions: any, free-form, with options."""
-
+QuestionKind = Literal["any", "free", "choice"]  # any; some are free-form; some have options
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show
 GOLD = ("references", "answer_index", "evidence")  # fields that only judges and scores may use
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the report: a measure of the view `measures`, and its heading.
-
-    `place`: columns are sorted by it. `has_interval`: the measure's spread is printed, too.
-    `more_is_better`: a higher mean is better, so the best is marked. `is_judged`: the rater is a
-    model, which may fail. `geometric_mean_of`: measures of the view; the column is the geometric
-    mean of their means. `mean_of_means`: a measure of the view and a column of questions; the
-    measure's means over the questions of each value of that column are averaged. `about`: the
-    definition of the measure, as a paper states it. `right_labels`: a person's labels that say an
-    answer is right, as a judged measure counts it.
-    """
+    """A column of the report: a measure of the view `measures`, and its heading."""
 
     measure: str
     heading: str
-    place: int
-    has_interval: bool = True
-    geometric_mean_of: Sequence[str] = ()
+    place: int  # columns are sorted by it
+    has_interval: bool = True  # the measure's spread is printed, too
+    geometric_mean_of: Sequence[str] = ()  # measures: the column is that of their means
+    # A measure and a column of questions: the mean of the measure's means for each of its values.
     mean_of_means: Sequence[str] = ()
-    about: str = ""
-    more_is_better: bool = False
-    is_judged: bool = False
-    right_labels: Sequence[str] = ("yes",)
+    about: str = ""  # the definition of the measure, as a paper states it
+    more_is_better: bool = False  # the highest mean is marked
+    is_judged: bool = False  # the rater is a model, which may fail
+    right_labels: Sequence[str] = ("yes",)  # of a person, for what a judged measure counts as right
 
 
 Columns = Mapping[QuestionKind, tuple[Column, ...]]
-"""By kind of question: any, free (if some are free-form), choice (if some have options)."""
 
 
 class Stage(Settings):

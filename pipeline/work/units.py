@@ -15,8 +15,7 @@ from pipeline.core.rows import Document, Question, Record, is_per_question
 from pipeline.core.settings import sha, sha_of_json
 from pipeline.work.stage import Stage
 
-Fields = tuple[str, ...] | None
-"""Names of the record fields that a stage is given; None stands for all."""
+Fields = tuple[str, ...] | None  # of records that a stage is given; None: all
 _STATE = ("problem", "skipped", "detail")  # given to every stage, too
 _LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
 
@@ -71,7 +70,7 @@ class Step:
 
     @property
     def document_fields(self) -> Fields:
-        """The fields of a document that name its units; None: all (loading steps)."""
+        """The fields of a document that name its units."""
         return self.stage.document_fields if self.stage else None
 
     @property
@@ -163,28 +162,24 @@ def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """The work of one shard: a document, or a chunk of its questions, in one step.
-
-    `inputs`: question_id -> hash of everything that the question's rows are made from. `chunk`:
-    number of the chunk, the same in every step; None if the unit is planned again and its questions
-    are now in several chunks, because the document's number of questions has changed. `attempt`:
-    the attempt of the shard that holds or will hold the unit; a retry adds one.
-    """
+    """The work of one shard: a document, or a chunk of its questions, in one step."""
 
     step_id: str
     unit: str
     document_id: str
+    # question_id -> hash of everything that the question's rows are made from
     inputs: Mapping[str, str] = field(default_factory=dict)
+    # The same in every step; None if the document's number of questions has changed, so that the
+    # questions of a committed unit are now in several chunks.
     chunk: int | None = 0
-    attempt: int = 1
+    attempt: int = 1  # of the shard that holds or will hold the unit; a retry adds one
     is_done: bool
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
     """Selects the committed units that are planned again: units of a step that asks a model, if
-    their rows, or their calls without a reply, have one of `problems`, up to `most_attempts` per
-    unit."""
+    their rows, or their calls without a reply, have one of `problems`."""
 
     problems: frozenset[str]
     most_attempts: int = 10**9
@@ -318,24 +313,22 @@ def unit_name(inputs: Iterable[str]) -> str:
 
 
 class PlannedDocument(NamedTuple):
-    """A document and its units, in the order of the steps. `num_words`: of its text. `is_bad`: it
-    cannot be read. `num_questions`: the number that can be asked."""
+    """A document and its units, in the order of the steps."""
 
     document_id: str
-    num_words: int
-    is_bad: bool
-    num_questions: int
+    num_words: int  # of its text
+    is_bad: bool  # it cannot be read
+    num_questions: int  # that can be asked
     units: Sequence[Unit]
 
 
 class DocumentWork(NamedTuple):
-    """One document, or a chunk of its questions, in an execution: its units, done and pending;
-    `words`, the weight of the pending ones; `num_words`, those of its text."""
+    """One document, or a chunk of its questions, in an execution: its units, done and pending."""
 
     document_id: str
     units: Sequence[Unit]
-    words: float
-    num_words: int = 0
+    words: float  # the weight of the pending units
+    num_words: int = 0  # of its text
 
 
 @dataclass(frozen=True)
@@ -354,33 +347,26 @@ def work_on(documents: Sequence[DocumentWork]) -> Work:
 
 @dataclass(frozen=True)
 class Execution:
-    """One execution of a phase.
-
-    `own`: ids of the steps that are executed; `read`: these and the steps they read; `asking`:
-    steps that ask a model. `by_chunk`: each chunk of a document's questions is worked on by itself,
-    so that several workers share them.
-    """
+    """One execution of a phase; steps are named by their ids."""
 
     name: str
-    own: frozenset[str]
-    read: frozenset[str]
-    asking: frozenset[str]
-    by_chunk: bool = False
+    own: frozenset[str]  # that are executed
+    read: frozenset[str]  # these, and the steps they read
+    asking: frozenset[str]  # that ask a model
+    by_chunk: bool = False  # several workers share the chunks of a document's questions
 
     def work(self, document: PlannedDocument) -> Iterator[DocumentWork]:
         """The document, once or by chunk; nothing if none of its units is pending here. Units of
         other executions count as done."""
+        num_words = document.num_words
         planned = [unit for unit in document.units if unit.step_id in self.read]
-        if all(unit.is_done or unit.step_id not in self.own for unit in planned):
-            return
         planned = [unit if unit.step_id in self.own else _done(unit) for unit in planned]
+        if all(unit.is_done for unit in planned):
+            return
         for units in _chunks(planned) if self.by_chunk else [planned]:
-            words = sum(
-                weight(unit, document.num_words, unit.step_id in self.asking)
-                for unit in units
-                if not unit.is_done
-            )
-            yield DocumentWork(document.document_id, units, words, document.num_words)
+            pending = (unit for unit in units if not unit.is_done)
+            words = sum(weight(u, num_words, u.step_id in self.asking) for u in pending)
+            yield DocumentWork(document.document_id, units, words, num_words)
 
 
 def weight(unit: Unit, num_words: int, asks: bool) -> float:

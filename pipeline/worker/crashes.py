@@ -38,29 +38,23 @@ _BITS_A_CRASH = 2  # each crash divides the number of documents in flight togeth
 
 @dataclass(frozen=True)
 class Placement:
-    """The identity of a worker process, and its machine.
+    """The identity of a worker process, and its machine."""
 
-    `worker` stays the same when Ray restarts the process. `is_lost` returns True for the name of a
-    machine that the cluster has lost.
-    """
-
-    worker: str
+    worker: str  # the same when Ray restarts the process
     machine: str = socket.gethostname()
-    is_lost: Callable[[str], bool] = lambda machine: False
+    is_lost: Callable[[str], bool] = lambda machine: False  # the cluster has lost that machine
 
 
 @dataclass(frozen=True)
 class Crashes:
-    """Crashes of workers that had an item in flight.
+    """Crashes of workers that had an item in flight."""
 
-    `together`: how many items that have crashed as often may be in flight at its next attempt:
-    after the first crash a quarter of the number at that crash, after the second a sixteenth, in
-    the end only the item; None if no worker crashed. If items were alone at once, the bystanders of
-    a single crash would take hours on an idle engine. `alone` counts the crashes of workers with
-    nothing else in flight, by unit; "" stands for a crash between two units.
-    """
-
+    # How many items that have crashed as often may be in flight at the next attempt: after the
+    # first crash a quarter of the number at that crash, then a sixteenth, in the end only the item;
+    # None without a crash. If items were alone at once, the bystanders of one crash would take
+    # hours on an idle engine.
     together: int | None = None
+    # Crashes with nothing else in flight, by unit; "" stands for a crash between two units.
     alone: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -127,12 +121,11 @@ class InFlight:
     def crashes(self, item: str) -> Crashes:
         """The crashes at earlier attempts at an item. It blocks."""
         with ignore_refusals():
-            if not (left := self._left(item)):
-                return Crashes()
-            most = max(len(list_paths(self._folder, f"*/{file.name}")) for file in left)
-            units = (marker.get("unit") for marker in left.values())
-            alone = Counter(unit for unit in units if isinstance(unit, str))
-            return Crashes(max(1, most >> _BITS_A_CRASH * len(left)), alone)
+            if left := self._left(item):
+                most = max(len(list_paths(self._folder, f"*/{file.name}")) for file in left)
+                units = (marker.get("unit") for marker in left.values())
+                alone = Counter(unit for unit in units if isinstance(unit, str))
+                return Crashes(max(1, most >> _BITS_A_CRASH * len(left)), alone)
         return Crashes()
 
     def _left(self, item: str) -> dict[UPath, dict[str, object]]:

@@ -16,7 +16,7 @@ from typing import Any
 from pipeline.asking.ask import Ask
 from pipeline.asking.known_replies import Journal, Replies, SharedReplies
 from pipeline.asking.reader import Reader
-from pipeline.core.calls import Call, UsageCounters
+from pipeline.core.calls import Call, UnitProgress, UsageCounters
 from pipeline.core.errors import (
     AccountingError,
     EngineError,
@@ -53,9 +53,11 @@ class DocumentExecutor:
     by_question: dict[str, dict[str, list[Record]]] = field(default_factory=dict)  # by step_id
 
     async def finish(self) -> None:
-        self.progress.plan(self.units, self.steps)
-        pending = {unit.step_id for unit in self.units if not unit.is_done}
-        await asyncio.gather(*(self.rows_of(self.steps[step_id]) for step_id in pending))
+        pending = [unit for unit in self.units if not unit.is_done]
+        for unit in pending:
+            self.progress.begun(unit, self.steps[unit.step_id], UnitProgress())
+        step_ids = {unit.step_id for unit in pending}
+        await asyncio.gather(*(self.rows_of(self.steps[step_id]) for step_id in step_ids))
 
     def rows_of(self, step: Step) -> asyncio.Task[Rows | None]:
         """The document's rows in a step, made or loaded once for all stages that read them; None if
@@ -133,7 +135,8 @@ class DocumentExecutor:
         async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
             while committed is None:
                 kept_in = journal if keeps_journal else None
-                replies = await to_thread(self._replies, step, unit, kept_in)
+                of_unit = (step, unit, self.shared(step.id), kept_in)
+                replies = await to_thread(self._replies, *of_unit)
                 calls: Sequence[Call] = ()
                 if self.attempt.crashes.give_up(f"{step.id}/{unit.unit}"):
                     rows: Rows = tuple(stage.failed(inputs, "unit_failed", GIVEN_UP))
@@ -148,11 +151,13 @@ class DocumentExecutor:
                     for call in ask.sent_calls:
                         self.summary.called(call)
                 new_calls = None if replies.is_committed else calls
-                commit = (self._commit, step, unit, new_calls, rows, started_at)
-                committed = await to_thread(*commit)
+                committing = (step, unit, new_calls, rows, started_at)
+                committed = await to_thread(self._commit, *committing)
         return committed
 
-    def _replies(self, step: Step, unit: Unit, journal: Journal | None) -> Replies:
+    def _replies(
+        self, step: Step, unit: Unit, shared: SharedReplies, journal: Journal | None
+    ) -> Replies:
         """The replies that a unit has: its committed calls, or else its journal's; for a further
         attempt, also the calls of the previous one and its rows with a problem. It blocks."""
         if not step.prompts:
@@ -171,7 +176,7 @@ class DocumentExecutor:
             attempt=unit.attempt,
             earlier=earlier,
             problems=problems,
-            shared=self.shared(step.id),
+            shared=shared,
             journal=journal,
         )
 

@@ -7,7 +7,7 @@ Advisory: committed shards are the only record of progress.
 import asyncio
 import time
 from asyncio import to_thread
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -34,8 +34,8 @@ _ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # suffixes for th
 
 @dataclass
 class Summary(UsageCounters):
-    """The result of one document in one phase; all that a worker returns to the driver. Replayed
-    and shared calls are not counted, as nothing was sent for them."""
+    """The result of one document in one phase; all that a worker returns to the driver. Only calls
+    that were sent are counted."""
 
     document_id: str
     worker: str = ""
@@ -47,21 +47,15 @@ class Summary(UsageCounters):
 
 @dataclass
 class DocumentProgress:
-    """The progress of one document's pending units. `num_words`: of its text, 0 until it is
-    loaded."""
+    """The progress of one document's pending units."""
 
     document_id: str
-    num_words: int = 0
+    num_words: int = 0  # of its text, once it is loaded
     since: float = field(default_factory=time.monotonic)
     _pending: dict[tuple[str, str], tuple[Unit, Step, UnitProgress]] = field(default_factory=dict)
 
-    def plan(self, units: Iterable[Unit], steps: Mapping[str, Step]) -> None:
-        """Set the units to follow; done ones do not count."""
-        for unit in units:
-            if not unit.is_done:
-                self.begun(unit, steps[unit.step_id], UnitProgress())
-
     def begun(self, unit: Unit, step: Step, progress: UnitProgress) -> None:
+        """Follow a pending unit by this progress from now on."""
         self._pending[unit.step_id, unit.unit] = unit, step, progress
 
     def committed(self, unit: Unit) -> None:
@@ -78,8 +72,8 @@ class DocumentProgress:
             done, whole = done + words * progress.share, whole + words
             if progress.about:
                 by_table.setdefault(step.table, []).append(progress)
-        begun = (t for t, units in by_table.items() if any(unit.share < 1 for unit in units))
-        table = next(begun, None)
+        open_tables = (t for t, units in by_table.items() if any(unit.share < 1 for unit in units))
+        table = next(open_tables, None)
         of_table = by_table.get(table or "", [])
         return {
             "document_id": self.document_id,

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from functools import cache
 from itertools import chain, count
 from typing import Protocol
 
@@ -72,7 +73,8 @@ class Worker:
         self._steps = {step.id: step for step in steps}
         self._start, self._start_timeout = start, start_timeout
         self._reader: asyncio.Task[Reader] | None = None
-        self._shared: dict[str, SharedReplies] = {}
+        shared = self._shards.warehouse / "shared"
+        self._shared = cache(lambda step_id: SharedReplies(shared / step_id))
         self._ranks = count()
         self._capacity = Capacity(_WORDS_IN_FLIGHT)
         self._has_seen = False  # the warehouse was found visible
@@ -119,7 +121,7 @@ class Worker:
                         summary=summary,
                         rank=rank,
                         attempt=attempt,
-                        shared=self._shared_replies,
+                        shared=self._shared,
                         usage=self.usage,
                         progress=progress,
                         is_ending=self._stop.is_sent,
@@ -154,10 +156,6 @@ class Worker:
         never_make(warehouse)
         self._has_seen = True
 
-    def _shared_replies(self, step_id: str) -> SharedReplies:
-        replies = SharedReplies(self._shards.warehouse / "shared" / step_id)
-        return self._shared.setdefault(step_id, replies)  # atomic: called in threads
-
     async def _started(self, start: Start) -> Reader:
         """The reader, started once for all documents that wait for it."""
         if self._reader is None:
@@ -185,9 +183,7 @@ class AnyWorker(Protocol):
 
     usage: UsageCounters
 
-    async def work(
-        self, document_id: str, units: Sequence[Unit], num_words: int = 0
-    ) -> Summary: ...
+    async def work(self, document_id: str, units: Sequence[Unit], num_words: int) -> Summary: ...
 
     async def close(self) -> None: ...
 

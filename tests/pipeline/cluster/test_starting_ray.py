@@ -42,14 +42,6 @@ def test_it_is_started_three_times(monkeypatch: pytest.MonkeyPatch, error: Excep
     assert [settings["address"] for settings in calls] == ["local"] * 3
 
 
-@pytest.mark.parametrize("error", [ValueError("no such argument"), KeyError("x")])
-def test_mistakes_are_not_repeated(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    calls = starts(monkeypatch, error, fails=9)
-    with pytest.raises(type(error)):
-        joining.join(None)
-    assert len(calls) == 1
-
-
 def test_the_command_ends_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
     starts(monkeypatch, NOT_UP[0], fails=9)

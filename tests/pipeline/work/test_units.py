@@ -115,11 +115,6 @@ FIRST = [  # a document with its questions, and what of it is to do at first
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("now", "expected"), FIRST)
-def test_what_is_to_do_at_first(now: DocumentKey, expected: dict[str, Any]) -> None:
-    assert asked(Store().pending(now)) == expected
-
-
 GOLD = {"questions": ("q1",), "score": ("q1",)}  # what is judged by it is judged again
 LATER = [  # d1 with q1 and q2 as it is now, and what is to do once all was done
     (key(Q2, Q1), {}),
@@ -142,11 +137,14 @@ LATER = [  # d1 with q1 and q2 as it is now, and what is to do once all was done
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("now", "expected"), LATER)
-def test_what_is_to_do_once_all_was_done(
-    store: Store, now: DocumentKey, expected: dict[str, Any]
-) -> None:
-    assert asked(store.pending(now)) == expected
+@pytest.mark.parametrize(("now", "at_first"), FIRST)
+def test_what_is_to_do_at_first(now: DocumentKey, at_first: dict[str, Any]) -> None:
+    assert asked(Store().pending(now)) == at_first
+
+
+@pytest.mark.parametrize(("now", "later"), LATER)
+def test_what_is_to_do_later(store: Store, now: DocumentKey, later: dict[str, Any]) -> None:
+    assert asked(store.pending(now)) == later
 
 
 def test_what_is_wrong_with_a_document_names_its_units() -> None:
@@ -168,19 +166,6 @@ def test_after_a_crash_the_same_units_form_again(kept: int) -> None:
     again = store.plan(now)
     assert [(u.step_id, u.unit) for u in again] == [(u.step_id, u.unit) for u in planned]
     assert [unit.is_done for unit in again] == [True] * kept + [False] * (len(planned) - kept)
-
-
-def test_a_unit_is_named_by_what_it_reads() -> None:
-    """Gists made otherwise are other look-ups, answers and scores of the same questions."""
-    now = key(Q1)
-    other = read_run(["methods=readagent_p(max_pages=2)", "memory=uniform", "reply_tokens.gist=9"])
-    steps = other.steps
-    planned = plan_document(steps, now, Committed(units={}, inputs={}), 50)
-    mine = {stage(unit): unit.unit for unit in Store().plan(now)}
-    names = {step.id: step.name for step in steps}
-    theirs = {names[unit.step_id]: unit.unit for unit in planned}
-    same = {name for name in mine if mine[name] == theirs[name]}
-    assert same == {"documents", "questions", "paginate", "gist"}
 
 
 QUESTIONS = st.sets(st.integers(1, 5), max_size=5)

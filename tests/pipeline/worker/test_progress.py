@@ -17,7 +17,7 @@ from pipeline.core.calls import Subject, UnitProgress, UsageCounters
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.work.units import Unit, weight
-from pipeline.worker.progress import DocumentProgress, Heartbeat
+from pipeline.worker.progress import Heartbeat
 from stages.index.merge import MergedPages
 from tests.stages.index.test_paginate import by_model, lines
 from tests.support.reading import Listener, book, family, in_turn, question
@@ -139,13 +139,6 @@ def test_replayed_calls_are_done(tmp_path: Path) -> None:
     first = read(small)[0]
     assert rows(first) == ("gists", 2, 3)
     assert first["share"] > 0.01
-
-
-def test_units_that_are_done_do_not_count() -> None:
-    progress = DocumentProgress("d", num_words=100)
-    progress.plan([unit("gist-1", is_done=True)], {})
-    state = {"document_id": "d", "words": 0.0, "share": 0.0, "table": None, "done": 0, "about": 0}
-    assert progress.state() == state
 
 
 def test_a_merged_memory_says_so_too() -> None:

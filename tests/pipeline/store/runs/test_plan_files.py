@@ -76,8 +76,8 @@ def test_the_words_of_work_are_those_that_pending_units_read(tmp_path: Path) -> 
     whole = PlannedWork(plan, Execution("reading", steps, steps, steps))
     assert [(one.document_id, round(one.words, 6)) for one in whole] == [("a", 8 + 2.8 + 300)]
     own = PlannedWork(plan, Execution("reading", frozenset({"paginate-0"}), steps, steps))
-    ((_, found, words),) = own
-    assert words == 8 and [unit.is_done for unit in found] == [False, True]
+    ((_, found, words, num_words),) = own
+    assert (words, num_words) == (8, 7) and [unit.is_done for unit in found] == [False, True]
 
 
 def test_the_planned_inputs_of_a_run_are_those_of_its_plan(tmp_path: Path) -> None:
