@@ -52,10 +52,12 @@ class Store:
                 own = self.inputs[unit.step_id]
                 own[input_sha] = min(unit.unit, own.get(input_sha, unit.unit))
 
-    def plan(self, key: DocumentKey) -> list[Unit]:
-        last = self.attempts
+    def plan(self, key: DocumentKey, retries: RetryPolicy | None = None) -> list[Unit]:
+        """Every unit has a problem, which only `retries` mind."""
+        last, failed = self.attempts, frozenset({"timeout"})
         units = {of: {name: last.get(name, 1) for name in own} for of, own in self.units.items()}
-        return plan_document(STEPS, key, Committed(units=units, inputs=self.inputs), 50)
+        problems = {of: dict.fromkeys(own, failed) for of, own in units.items()}
+        return plan_document(STEPS, key, Committed(units, self.inputs, problems, retries), 50)
 
     def pending(self, key: DocumentKey) -> dict[str, Unit]:
         """The unit that each stage still has to do; never more than one a document."""
@@ -225,51 +227,25 @@ def test_a_stage_is_given_what_names_its_units_and_no_more() -> None:
     )  # fmt: skip
 
 
-FAILED = frozenset({"timeout"})
-
-
-def retried(committed: Committed, retries: RetryPolicy = RETRY_TIMEOUTS_ONCE) -> Committed:
-    """With a problem in every unit."""
-    problems = {of: dict.fromkeys(units, FAILED) for of, units in committed.units.items()}
-    return replace(committed, problems=problems, retry_policy=retries)
-
-
-def held(units: Iterable[Unit], attempt: int = 1) -> Committed:
-    listed = list(units)
-    return Committed(
-        units={s.id: {u.unit: attempt for u in listed if u.step_id == s.id} for s in STEPS},
-        inputs={
-            s.id: {i: u.unit for u in listed if u.step_id == s.id for i in u.inputs.values()}
-            for s in STEPS
-        },
-    )
-
-
-def test_a_unit_is_planned_once_more_and_what_reads_it_anew() -> None:
-    whole = key(*(question(f"q{n}") for n in range(3)))
-    first = plan_document(STEPS, whole, Committed(units={}, inputs={}), 50)
-    again = plan_document(STEPS, whole, retried(held(first)), 50)
-    asking = {step.id for step in STEPS if step.prompts}
-    assert asking
+def test_a_unit_is_planned_once_more_and_what_reads_it_anew(store: Store) -> None:
+    now, asking = key(Q1, Q2), {step.id for step in STEPS if step.prompts}
+    first = store.plan(now)
     names = {(unit.step_id, unit.unit) for unit in first}
+    again = store.plan(now, RETRY_TIMEOUTS_ONCE)
     for unit in again:
         is_retried = (unit.step_id, unit.unit) in names and unit.step_id in asking
         assert unit.attempt == (2 if is_retried else 1)
         assert unit.is_done == ((unit.step_id, unit.unit) in names and not is_retried)
     assert any(unit.attempt == 2 for unit in again)
-    done = plan_document(STEPS, whole, retried(held(first, attempt=2)), 50)
-    assert {unit.attempt for unit in done if (unit.step_id, unit.unit) in names} <= {1, 2}
-    assert not [unit for unit in done if unit.attempt == 3], "once, by the same command"
+    store.attempts = {unit.unit: 2 for unit in first}
+    assert {unit.attempt for unit in store.plan(now, RETRY_TIMEOUTS_ONCE)} == {1, 2}, "once"
 
 
-def test_questions_of_another_run_are_not_lost_by_a_retry() -> None:
+def test_questions_of_another_run_are_not_lost_by_a_retry(store: Store) -> None:
     """Its unit has more questions than this run, which therefore leaves it as it is."""
-    whole = key(*(question(f"q{n}") for n in range(3)))
-    first = plan_document(STEPS, whole, Committed(units={}, inputs={}), 50)
-    fewer = replace(whole, questions=whole.questions[:2])
-    plan = plan_document(STEPS, fewer, retried(held(first)), 50)
+    names = {unit.unit for unit in store.plan(key(Q1, Q2))}
     lookups = {step.id for step in STEPS if step.per_question and step.prompts}
-    names = {unit.unit for unit in first}
+    plan = store.plan(key(Q1), RETRY_TIMEOUTS_ONCE)
     assert not [u for u in plan if u.step_id in lookups and u.unit in names and not u.is_done]
 
 

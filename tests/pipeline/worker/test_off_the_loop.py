@@ -61,16 +61,6 @@ def watch(hooked: Watch, tmp_path: Path) -> Any:
     hooked.folder = None
 
 
-def test_the_watch_sees_both(watch: Watch, tmp_path: Path) -> None:
-    async def touch() -> None:
-        (tmp_path / "on").write_text("x")
-        await asyncio.to_thread((tmp_path / "off").write_text, "x")
-
-    asyncio.run(touch())
-    assert watch.on_the_loop == [f"open {tmp_path / 'on'}"]
-    assert watch.num_elsewhere == 1
-
-
 def test_a_worker_touches_its_files_in_threads(watch: Watch, tmp_path: Path) -> None:
     """Its shards, its heartbeat, and the stop signal."""
     small = SmallRun(tmp_path)

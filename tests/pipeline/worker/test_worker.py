@@ -1,11 +1,9 @@
 """The worker in this process, on a scripted engine: rows pulled, committed, replayed, lost."""
 
 import asyncio
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from upath import UPath
@@ -16,6 +14,7 @@ from pipeline.core.errors import AccountingError, EngineError, UsageError
 from pipeline.core.rows import UnitRows
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.crashes import Crashes, InFlight, Placement
+from pipeline.worker.executor import DocumentExecutor
 from pipeline.worker.progress import Summary
 from pipeline.worker.worker import Worker
 from stages.index.gist_pages import GistPages
@@ -85,10 +84,8 @@ def test_a_unit_is_made_again_from_its_calls(small: SmallRun) -> None:
 @pytest.mark.slow
 def test_units_are_pulled_by_what_needs_them(small: SmallRun) -> None:
     """Only d1's answers are wanted; what they are made from is made, the rest is not."""
-    units = small.units()["d1"]
-    wanted = {small.step(t).id for t in ("documents", "questions", "pages", "gists", "lookups")}
-    wanted.add(small.step("answers").id)
-    left_out = [replace(u, is_done=u.is_done or u.step_id not in wanted) for u in units]
+    units, unwanted = small.units()["d1"], {small.step(t).id for t in ("ratings", "scores")}
+    left_out = [replace(u, is_done=u.is_done or u.step_id in unwanted) for u in units]
     asyncio.run(small.worker().work("d1", left_out))
     assert len(small.rows("answers")) == 2
     assert not small.shard("ratings").exists()
@@ -213,22 +210,6 @@ def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: Sma
         small.work("d1")
 
 
-@pytest.mark.parametrize(
-    ("rule", "problem"),
-    [({"finish_reason": "abort"}, "engine_failed"), ({"reply": " "}, "unparseable")],
-)
-def test_what_a_model_does_wrong_is_a_row(
-    tmp_path: Path, rule: Mapping[str, Any], problem: str
-) -> None:
-    small = SmallRun(tmp_path, [{"prompt": "answer", "match": "number 1 ", **rule}, *RULES])
-    summaries = small.work()
-    assert [row.problem for row in small.rows("answers")] == [problem, None]
-    assert [row.problem for row in small.rows("ratings")] == ["upstream"] * 2 + [None] * 2
-    by_document = {summary.document_id: summary.problems for summary in summaries}
-    assert by_document["d2"] == 0
-    assert by_document["d1"] >= 2
-
-
 def test_a_reader_never_sees_the_gold(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[UnitRows] = []
 
@@ -259,37 +240,25 @@ def test_a_last_sign_of_life_is_of_nobody(small: SmallRun) -> None:
     assert folder.at_work() == (None, []) and folder.alive("the next") == []
 
 
-class _Watched:
-    """The engine, and of how many documents it was asked for gists at once at the most."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-        self.name, self.context_tokens = engine.name, engine.context_tokens
-        self.inside: list[str] = []
-        self.most = 0
-
-    async def count_tokens(self, messages: Any) -> int:
-        return int(await self._engine.count_tokens(messages))
-
-    async def generate(self, request: Request) -> Reply:
-        number = re.search(r"mill(\d)", request.messages[0]["content"])
-        self.inside.append(number[1] if number and request.prompt == "gist" else "")
-        self.most = max(self.most, len(set(self.inside) - {""}))
-        reply: Reply = await self._engine.generate(request)
-        self.inside.pop(0)
-        return reply
-
-
 @pytest.mark.parametrize(("size", "at_once"), [(1, 1), (10_000_000, 2)])
 def test_documents_in_flight_have_so_much_text_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, at_once: int
+    small: SmallRun, monkeypatch: pytest.MonkeyPatch, size: int, at_once: int
 ) -> None:
     monkeypatch.setattr("pipeline.worker.worker._WORDS_IN_FLIGHT", size)
-    small = SmallRun(tmp_path, [{"prompt": "gist", "reply": "a gist", "seconds": 0.5}, *RULES])
-    engine = _Watched(small.reader.engine)
-    small.reader = replace(small.reader, engine=engine)
+    inside: list[DocumentExecutor] = []
+    most: list[int] = []
+
+    async def finish(self: DocumentExecutor) -> None:
+        inside.append(self)
+        await asyncio.sleep(0.1)
+        most.append(len(inside))
+        await sound(self)
+        inside.remove(self)
+
+    sound = DocumentExecutor.finish
+    monkeypatch.setattr(DocumentExecutor, "finish", finish)
     small.work()
-    assert engine.most == at_once
+    assert max(most) == at_once
     assert len(small.rows("gists", "d1")) == len(small.rows("gists", "d2")) == 3
 
 
