@@ -29,7 +29,7 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
             value = _read(family, PROMPTS[name], example.reply)
             if value != example.reads:
                 key = f"{file}: examples.{name}[{index}]"
-                failures.append(f"{key}: read {_shown(value)}, expected {_shown(example.reads)}")
+                failures.append(f"{key}: read {value}, expected {example.reads}")
     for prompt in PROMPTS.values():
         form = family.form(prompt) or ""
         for text, meant in prompt.form_values().items() if form else ():
@@ -83,7 +83,3 @@ def _not_rendered(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
 
 def _read(family: Family, prompt: type[Prompt[Any]], reply: str) -> Any:
     return family.read(prompt.samples()[0], reply, is_cut=False)
-
-
-def _shown(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value

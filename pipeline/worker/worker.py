@@ -98,7 +98,10 @@ class Worker:
             await to_thread(self._refuse_unshared)
         if await self._stop.is_sent():
             return summary
-        reader = await self._started(self._start) if self._start else None
+        reader = None
+        if self._start:  # the engine is started once for all documents that wait for it
+            self._reader = self._reader or asyncio.create_task(self._start_reader(self._start))
+            reader = await asyncio.shield(self._reader)
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
         rank = next(self._ranks)
         crashes = await to_thread(self._in_flight.crashes, item)
@@ -155,12 +158,6 @@ class Worker:
             )
         never_make(warehouse)
         self._has_seen = True
-
-    async def _started(self, start: Start) -> Reader:
-        """The reader, started once for all documents that wait for it."""
-        if self._reader is None:
-            self._reader = asyncio.create_task(self._start_reader(start))
-        return await asyncio.shield(self._reader)
 
     async def _start_reader(self, start: Start) -> Reader:
         with self._heartbeat.starting():

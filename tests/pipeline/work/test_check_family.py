@@ -100,20 +100,6 @@ def test_a_plugin_takes_no_template_of_ours(tmp_path: Path) -> None:
     assert own_check(f"plugins={plugin}") == (2, "", f"gistmill: {told}")
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("plugins=nowhere",), "plugins=nowhere: no such folder; name one that holds Python"),
-        (("a", "b"), "'b': unknown option; there are plugins=..."),
-        (("nowhere",), "nowhere: no family.yaml there; name a folder of prompts"),
-    ],
-)
-def test_words_that_the_check_does_not_take(words: tuple[str, ...], told: str) -> None:
-    done = gistmill("prompts", "check", *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"gistmill: {told}")
-
-
 def test_the_shipped_families_pass() -> None:
     done = gistmill("prompts", "check", "--json")
     assert (done.returncode, done.stdout.split()) == (0, ["{", '"failures":', "[]", "}"])
