@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from random import Random
 
-from pipeline.cluster.blocks import blocks, words_per_block
-from pipeline.work.executions import DocumentWork, work_on
+from pipeline.cluster.ray_data import blocks, words_per_block
+from pipeline.work.units import DocumentWork, work_on
 from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS
 
 _WORDS = 1200.0  # of work on a page: it is read twice

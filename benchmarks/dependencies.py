@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.core.calls import Call
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from pipeline.cluster import execute_documents, join
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import CommandError, UsageError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.executions import DocumentWork, work_on
-from pipeline.worker.heartbeat import Summary
+from pipeline.work.units import DocumentWork, work_on
+from pipeline.worker.progress import Summary
 
 Order = Callable[[Sequence[DocumentWork]], Sequence[DocumentWork]]
 

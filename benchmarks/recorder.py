@@ -17,7 +17,7 @@ from pipeline.core.prompts import Message
 from pipeline.families.family import Family
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Placement
-from pipeline.worker.heartbeat import Summary
+from pipeline.worker.progress import Summary
 from pipeline.worker.worker import AnyWorker, MakeWorker
 
 
@@ -62,8 +62,8 @@ class RecordedWorker:
         self.usage = worker.usage
         self._worker, self._folder = worker, folder
 
-    async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
-        summary = await self._worker.work(document_id, units)
+    async def work(self, document_id: str, units: Sequence[Unit], num_words: int = 0) -> Summary:
+        summary = await self._worker.work(document_id, units, num_words)
         _keep(self._folder, Moment.now())
         return summary
 

@@ -27,7 +27,7 @@ from pipeline.core.calls import Call
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.files.storage import as_path
-from pipeline.work.executions import DocumentWork
+from pipeline.work.units import DocumentWork
 
 NUM_DOCUMENTS = 400
 _AT_MOST = 1.10

@@ -21,13 +21,13 @@ from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage import AnyPath
 from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
-from pipeline.work.executions import Execution, PlannedDocument, Work, weight
 from pipeline.work.stage import ROLES, Role
-from pipeline.work.steps import Step
+from pipeline.work.units import Execution, PlannedDocument, Step, Work, weight
 from pipeline.worker.worker import MakeWorker, Start, Worker
 
 if TYPE_CHECKING:
     from pipeline.cluster import Pool
+
 
 _SCORING_DOCUMENTS = 2  # in flight per worker: one is loaded while the other is scored
 _NAMES: Mapping[Role, str] = {

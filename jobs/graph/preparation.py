@@ -16,13 +16,13 @@ from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.files.storage import AnyPath
 from pipeline.store import Shards
-from pipeline.work.executions import PlannedDocument
-from pipeline.work.steps import Step
 from pipeline.work.units import (
     Committed,
     DocumentKey,
+    PlannedDocument,
     QuestionKey,
     RetryPolicy,
+    Step,
     Unit,
     plan_document,
 )

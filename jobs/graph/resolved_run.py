@@ -25,7 +25,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.check_family import wrong_settings
 from pipeline.work.methods import Method, StageSpec, expand_methods, method_of, stage_specs
 from pipeline.work.stage import QuestionKind, Role
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from stages.corpora.audits.known_answers import KINDS, known_method, read_known_answers
 
 _PREDICTIONS = CONF / "predictions.yaml"  # a method's layout

@@ -26,7 +26,7 @@ from pipeline.families.family import Family
 from pipeline.store.shards.layout import SHARED, WHOLE_TEXT, of_repeat
 from pipeline.work.methods import Method, StageSpec, stage_specs, value_of
 from pipeline.work.stage import STAGES, Stage
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 
 StepWithEngine = tuple[Step, EngineSettings | None]
 """A step and the engine that its stage asks; None if it asks none."""

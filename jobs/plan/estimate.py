@@ -35,12 +35,10 @@ from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
 from pipeline.files.storage import AnyPath
 from pipeline.store import Shards
 from pipeline.store.shards.layout import shard_content
-from pipeline.work.executions import PlannedDocument, weight
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
+from pipeline.work.units import PlannedDocument, Step, Unit, weight
 from pipeline.worker.crashes import Attempt
 from pipeline.worker.executor import DocumentExecutor
-from pipeline.worker.heartbeat import DocumentProgress, Summary
+from pipeline.worker.progress import DocumentProgress, Summary
 
 MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens", "budget_tokens")
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -307,7 +305,7 @@ async def _execute(
     shared = cache(lambda step_id: SharedReplies(folder / step_id, is_only_read=True))
     steps = phase.with_upstream()
     for document in sample.documents:
-        for document_id, units, _ in phase.execution.work(document):
+        for document_id, units, *_ in phase.execution.work(document):
             await DocumentExecutor(
                 shards=shards,
                 steps=steps,

@@ -30,7 +30,7 @@ from pipeline.core.errors import UsageError
 from pipeline.files.storage import as_path
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 
 REPLY_COSTS = 10.0  # the cost of a reply token, in prompt tokens
 _UNKNOWN = "not known; add --rates PREFILL,DECODE, or run some documents first under the same name"

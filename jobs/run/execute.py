@@ -12,10 +12,9 @@ from jobs.run.progress import Progress
 from pipeline.asking.reader import start_reader
 from pipeline.core.errors import CommandError, EndedError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.executions import Work
-from pipeline.worker.heartbeat import Summary
-from pipeline.worker.inline import execute_inline
-from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS
+from pipeline.work.units import Work
+from pipeline.worker.progress import Summary
+from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS, execute_inline
 
 
 class RunExecutor:

@@ -26,7 +26,7 @@ from pipeline.core.errors import (
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage import ignore_refusals
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.worker.heartbeat import SECONDS_BETWEEN_BEATS, StopSignal, Summary
+from pipeline.worker.progress import SECONDS_BETWEEN_BEATS, StopSignal, Summary
 
 _SECONDS_BETWEEN_LOOKS = 5.0  # at heartbeats
 # By then every worker has checked the signal and written another heartbeat.

@@ -19,7 +19,7 @@ from rich.table import Column
 
 from jobs.output.cells import counted, printable
 from pipeline.core.calls import UsageCounters
-from pipeline.worker.heartbeat import Summary
+from pipeline.worker.progress import Summary
 
 _SECONDS_BETWEEN_LINES = 60.0
 _SECONDS_OF_RATE = 300.0  # that the time left is estimated by

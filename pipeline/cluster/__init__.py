@@ -11,7 +11,7 @@ os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # or C++ warnings appea
 os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # or worker deaths appear on stdout
 # Or a Ray Data thread that outlives a shutdown would start another Ray cluster.
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
-from pipeline.cluster.execution import Pool, execute_documents
 from pipeline.cluster.joining import join
+from pipeline.cluster.ray_data import Pool, execute_documents
 
 __all__ = ["Pool", "execute_documents", "join"]

@@ -1,27 +1,28 @@
-"""Start a local Ray, or join a running one, and query its machines."""
+"""Start a local Ray, or join a running one; watch its processes, and query its machines."""
 
 import atexit
+import errno
 import logging
 import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import ray
 from ray._private import ray_constants
-from ray.data import DataContext
+from ray._private.worker import global_worker
 
-from pipeline.cluster.ray_watch import watch_processes
-from pipeline.core.errors import ClusterError, UsageError
+from pipeline.core.errors import ClusterError, UsageError, contained, end_process
 
 _SECONDS_TO_ANSWER = 10.0
+_SECONDS_BETWEEN_LOOKS = 1.0
 _QUIET: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
 _STARTS = 3  # attempts to start a local Ray
-_RAY_NOT_UP = (RuntimeError, TimeoutError, ConnectionError, ray.exceptions.RaySystemError)
 
 
 def join(address: str | None) -> None:
@@ -33,11 +34,15 @@ def join(address: str | None) -> None:
     """
     if not ray.is_initialized():
         with quiet_stderr(), _own_sigterm():
-            _init(address)
+            if address is None:
+                _start()
+            else:
+                _join_running(address)
         # Before Ray's own exit handler, which waits half a second for logs that are not shown.
         atexit.register(ray.shutdown)
         watch_processes()
-    _set_up_ray_data()
+    for name in ("ray.data", "ray"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are raised instead
 
 
 @contextmanager
@@ -52,10 +57,7 @@ def _own_sigterm() -> Iterator[None]:
             signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
 
 
-def _init(address: str | None) -> None:
-    if address is None:
-        _start()
-        return
+def _join_running(address: str) -> None:
     try:
         refuse_unreachable(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
         ray.init(address=address, **_QUIET)
@@ -64,20 +66,30 @@ def _init(address: str | None) -> None:
         raise UsageError(f"cluster.address={address}: no Ray to join: {line}") from None
 
 
-@contextmanager
-def _on_loopback() -> Iterator[None]:
-    """Make a Ray that is started here listen on 127.0.0.1 only; its processes inherit the setting.
+def _start() -> None:
+    """Start a local Ray that listens on 127.0.0.1 only. Raises ClusterError if it does not come up
+    in three attempts.
 
-    This uses Ray's switch for systems without clusters: Ray would replace
-    `_node_ip_address="127.0.0.1"` by an address that other machines reach.
+    Ray's switch for systems without clusters makes it so, which its processes inherit: Ray would
+    replace `_node_ip_address="127.0.0.1"` by an address that other machines reach.
     """
     name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
     os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
     try:
-        yield
+        for _ in range(_STARTS):
+            # Ray raises a bare Exception if a node does not come up in its 30 seconds, as happens
+            # on a loaded machine.
+            with contained() as raised:
+                ray.init(address="local", include_dashboard=False, **_QUIET)
+                return
+            ray.shutdown()  # stop the processes that did start
     finally:
         del os.environ[name]
         ray_constants.ENABLE_RAY_CLUSTER = before
+    raise ClusterError(
+        f"Ray did not start on this machine in {_STARTS} attempts ({first_line(raised.error)}); "
+        "end what else keeps it busy, then run the same command to resume"
+    )
 
 
 def first_line(error: object) -> str:
@@ -86,36 +98,41 @@ def first_line(error: object) -> str:
     return next(filter(None, lines), type(error).__name__)
 
 
-def _start() -> None:
-    """Start a local Ray. Raises ClusterError if it does not come up in three attempts."""
-    errors: list[BaseException] = []
-
-    def is_not_up(kind: Any, error: BaseException | None, trace: Any) -> bool:
-        # Ray raises a bare Exception if a node does not come up in its 30 seconds, as happens on a
-        # loaded machine.
-        if error is None or not (kind is Exception or isinstance(error, _RAY_NOT_UP)):
-            return False
-        errors.append(error)
-        return True
-
-    for _ in range(_STARTS):
-        with ExitStack() as stack:
-            stack.push(is_not_up)
-            stack.enter_context(_on_loopback())
-            ray.init(address="local", include_dashboard=False, **_QUIET)
-            return
-        ray.shutdown()  # stop the processes that did start
-    raise ClusterError(
-        f"Ray did not start on this machine in {_STARTS} attempts ({first_line(errors[-1])}); "
-        "end what else keeps it busy, then run the same command to resume"
-    )
-
-
 def refuse_unreachable(address: str) -> None:
     """Raise OSError if nothing listens at HOST:PORT; Ray would retry for many minutes."""
     host, _, port = address.rpartition(":")
     if port.isdecimal():
         socket.create_connection((host, int(port)), _SECONDS_TO_ANSWER).close()
+
+
+def watch_processes() -> None:
+    """Start a thread that ends this process with a line once a process of the joined local Ray, or
+    this machine's raylet of another Ray, has ended; until `ray.shutdown()`.
+
+    An exception would not do: the main thread may wait inside Ray for the dead process, until Ray's
+    own code ends this process silently.
+    """
+    joined: Any = global_worker.node
+
+    def watch() -> None:
+        while global_worker.node is joined:
+            dead = _dead_process(joined)
+            if dead and global_worker.node is joined:  # or a shutdown has ended it
+                end_process(f"Ray's {dead} was killed; run the same command to resume")
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _dead_process(node: Any) -> str:
+    """The name of a process that has ended; "" if there is none."""
+    for name, _ in node.dead_processes():
+        return str(name)
+    # Without a free file descriptor for the socket there is an OSError: the next look tries again.
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as end:
+        refused = end.connect_ex(node.raylet_socket_name)
+        return "raylet" if refused in (errno.ECONNREFUSED, errno.ENOENT) else ""
+    return ""
 
 
 _machines: Callable[[], list[dict[str, Any]]] = ray.nodes  # not annotated by Ray
@@ -131,28 +148,14 @@ def is_lost(node_id: str) -> bool:
     return any(node["NodeID"] == node_id and not node["Alive"] for node in _machines())
 
 
-def _set_up_ray_data() -> None:
-    context = DataContext.get_current()
-    context.enable_progress_bars = False
-    context.execution_options.verbose_progress = False
-    # Ray Data fails an execution after 30 minutes without an output; a long book takes longer.
-    context.execution_no_progress_timeout_s = -1
-    # Scale up as soon as every worker is full, as far as there are resources; never scale down
-    # while documents wait.
-    context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
-    context.autoscaling_config.actor_pool_util_downscaling_threshold = 0.0
-    for name in ("ray.data", "ray"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are raised instead
-
-
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
     """Silence file descriptor 2: Ray's C++ code writes there, past Python's sys.stderr."""
-    kept = os.dup(2)
+    stderr = os.dup(2)
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 2)
         try:
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(stderr, 2)
+            os.close(stderr)

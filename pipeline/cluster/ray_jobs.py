@@ -75,8 +75,17 @@ class RayJobs:
     def all(self) -> list[Job]:
         """The jobs submitted to this head, oldest first."""
         with self._reaching():
-            jobs = [job for job in self._client.list_jobs() if job.submission_id]
-        return [_job(details) for details in sorted(jobs, key=lambda job: job.start_time or 0)]
+            jobs: list[Any] = [job for job in self._client.list_jobs() if job.submission_id]
+        return [
+            Job(
+                id=job.submission_id,
+                status=str(job.status.value),
+                exit_code=job.driver_exit_code,
+                message=job.message or "",
+                metadata=job.metadata or {},
+            )
+            for job in sorted(jobs, key=lambda job: job.start_time or 0)
+        ]
 
     def job(self, job_id: str) -> Job | None:
         return next((job for job in self.all() if job.id == job_id), None)
@@ -116,26 +125,24 @@ class RayJobs:
         while True:
             try:
                 job = self.job(job_id)
+                if job is None:
+                    raise EngineError(
+                        f"{self.address} no longer has job {job_id}; the same command submits the "
+                        "run again and resumes it"
+                    )
+                last_answer = time.monotonic()
+                text = ""
+                with suppress(UsageError), self._reaching():  # the next look reads the log
+                    text = self._client.get_job_logs(job_id)
+                show(text[num_shown:])
+                num_shown = max(num_shown, len(text))
+                if job.is_over:
+                    return job
             except UsageError as error:
                 if time.monotonic() - last_answer > _SECONDS_LOST:
                     raise EngineError(
                         f"{error}; job {job_id} may still run there, the same command looks again"
                     ) from None
-                time.sleep(_SECONDS_BETWEEN_LOOKS)
-                continue
-            if job is None:
-                raise EngineError(
-                    f"{self.address} no longer has job {job_id}; the same command submits the run "
-                    "again and resumes it"
-                )
-            text = ""
-            with suppress(UsageError), self._reaching():  # the next look reads the log
-                text = self._client.get_job_logs(job_id)
-            show(text[num_shown:])
-            num_shown = max(num_shown, len(text))
-            if job.is_over:
-                return job
-            last_answer = time.monotonic()
             time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     @contextmanager
@@ -170,16 +177,6 @@ class _Client(JobSubmissionClient):
 
     def _do_request(self, method: str, endpoint: str, **kwargs: Any) -> requests.Response:
         return super()._do_request(method, endpoint, timeout=_SECONDS_TO_ANSWER, **kwargs)
-
-
-def _job(details: Any) -> Job:
-    return Job(
-        id=details.submission_id,
-        status=str(details.status.value),
-        exit_code=details.driver_exit_code,
-        message=details.message or "",
-        metadata=details.metadata or {},
-    )
 
 
 def wait_for_nodes(address: str, num_nodes: int, seconds: float) -> int:

@@ -10,7 +10,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Prompt, rendered_values
 from pipeline.families.family import Family, load_family, read_family_file
 from pipeline.work.methods import stage_specs
-from pipeline.work.stage import STAGES, Stage
+from pipeline.work.stage import STAGES
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
@@ -20,17 +20,24 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
     text shows each of their values; parsers read the expected values from the family's example
     replies and forms. Raises UsageError if the folder is no family.
     """
-    family, own = load_family(folder, roots), read_family_file(folder)
+    family, file = load_family(folder, roots), folder / "family.yaml"
     failures = list(wrong_settings(family))
-    failures += [line for prompt in PROMPTS.values() for line in _check_prompt(family, prompt)]
-    file = folder / "family.yaml"
-    for name, examples in own.examples.items():
+    for prompt in PROMPTS.values():
+        failures += _not_rendered(family, prompt)
+    for name, examples in read_family_file(folder).examples.items():
         for index, example in enumerate(examples):
-            read = _read(family, PROMPTS[name], example.reply)
-            if read != example.reads:
+            value = _read(family, PROMPTS[name], example.reply)
+            if value != example.reads:
                 key = f"{file}: examples.{name}[{index}]"
-                failures.append(f"{key}: read {_shown(read)}, expected {_shown(example.reads)}")
-    failures += [f"{file}: forms.{line}" for line in _misread(family)]
+                failures.append(f"{key}: read {value}, expected {example.reads}")
+    for prompt in PROMPTS.values():
+        form = family.form(prompt) or ""
+        for text, meant in prompt.form_values().items() if form else ():
+            reply = form.replace("{}", text)
+            if (value := _read(family, prompt, reply)) != meant:
+                key = f"{file}: forms.{prompt.name}"
+                failures.append(f"{key}: {reply!r} is read as {value}, not {meant}")
+                break
     return list(dict.fromkeys(failures))
 
 
@@ -39,32 +46,29 @@ def wrong_settings(family: Family) -> Iterator[str]:
     stage in `judging`."""
     file = f"{family.folder}/family.yaml"
     stages = [*STAGES.values()]
-    known = {name for stage in stages for name in stage.model_fields}
+    names = {name for stage in stages for name in stage.model_fields}
     for key in family.settings:
-        if key not in known:
+        if key not in names:
             yield f"{file}: settings.{key}: no stage has such a setting; remove it"
-    yield from dict.fromkeys(
-        f"{file}: settings{line}" for stage in stages for line in _refused(family, stage)
-    )
+    refused: dict[str, None] = {}
+    for stage in stages:
+        values = {key: value for key, value in family.settings.items() if key in stage.model_fields}
+        try:
+            stage(**values)
+        except ValidationError as error:
+            for wrong in error.errors():
+                if wrong["type"] != "missing":  # a method may set it
+                    key = "".join(f".{part}" for part in wrong["loc"])
+                    why = wrong["msg"].removeprefix("Value error, ")
+                    refused[f"{file}: settings{key}: {why}"] = None
+    yield from refused
     try:
         stage_specs(f"{file}: judging", family.judging)
     except UsageError as error:
         yield str(error)
 
 
-def _refused(family: Family, stage: type[Stage]) -> Iterator[str]:
-    """A stage's errors about the family's settings; methods may set missing ones."""
-    settings = {key: value for key, value in family.settings.items() if key in stage.model_fields}
-    try:
-        stage(**settings)
-    except ValidationError as error:
-        for wrong in error.errors():
-            if wrong["type"] != "missing":
-                key = "".join(f".{part}" for part in wrong["loc"])
-                yield f"{key}: {wrong['msg'].removeprefix('Value error, ')}"
-
-
-def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
+def _not_rendered(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
     for sample in prompt.samples():
         try:
             text = "\n".join(message["content"] for message in family.render(sample))
@@ -77,19 +81,5 @@ def _check_prompt(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
                 yield f"{name}: {value!r} is not in the rendered prompt"
 
 
-def _misread(family: Family) -> Iterator[str]:
-    for prompt in PROMPTS.values():
-        form = family.form(prompt) or ""
-        for text, meant in prompt.form_values().items() if form else ():
-            reply = form.replace("{}", text)
-            if (read := _read(family, prompt, reply)) != meant:
-                yield f"{prompt.name}: {reply!r} is read as {read}, not {meant}"
-                break
-
-
 def _read(family: Family, prompt: type[Prompt[Any]], reply: str) -> Any:
     return family.read(prompt.samples()[0], reply, is_cut=False)
-
-
-def _shown(read: object) -> object:
-    return list(read) if isinstance(read, tuple) else read

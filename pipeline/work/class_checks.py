@@ -32,7 +32,7 @@ def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
         raise _error(cls, min(cls.__abstractmethods__), "is missing; write it")
     for name, base in (("reads", Record), ("prompts", Prompt)):
         classes = getattr(cls, name)
-        if not isinstance(classes, tuple) or not all(_is_class(one, base) for one in classes):
+        if not isinstance(classes, tuple) or not all(_is_class(item, base) for item in classes):
             raise _error(cls, name, f"is no tuple of {base.__name__} classes; write `(Name,)`")
     if not inspect.iscoroutinefunction(cls.run):
         raise _error(cls, "run", "is not async; write `async def run(self, rows, ask)`")
@@ -42,21 +42,11 @@ def refuse_wrong_stage(cls: Any, roles: tuple[str, ...]) -> None:
     if not _is_class(writes, Record) or not hasattr(writes, "table"):
         raise _error(cls, "writes", "is no Record class with a `table`; name one")
     if not is_ours(cls):  # a test checks our own: it takes 0.1 s of CPU time
-        refuse_wrong_record(writes)
-        _refuse_no_samples(cls.prompts)
+        refuse_wrong_parts(writes, cls.prompts)
 
 
-def _refuse_no_samples(prompts: Sequence[Any]) -> None:
-    for prompt in prompts:
-        with contained() as raised:
-            if prompt.samples():
-                continue
-        why = raised.line() if raised.error else "there are none"
-        raise _error(prompt, "samples", f"is to return examples of the prompt; {why}")
-
-
-def refuse_wrong_record(record: Any) -> None:
-    """Raise UsageError, naming file, class and attribute, unless its rows can be written."""
+def refuse_wrong_parts(record: Any, prompts: Sequence[Any]) -> None:
+    """Raise UsageError unless rows of the record can be written and each prompt has samples."""
     if "__dataclass_fields__" not in record.__dict__:
         how = "@dataclass(frozen=True, slots=True, kw_only=True)"
         raise _error(record, "table", f"is that of no dataclass; write `{how}` above the class")
@@ -73,6 +63,12 @@ def refuse_wrong_record(record: Any) -> None:
         except KeyError:
             takes = "str, int, float, bool, datetime, a tuple of one of them, or a dataclass"
             raise _error(record, name, f"is no column's type; a column is {takes}") from None
+    for prompt in prompts:
+        with contained() as raised:
+            if prompt.samples():
+                continue
+        why = raised.line() if raised.error else "there are none"
+        raise _error(prompt, "samples", f"is to return examples of the prompt; {why}")
 
 
 def _is_class(value: object, base: type) -> bool:
@@ -102,50 +98,46 @@ def register_measures_of_sql(record: type[Record]) -> None:
 def _register(name: str, maker: Any) -> None:
     """Register a measure, unless a class of the same package has it already: a plugin's table makes
     the measure that a column of its stage shows."""
+
+    def package(cls: Any) -> list[str]:
+        parts: list[str] = cls.__module__.split(".")
+        return parts[: 2 if parts[0] == PARENT else 1]
+
     other = MEASURES.get(name)
     are_classes = isinstance(other, type) and isinstance(maker, type)
-    if not are_classes or _package(other) != _package(maker):
+    if not are_classes or package(other) != package(maker):
         MEASURES.add(name, maker)
 
 
-def _package(cls: Any) -> list[str]:
-    parts: list[str] = cls.__module__.split(".")
-    return parts[: 2 if parts[0] == PARENT else 1]
-
-
-def wrong_rows(stage: "Stage", rows: UnitRows, made: Any) -> str | None:
+def wrong_rows(stage: "Stage", rows: UnitRows, made: Any, is_checked: bool = True) -> str | None:
     """Describe the first wrong row, naming the stage's file: a wrong class, a column's value, an id
-    that is not of the unit, or a repeated key. None if no row is wrong."""
+    that is not of the unit, or a repeated key; or, with `is_checked`, the error of `Stage.check`.
+    None if no row is wrong."""
     record = stage.writes
-    if not isinstance(made, list | tuple):
-        return _of(stage, f"returned {type(made).__name__}, not a list of {record.__name__}")
-    for number, row in enumerate(made):
-        if type(row) is not record:
-            name = type(row).__name__
-            return _of(stage, f"row {number} is of class {name}, not {record.__name__}")
-    why = wrong_value(record, made) or _wrong_key(record, rows, made)
-    return _of(stage, f"{record.table}: {why}") if why else None
-
-
-def unmatched_rows(stage: "Stage", rows: UnitRows, made: Sequence[Record]) -> str | None:
-    """The error of `Stage.check`, if it raises one, with the stage's file."""
     try:
-        stage.check(rows, made)
+        if not isinstance(made, list | tuple):
+            raise AccountingError(
+                f"returned {type(made).__name__}, not a list of {record.__name__}"
+            )
+        for number, row in enumerate(made):
+            if type(row) is not record:
+                name = type(row).__name__
+                raise AccountingError(f"row {number} is of class {name}, not {record.__name__}")
+        if why := wrong_value(record, made) or _wrong_key(record, rows, made):
+            raise AccountingError(f"{record.table}: {why}")
+        if is_checked:
+            stage.check(rows, made)
     except AccountingError as error:
-        return _of(stage, str(error))
+        return f"{file_of(type(stage))}: stage {stage.label()}: {error}"
     return None
 
 
-def _of(stage: "Stage", why: str) -> str:
-    return f"{file_of(type(stage))}: stage {stage.label()}: {why}"
-
-
 def _wrong_key(record: type[Record], rows: UnitRows, made: Sequence[Record]) -> str | None:
-    asked = {question.question_id for question in rows.questions}
+    ids = {None, *(question.question_id for question in rows.questions)}
     keys = set()
     for number, row in enumerate(made):
         question = getattr(row, "question_id", None)
-        if row.document_id != rows.document.document_id or not {question} <= asked | {None}:
+        if row.document_id != rows.document.document_id or question not in ids:
             return f"row {number}: {question or row.document_id!r} is not an input of this unit"
         key = tuple(getattr(row, name) for name in record.key)
         if key in keys:

@@ -27,18 +27,18 @@ from pipeline.work.stage import STAGES, Stage
 
 NO_METHODS = "none"
 _MOST_VALUES = 10_000  # of one argument; each makes another method
+_METHOD = re.compile(r"([A-Za-z]\w*)\s*(?:\((.*)\))?\s*(?:\[(.*)\])?", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class StageSpec:
-    """One entry of `stages`, with arguments filled in. `memory`: the name of the memory that its
-    stage starts, if it starts one."""
+    """One entry of `stages`, with arguments filled in."""
 
     key: str
     stage: type[Stage]
     settings: Mapping[str, Any]
     reads_from: Mapping[str, str]  # table -> key of an earlier stage
-    memory: str
+    memory: str  # the name of the memory that the stage starts, if it starts one
 
     def made(self, place: str, values: Mapping[str, Any]) -> Stage:
         """Make the stage object; `values` supply the settings that its YAML leaves out.
@@ -95,13 +95,12 @@ def _stage_spec(place: str, key: str, written: Any, defaults: Mapping[str, Any])
 
 @dataclass(frozen=True)
 class Method:
-    """A method with all its arguments; `name` is the canonical one, `file` its YAML file. `given`:
-    settings of the run that it overrides, as written in square brackets."""
+    """A method with all its arguments."""
 
-    name: str
+    name: str  # the canonical one
     file: str
     stages: tuple[StageSpec, ...]
-    given: tuple[tuple[str, str], ...] = ()
+    given: tuple[tuple[str, str], ...] = ()  # settings of the run, as written in square brackets
     papers: tuple[str, ...] = ()  # its sources: keys of papers.bib beside the methods' folder
     has_repeats: bool = True  # False: every repeat would be identical
 
@@ -117,6 +116,26 @@ class _File(BaseModel):
     @classmethod
     def _none_is_empty(cls, value: object) -> object:
         return {} if value is None else value
+
+
+def _read(file: Path) -> _File:
+    """A method's file. Raises UsageError, naming file and key, if it describes no method."""
+    declared = read_yaml(file, _File)
+    _refuse_doubles(str(file), yaml.compose(text_of(file), YAML_LOADER))
+    for name, changed in declared.optional.items():
+        if unknown := [key for key in changed if key not in declared.arguments]:
+            raise UsageError(f"{file}: optional.{name}.{unknown[0]}: no such argument")
+    return declared
+
+
+def _refuse_doubles(place: str, node: Any) -> None:
+    """Raise UsageError if a key occurs twice: YAML would silently use the second."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    keys = [key.value for key, _ in pairs]
+    for key, value in pairs:
+        if keys.count(key.value) > 1:
+            raise UsageError(f"{place}: {key.value} occurs twice; give one of them another name")
+        _refuse_doubles(place, value)
 
 
 def method_of(
@@ -161,9 +180,8 @@ def expand_methods(
     """
     if text.strip() == NO_METHODS:
         return []
-    files = _files(folders)
-    methods: dict[str, Method] = {}
-    for part in _parts(text):
+    files, methods = _files(folders), dict[str, Method]()
+    for part in filter(None, map(str.strip, re.split(r",(?![^(\[]*[)\]])", text))):
         for method in _expand_one(part, files, defaults):
             methods.setdefault(method.name, method)
     if not methods:
@@ -174,33 +192,33 @@ def expand_methods(
     return list(methods.values())
 
 
-def _parts(text: str) -> list[str]:
-    """Split at the commas outside brackets."""
-    return [part.strip() for part in re.split(r",(?![^(\[]*[)\]])", text) if part.strip()]
-
-
 def _expand_one(
     part: str, files: Mapping[str, Path], defaults: Mapping[str, Any]
 ) -> Iterator[Method]:
-    match = re.fullmatch(r"([A-Za-z]\w*)\s*(?:\((.*)\))?\s*(?:\[(.*)\])?", part, re.DOTALL)
+    match = _METHOD.fullmatch(part)
     if not match:
         raise UsageError(f"methods: {part!r} is not a method; write it like bm25(top_k=3)")
-    name = match[1]
-    if name == NO_METHODS:
-        raise UsageError("methods: none stands alone; leave it or the methods out")
+    name, in_parentheses, in_brackets = match.groups("")
     if name not in files:
         raise UsageError(f"methods: no method {name!r}; {hint(name, sorted(files))}")
-    file = files[name]
-    declared = _read(file)
-    arguments = _arguments(name, match[2] or "", declared)
-    varied = _varied(name, match[3] or "")
+    declared = _read(files[name])
+    arguments = _arguments(name, in_parentheses, declared)
+    varied: dict[str, list[str]] = {}
+    for setting, key, value in _pairs(in_brackets):
+        alternatives = [alternative.strip() for alternative in value.split("|")]
+        if not key or not all(alternatives) or key in varied:
+            raise UsageError(
+                f"methods: {name}: [{setting}]: write settings of the run, each once, as "
+                f"{name}[memory=uniform]"
+            )
+        varied[key] = alternatives
     for values in itertools.product(*arguments.values()):
-        method = _method(file, declared, dict(zip(arguments, values, strict=True)), defaults)
+        given_values = dict(zip(arguments, values, strict=True))
+        method = _method(files[name], declared, given_values, defaults)
         for settings in itertools.product(*varied.values()):
             given = tuple(zip(varied, settings, strict=True))
-            printed = ",".join(f"{key}={value}" for key, value in given)
-            in_brackets = f"{method.name}[{printed}]" if given else method.name
-            yield replace(method, name=in_brackets, given=given)
+            printed = f"[{','.join(f'{key}={value}' for key, value in given)}]" if given else ""
+            yield replace(method, name=method.name + printed, given=given)
 
 
 def _pairs(written: str) -> Iterator[tuple[str, str, str]]:
@@ -208,19 +226,6 @@ def _pairs(written: str) -> Iterator[tuple[str, str, str]]:
     for part in (part.strip() for part in written.split(",") if part.strip()):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         yield part, key if equals else "", value
-
-
-def _varied(name: str, written: str) -> dict[str, list[str]]:
-    varied: dict[str, list[str]] = {}
-    for part, key, value in _pairs(written):
-        values = [alternative.strip() for alternative in value.split("|")]
-        if not key or not all(values) or key in varied:
-            raise UsageError(
-                f"methods: {name}: [{part}]: write settings of the run, each once, as "
-                f"{name}[memory=uniform]"
-            )
-        varied[key] = values
-    return varied
 
 
 def _arguments(name: str, written: str, declared: _File) -> dict[str, list[Any]]:
@@ -244,12 +249,11 @@ def _alternatives(place: str, written: str) -> Iterator[Any]:
         span = re.fullmatch(r"\s*(\d+)\.\.(\d+)\s*", part)
         if not span:
             yield value_of(place, part)
-        elif int(span[1]) > int(span[2]):
-            raise UsageError(f"{place}={part.strip()} counts down; write {span[2]}..{span[1]}")
-        elif int(span[2]) - int(span[1]) >= _MOST_VALUES:
-            raise UsageError(f"{place}={part.strip()[:80]}: write at most {_MOST_VALUES:,} values")
-        else:
+        elif 0 <= int(span[2]) - int(span[1]) < _MOST_VALUES:
             yield from range(int(span[1]), int(span[2]) + 1)
+        else:
+            how = f"count up, to at most {_MOST_VALUES:,} values"
+            raise UsageError(f"{place}={part.strip()[:80]}: {how}")
 
 
 def value_of(place: str, written: str) -> str | int | float:
@@ -269,13 +273,13 @@ def _method(
     file: Path, declared: _File, given: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> Method:
     values = {**declared.arguments, **dict.fromkeys(declared.optional)}
-    for key, others in declared.optional.items():
-        values |= others if key in given else {}
+    for key, changed in declared.optional.items():
+        values |= changed if key in given else {}
     values |= given
-    shown = {key: value for key, value in values.items() if value is not None}
     printed = ",".join(
         f"{key}={str(value).lower() if isinstance(value, bool) else value}"
-        for key, value in shown.items()
+        for key, value in values.items()
+        if value is not None
     )
     return Method(
         name=f"{file.stem}({printed})" if printed else file.stem,
@@ -295,23 +299,3 @@ def _filled(place: str, value: Any, arguments: Mapping[str, Any]) -> Any:
         names = ", ".join(arguments) or "none"
         raise UsageError(f"{place}: {value}: no such argument; `arguments` has {names}")
     return arguments[value[1:]]
-
-
-def _read(file: Path) -> _File:
-    """A method's file. Raises UsageError, naming file and key, if it describes no method."""
-    declared = read_yaml(file, _File)
-    _refuse_doubles(str(file), yaml.compose(text_of(file), YAML_LOADER))
-    for name, others in declared.optional.items():
-        if unknown := [key for key in others if key not in declared.arguments]:
-            raise UsageError(f"{file}: optional.{name}.{unknown[0]}: no such argument")
-    return declared
-
-
-def _refuse_doubles(place: str, node: Any) -> None:
-    """Raise UsageError if a key occurs twice: YAML would silently use the second."""
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    keys = [key.value for key, _ in pairs]
-    for key, value in pairs:
-        if keys.count(key.value) > 1:
-            raise UsageError(f"{place}: {key.value} occurs twice; give one of them another name")
-        _refuse_doubles(place, value)

@@ -29,44 +29,32 @@ ROLES: tuple[Role, ...] = get_args(Role)
 STAGES: "Registry[type[Stage]]" = Registry("is the stage {}", "stages", True)  # by label
 COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  # of reports
 
+# Marks a setting added later: it is hashed only if it differs from its default, so existing steps
+# keep their ids.
 CAME_LATER = "came later"
-"""Marks a setting added later: it is hashed only if it differs from its default, so existing steps
-keep their ids."""
-
-QuestionKind = Literal["any", "free", "choice"]
-"""The kind of a run's questions: any, free-form, with options."""
-
+QuestionKind = Literal["any", "free", "choice"]  # any; some are free-form; some have options
 ASKED = ("question", "options", "asked_at")  # fields of a question that prompts show
 GOLD = ("references", "answer_index", "evidence")  # fields that only judges and scores may use
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the report: a measure of the view `measures`, and its heading.
-
-    `place`: columns are sorted by it. `has_interval`: the measure's spread is printed, too.
-    `more_is_better`: a higher mean is better, so the best is marked. `is_judged`: the rater is a
-    model, which may fail. `geometric_mean_of`: measures of the view; the column is the geometric
-    mean of their means. `mean_of_means`: a measure of the view and a column of questions; the
-    measure's means over the questions of each value of that column are averaged. `about`: the
-    definition of the measure, as a paper states it. `right_labels`: a person's labels that say an
-    answer is right, as a judged measure counts it.
-    """
+    """A column of the report: a measure of the view `measures`, and its heading."""
 
     measure: str
     heading: str
-    place: int
-    has_interval: bool = True
-    geometric_mean_of: Sequence[str] = ()
+    place: int  # columns are sorted by it
+    has_interval: bool = True  # the measure's spread is printed, too
+    geometric_mean_of: Sequence[str] = ()  # measures: the column is that of their means
+    # A measure and a column of questions: the mean of the measure's means for each of its values.
     mean_of_means: Sequence[str] = ()
-    about: str = ""
-    more_is_better: bool = False
-    is_judged: bool = False
-    right_labels: Sequence[str] = ("yes",)
+    about: str = ""  # the definition of the measure, as a paper states it
+    more_is_better: bool = False  # the highest mean is marked
+    is_judged: bool = False  # the rater is a model, which may fail
+    right_labels: Sequence[str] = ("yes",)  # of a person, for what a judged measure counts as right
 
 
 Columns = Mapping[QuestionKind, tuple[Column, ...]]
-"""By kind of question: any, free (if some are free-form), choice (if some have options)."""
 
 
 class Stage(Settings):
@@ -99,7 +87,12 @@ class Stage(Settings):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
-        _list_columns(cls)
+        declared: Columns = cls.__dict__.get("report_columns", {})
+        for column in (column for columns in declared.values() for column in columns):
+            if not is_ours(cls):
+                register_measure(column.measure, cls)
+            if column.measure not in COLUMNS:  # several stages may fill it
+                COLUMNS.add(column.measure, cls, column.about)
         of_stage = {"version", "kind"} if is_ours(cls) else {"version", "kind", "name"}
         is_base = cls.__abstractmethods__ and not of_stage & {*cls.__dict__}
         if is_base or ABC in cls.__bases__:
@@ -130,8 +123,8 @@ class Stage(Settings):
             return rows.questions
         if self.row_per() == "document_id":
             return (rows.document,)
-        of_pages = groupby(rows[self.reads[0]], key=attrgetter("page_index"))
-        return [next(own) for _, own in of_pages]
+        pages = groupby(rows[self.reads[0]], key=attrgetter("page_index"))
+        return [next(rows_of_page) for _, rows_of_page in pages]
 
     def empty(self, rows: UnitRows, about: Record) -> Record:
         """The row for an input, with empty values."""
@@ -139,8 +132,8 @@ class Stage(Settings):
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> Sequence[Any]:
         """Rows with `problem`, one for each input of the unit, which replace those of `run`."""
-        failure: dict[str, Any] = {"problem": problem, "detail": detail}
-        return [replace(self.empty(rows, about), **failure) for about in self.inputs(rows)]
+        failed: Any = (self.empty(rows, about) for about in self.inputs(rows))
+        return [replace(row, problem=problem, detail=detail) for row in failed]
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless every input has rows, in the order of the inputs: one row,
@@ -216,14 +209,3 @@ class Stage(Settings):
     def is_index(cls) -> bool:
         """True if it writes rows of a document's memory."""
         return issubclass(cls.writes, IndexRow)
-
-
-def _list_columns(stage: type[Stage]) -> None:
-    """Register the columns that the class itself declares. Raises UsageError if a plugin's column
-    has the name of another measure."""
-    declared = stage.__dict__.get("report_columns", {})
-    for column in (column for columns in declared.values() for column in columns):
-        if not is_ours(stage):
-            register_measure(column.measure, stage)
-        if column.measure not in COLUMNS:  # several stages may fill it
-            COLUMNS.add(column.measure, stage, column.about)

@@ -1,23 +1,81 @@
-"""Units of work: their names, which hash only the fields of documents and questions that stages
-use, and which units of a document are pending. Reads no files."""
+"""Steps, named by a hash of all that determines their rows; units of work, named by a hash of the
+fields of documents and questions that stages use; which units of a document are pending, and which
+of them an execution works on together. Reads no files."""
 
 import dataclasses
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from pipeline.core.calls import UNANSWERED
-from pipeline.core.rows import Document, Question, Span
+from pipeline.core.rows import Document, Question, Record, is_per_question
 from pipeline.core.settings import sha, sha_of_json
-from pipeline.work.steps import Step
+from pipeline.work.stage import Stage
 
-Fields = tuple[str, ...] | None
-"""Names of the record fields that a stage is given; None stands for all."""
+Fields = tuple[str, ...] | None  # of records that a stage is given; None: all
 _STATE = ("problem", "skipped", "detail")  # given to every stage, too
 _LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A stage with its settings, prompts, engine and inputs; `id` is a hash of them.
+
+    `stage` is None for the two steps that load a corpus. `upstream`: the steps it reads; `memory`:
+    the pagination that page indexes in its rows refer to (`shared` for the run's own).
+    """
+
+    corpus: str
+    name: str
+    version: int
+    writes: type[Record]
+    settings: Mapping[str, Any]
+    prompts: Mapping[str, Any] = field(default_factory=dict)  # name -> template, budget, form
+    engine: Mapping[str, Any] | None = None  # identity; None if no prompt is asked
+    method: str | None = None
+    repeat: int = 0
+    memory: str | None = None
+    upstream: tuple["Step", ...] = ()
+    stage: Stage | None = field(default=None, compare=False)
+
+    @cached_property
+    def id(self) -> str:
+        return f"{self.name}-{sha(self.description(), 8)}"
+
+    def description(self) -> dict[str, Any]:
+        """Everything that is hashed into `id`, as JSON."""
+        starts_memory = self.stage is not None and self.stage.starts_memory
+        return {
+            "stage": self.name,
+            "version": self.version,
+            "settings": dict(self.settings),
+            "prompts": dict(self.prompts),
+            "engine": self.engine,
+            "method": self.method,
+            "repeat": self.repeat,
+            "upstream": [step.id for step in self.upstream],
+            **({"memory": self.memory} if starts_memory else {}),
+        }
+
+    @property
+    def table(self) -> str:
+        return self.writes.table
+
+    @property
+    def per_question(self) -> bool:
+        return is_per_question(self.writes)
+
+    @property
+    def document_fields(self) -> Fields:
+        """The fields of a document that name its units."""
+        return self.stage.document_fields if self.stage else None
+
+    @property
+    def question_fields(self) -> Fields:
+        return self.stage.question_fields if self.stage else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +108,9 @@ class DocumentKey:
         is_named_only: bool = False,
     ) -> "DocumentKey":
         of_question = dict.fromkeys(step.question_fields for step in steps if step.per_question)
-        of_document = dict.fromkeys(step.document_fields for step in steps)
         return cls(
             document.document_id,
-            _shas(document, of_document),
+            _shas(document, dict.fromkeys(step.document_fields for step in steps)),
             document.num_words,
             document.problem is not None or document.skipped,
             tuple(
@@ -66,14 +123,25 @@ class DocumentKey:
     def sha(self) -> str:
         """A hash of every field of the document and of its questions, in order; for steps that load
         the corpus."""
-        return sha(
-            [self.shas[None], [own.shas[None] for own in self.questions], self.is_named_only]
-        )
+        of_questions = [question.shas[None] for question in self.questions]
+        return sha([self.shas[None], of_questions, self.is_named_only])
+
+
+# Like `canonical_json`, with spans.
+_ROW = json.JSONEncoder(
+    sort_keys=True,
+    separators=(",", ":"),
+    default=lambda span: {"end_char": span.end_char, "start_char": span.start_char},
+)
+_NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in (Document, Question)}
 
 
 def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]:
     """For each set of fields, a hash of the row's ids, its problem and those fields."""
-    values = {name: _hashed(getattr(row, name)) for name in _NAMES[type(row)]}
+    values = {name: getattr(row, name) for name in _NAMES[type(row)]}
+    for name, value in values.items():
+        if isinstance(value, str) and len(value) > _LONG:
+            values[name] = sha(value)
     ids = (row.document_id, getattr(row, "question_id", None))
     state = [name for name in _STATE if values.get(name)]
     shas = {}
@@ -82,20 +150,6 @@ def _shas(row: Document | Question, sets: Iterable[Fields]) -> dict[Fields, str]
         used = {name: values[name] for name in names if name in values}
         shas[fields] = sha_of_json(_ROW.encode([ids, used]), 32)
     return shas
-
-
-def _hashed(value: Any) -> Any:
-    """Replace a long text by its hash."""
-    return sha(value) if isinstance(value, str) and len(value) > _LONG else value
-
-
-def _of_span(span: Span) -> dict[str, int]:
-    return {"end_char": span.end_char, "start_char": span.start_char}
-
-
-# Like `canonical_json`, with spans.
-_ROW = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_of_span)
-_NAMES = {kind: [field.name for field in dataclasses.fields(kind)] for kind in (Document, Question)}
 
 
 def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
@@ -108,35 +162,27 @@ def mask_fields(row: Any, fields: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """The work of one shard: a document, or a chunk of its questions, in one step.
-
-    `inputs`: question_id -> hash of everything that the question's rows are made from. `chunk`:
-    number of the chunk, the same in every step; None if the unit is planned again and its questions
-    are now in several chunks, because the document's number of questions has changed. `attempt`:
-    the attempt of the shard that holds or will hold the unit; a retry adds one.
-    """
+    """The work of one shard: a document, or a chunk of its questions, in one step."""
 
     step_id: str
     unit: str
     document_id: str
+    # question_id -> hash of everything that the question's rows are made from
     inputs: Mapping[str, str] = field(default_factory=dict)
+    # The same in every step; None if the document's number of questions has changed, so that the
+    # questions of a committed unit are now in several chunks.
     chunk: int | None = 0
-    attempt: int = 1
+    attempt: int = 1  # of the shard that holds or will hold the unit; a retry adds one
     is_done: bool
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
     """Selects the committed units that are planned again: units of a step that asks a model, if
-    their rows, or their calls without a reply, have one of `problems`, up to `most_attempts` per
-    unit."""
+    their rows, or their calls without a reply, have one of `problems`."""
 
     problems: frozenset[str]
     most_attempts: int = 10**9
-
-    def includes(self, step: Step, problems: Iterable[str], attempt: int) -> bool:
-        retried = self.problems if step.prompts else self.problems & {"unit_failed"}
-        return not retried.isdisjoint(problems) and attempt < self.most_attempts
 
 
 RETRY_TIMEOUTS_ONCE = RetryPolicy(frozenset(UNANSWERED), most_attempts=2)
@@ -153,14 +199,16 @@ class Committed:
     problems: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     retry_policy: RetryPolicy | None = None
 
-    def needs_retry(self, step: Step, unit: str) -> bool:
-        problems = self.problems.get(step.id, {}).get(unit)
-        if not problems or self.retry_policy is None or step.stage is None:
-            return False
-        return self.retry_policy.includes(step, problems, self.attempt(step.id, unit) or 1)
-
     def attempt(self, step_id: str, unit: str) -> int | None:
         return self.units.get(step_id, {}).get(unit)
+
+    def needs_retry(self, step: Step, unit: str) -> bool:
+        problems, policy = self.problems.get(step.id, {}).get(unit), self.retry_policy
+        if not problems or policy is None or step.stage is None:
+            return False
+        retried = policy.problems if step.prompts else policy.problems & {"unit_failed"}
+        attempt = self.attempt(step.id, unit) or 1
+        return not retried.isdisjoint(problems) and attempt < policy.most_attempts
 
 
 def plan_document(
@@ -179,25 +227,44 @@ def plan_document(
     ids = (question.question_id for question in key.questions)
     chunk_of = {own: int(sha(own, 8), 16) % num_chunks if num_chunks > 1 else 0 for own in ids}
     for step in steps:
+        # The upstream shards that the rows are made from, with their questions (None: all read it),
+        # without those of `documents` and `questions`, whose rows have hashes of their own.
+        shards = [
+            (f"{u.step_id}/{u.unit}.{u.attempt}", u.inputs if upstream.per_question else None)
+            for upstream in step.upstream
+            if upstream.stage is not None
+            for u in planned[upstream.id]
+        ]
+        planned[step.id] = []
         if step.per_question:
-            planned[step.id] = [*_question_units(step, key, planned, committed, chunk_of)]
+            planned[step.id] += _question_units(step, key, shards, committed, chunk_of)
         elif not key.is_bad or (step.writes is Document and not key.is_named_only):
-            planned[step.id] = [_document_unit(step, key, planned, committed)]
-        else:
-            planned[step.id] = []
+            of_document = [shard for shard, inputs in shards if inputs is None]
+            name = sha([key.shas[step.document_fields], *of_document], 16)
+            planned[step.id].append(_unit(step, key, name, committed))
     return [unit for units in planned.values() for unit in units]
 
 
-def _document_unit(
-    step: Step, key: DocumentKey, planned: Mapping[str, list[Unit]], committed: Committed
+def _unit(
+    step: Step,
+    key: DocumentKey,
+    name: str,
+    committed: Committed,
+    inputs: Mapping[str, str] = {},
+    chunk: int | None = 0,
 ) -> Unit:
-    shards = [name for name, inputs in _shards(step, planned) if inputs is None]
-    name = sha([key.shas[step.document_fields], *shards], 16)
-    attempt, is_again = committed.attempt(step.id, name), committed.needs_retry(step, name)
+    """A unit as it is in the store; if it is not there or must be retried, pending."""
+    attempt = committed.attempt(step.id, name)
+    # If some of its questions are another run's, only that run can plan all of it again.
+    is_again = committed.needs_retry(step, name) and (
+        not inputs or unit_name(inputs.values()) == name
+    )
     return Unit(
         step_id=step.id,
         unit=name,
         document_id=key.document_id,
+        inputs=inputs,
+        chunk=chunk,
         attempt=(attempt or 1) + is_again,
         is_done=attempt is not None and not is_again,
     )
@@ -206,13 +273,21 @@ def _document_unit(
 def _question_units(
     step: Step,
     key: DocumentKey,
-    planned: Mapping[str, list[Unit]],
+    shards: Sequence[tuple[str, Mapping[str, str] | None]],
     committed: Committed,
     chunk_of: Mapping[str, int],
 ) -> Iterator[Unit]:
+    # The `questions` step does not depend on the document's text.
+    document = key.document_id if step.stage is None else key.shas[step.document_fields]
+    brought = step.stage.inputs_per_question() if step.stage else {}
     chunks: dict[int, dict[str, str]] = defaultdict(dict)
-    for question_id, input_sha in _input_shas(step, key, _shards(step, planned)).items():
-        chunks[chunk_of[question_id]][question_id] = input_sha
+    for question in key.questions:
+        if not question.is_bad or step.writes is Question:
+            own = question.question_id
+            read = [shard for shard, inputs in shards if inputs is None or own in inputs]
+            answer = [brought[own]] if brought.get(own) is not None else []
+            hashed = [document, question.shas[step.question_fields], *read, *answer]
+            chunks[chunk_of[own]][own] = sha(hashed, 16)
     before: dict[str, dict[str, str]] = defaultdict(dict)  # by committed unit
     left: dict[int, dict[str, str]] = defaultdict(dict)  # by chunk
     in_store = committed.inputs.get(step.id, {})
@@ -224,34 +299,12 @@ def _question_units(
         for question_id, input_sha in inputs.items():
             of = before[in_store[input_sha]] if input_sha in in_store else left[chunk]
             of[question_id] = input_sha
-    unit = partial(Unit, step_id=step.id, document_id=key.document_id)
     for name, inputs in before.items():
-        # If some of its questions are another run's, only that run can plan all of it again.
-        is_again = committed.needs_retry(step, name) and unit_name(inputs.values()) == name
-        attempt = (committed.attempt(step.id, name) or 1) + is_again
         of_chunks = {chunk_of[question_id] for question_id in inputs}
         chunk_or_none = of_chunks.pop() if len(of_chunks) == 1 else None
-        yield unit(
-            unit=name, inputs=inputs, chunk=chunk_or_none, attempt=attempt, is_done=not is_again
-        )
+        yield _unit(step, key, name, committed, inputs, chunk_or_none)
     for chunk, inputs in sorted(left.items()):
-        yield unit(unit=unit_name(inputs.values()), inputs=inputs, chunk=chunk, is_done=False)
-
-
-def _input_shas(step: Step, key: DocumentKey, shards: Sequence["_Read"]) -> dict[str, str]:
-    """For each question a hash of everything that its rows are made from. The `questions` step does
-    not depend on the document's text."""
-    document = key.document_id if step.stage is None else key.shas[step.document_fields]
-    fields, brought = step.question_fields, step.stage.inputs_per_question() if step.stage else {}
-    shas: dict[str, str] = {}
-    for question in key.questions:
-        if question.is_bad and step.writes is not Question:
-            continue
-        own = question.question_id
-        read = [name for name, inputs in shards if inputs is None or own in inputs]
-        answer = [brought[own]] if brought.get(own) is not None else []
-        shas[own] = sha([document, question.shas[fields], *read, *answer], 16)
-    return shas
+        yield _unit(step, key, unit_name(inputs.values()), committed, inputs, chunk)
 
 
 def unit_name(inputs: Iterable[str]) -> str:
@@ -259,16 +312,89 @@ def unit_name(inputs: Iterable[str]) -> str:
     return sha(sorted(inputs), 16)
 
 
-_Read = tuple[str, Mapping[str, str] | None]
-"""An upstream shard by name, and its questions; None if all questions read it."""
+class PlannedDocument(NamedTuple):
+    """A document and its units, in the order of the steps."""
+
+    document_id: str
+    num_words: int  # of its text
+    is_bad: bool  # it cannot be read
+    num_questions: int  # that can be asked
+    units: Sequence[Unit]
 
 
-def _shards(step: Step, planned: Mapping[str, list[Unit]]) -> list[_Read]:
-    """The upstream shards that the rows of this document are made from, without those of
-    `documents` and `questions`, whose rows have hashes of their own."""
-    return [
-        (f"{u.step_id}/{u.unit}.{u.attempt}", u.inputs if upstream.per_question else None)
-        for upstream in step.upstream
-        if upstream.stage is not None
-        for u in planned[upstream.id]
-    ]
+class DocumentWork(NamedTuple):
+    """One document, or a chunk of its questions, in an execution: its units, done and pending."""
+
+    document_id: str
+    units: Sequence[Unit]
+    words: float  # the weight of the pending units
+    num_words: int = 0  # of its text
+
+
+@dataclass(frozen=True)
+class Work:
+    """The documents of an execution, the longest first, and their totals. `documents` may be read
+    by another process of this machine."""
+
+    documents: Iterable[DocumentWork]
+    num_documents: int
+    words: float
+
+
+def work_on(documents: Sequence[DocumentWork]) -> Work:
+    return Work(documents, len(documents), sum(document.words for document in documents))
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One execution of a phase; steps are named by their ids."""
+
+    name: str
+    own: frozenset[str]  # that are executed
+    read: frozenset[str]  # these, and the steps they read
+    asking: frozenset[str]  # that ask a model
+    by_chunk: bool = False  # several workers share the chunks of a document's questions
+
+    def work(self, document: PlannedDocument) -> Iterator[DocumentWork]:
+        """The document, once or by chunk; nothing if none of its units is pending here. Units of
+        other executions count as done."""
+        num_words = document.num_words
+        planned = [unit for unit in document.units if unit.step_id in self.read]
+        planned = [unit if unit.step_id in self.own else _done(unit) for unit in planned]
+        if all(unit.is_done for unit in planned):
+            return
+        for units in _chunks(planned) if self.by_chunk else [planned]:
+            pending = (unit for unit in units if not unit.is_done)
+            words = sum(weight(u, num_words, u.step_id in self.asking) for u in pending)
+            yield DocumentWork(document.document_id, units, words, num_words)
+
+
+def weight(unit: Unit, num_words: int, asks: bool) -> float:
+    """The relative cost of a unit: a memory stage reads its document of `num_words` once, a
+    question some tenths of it; a unit that asks no model costs next to nothing."""
+    if not asks:
+        return 1.0
+    return 0.2 * len(unit.inputs) * num_words + 300 if unit.inputs else num_words + 1.0
+
+
+def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """The pending question units, one list per chunk, with the units that they read; a single list
+    if a unit has questions of several chunks. Index units count as done."""
+    pending: dict[int | None, list[Unit]] = defaultdict(list)
+    done_for = defaultdict[str, list[int]](list)  # by question: indexes of done units
+    of_all = [index for index, unit in enumerate(planned) if not unit.inputs]
+    for index, unit in enumerate(planned):
+        if unit.inputs and not unit.is_done:
+            pending[unit.chunk].append(unit)
+        for question_id in unit.inputs if unit.is_done else ():
+            done_for[question_id].append(index)
+    if None in pending:
+        pending = {None: [unit for units in pending.values() for unit in units]}
+    for units in pending.values():
+        ids = {question_id for unit in units for question_id in unit.inputs}
+        done = {index for question_id in ids for index in done_for.get(question_id, ())}
+        yield [*(_done(planned[index]) for index in sorted({*of_all, *done})), *units]
+
+
+def _done(unit: Unit) -> Unit:
+    return unit if unit.is_done else replace(unit, is_done=True)

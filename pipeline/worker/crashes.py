@@ -36,35 +36,25 @@ _MOST_STARTING = 2
 _BITS_A_CRASH = 2  # each crash divides the number of documents in flight together by four
 
 
-def _never(machine: str) -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class Placement:
-    """The identity of a worker process, and its machine.
+    """The identity of a worker process, and its machine."""
 
-    `worker` stays the same when Ray restarts the process. `is_lost` returns True for the name of a
-    machine that the cluster has lost.
-    """
-
-    worker: str
+    worker: str  # the same when Ray restarts the process
     machine: str = socket.gethostname()
-    is_lost: Callable[[str], bool] = _never
+    is_lost: Callable[[str], bool] = lambda machine: False  # the cluster has lost that machine
 
 
 @dataclass(frozen=True)
 class Crashes:
-    """Crashes of workers that had an item in flight.
+    """Crashes of workers that had an item in flight."""
 
-    `together`: how many items that have crashed as often may be in flight at its next attempt:
-    after the first crash a quarter of the number at that crash, after the second a sixteenth, in
-    the end only the item; None if no worker crashed. If items were alone at once, the bystanders of
-    a single crash would take hours on an idle engine. `alone` counts the crashes of workers with
-    nothing else in flight, by unit; "" stands for a crash between two units.
-    """
-
+    # How many items that have crashed as often may be in flight at the next attempt: after the
+    # first crash a quarter of the number at that crash, then a sixteenth, in the end only the item;
+    # None without a crash. If items were alone at once, the bystanders of one crash would take
+    # hours on an idle engine.
     together: int | None = None
+    # Crashes with nothing else in flight, by unit; "" stands for a crash between two units.
     alone: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -87,7 +77,7 @@ class Attempt:
     crashes: Crashes = field(default_factory=Crashes)
     file: UPath | None = None
     machine: str = ""
-    is_left: bool = False  # the marker stays
+    is_left: bool = False  # the engine is dead: the marker stays
     _one_by_one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def write(self, unit: str | None) -> None:
@@ -105,16 +95,16 @@ class Attempt:
             yield
             return
         async with self._one_by_one:
-            if self.is_left:  # the engine is dead, and its error is being raised
-                yield
-                return
-            await self.write(unit)
+            is_recorded = not self.is_left  # or the unit that killed the engine would be forgotten
+            if is_recorded:
+                await self.write(unit)
             try:
                 yield
             except EngineError:
                 self.is_left = True
                 raise
-            await self.write("")
+            if is_recorded:
+                await self.write("")
 
 
 class InFlight:
@@ -131,34 +121,33 @@ class InFlight:
     def crashes(self, item: str) -> Crashes:
         """The crashes at earlier attempts at an item. It blocks."""
         with ignore_refusals():
-            if not (left := self._left(item)):
-                return Crashes()
-            most = max(len(list_paths(self._folder, f"*/{file.name}")) for file in left)
-            units = [
-                unit for marker in left.values() if isinstance(unit := marker.get("unit"), str)
-            ]
-            return Crashes(max(1, most >> _BITS_A_CRASH * len(left)), Counter(units))
+            if left := self._left(item):
+                most = max(len(list_paths(self._folder, f"*/{file.name}")) for file in left)
+                units = (marker.get("unit") for marker in left.values())
+                alone = Counter(unit for unit in units if isinstance(unit, str))
+                return Crashes(max(1, most >> _BITS_A_CRASH * len(left)), alone)
         return Crashes()
 
     def _left(self, item: str) -> dict[UPath, dict[str, object]]:
-        files = list_paths(self._folder / _folder_of(item), "*.json")
+        """The markers of the item that crashed processes have left."""
+        files = list_paths(self._folder / sha(item, 16), "*.json")
         markers = {file: read_object(file) for file in files if file.stem != self._process}
         is_lost = self._placement.is_lost
-        return {f: one for f, one in markers.items() if not is_lost(str(one.get("machine")))}
+        return {
+            f: marker for f, marker in markers.items() if not is_lost(str(marker.get("machine")))
+        }
 
     @asynccontextmanager
     async def attempt(self, item: str, crashes: Crashes) -> AsyncIterator[Attempt]:
         """Keep a marker of the item inside the context. It stays if the process dies or after an
         EngineError, which ends the process; otherwise it is deleted."""
-        file = self._folder / _folder_of(item) / f"{self._process}.json"
+        file = self._folder / sha(item, 16) / f"{self._process}.json"
         attempt = Attempt(crashes, file, self._placement.machine)
         await attempt.write("" if crashes.is_alone else None)
         try:
             yield attempt
-        except StartError:
-            raise
-        except EngineError:
-            attempt.is_left = True
+        except EngineError as error:
+            attempt.is_left |= not isinstance(error, StartError)
             raise
         finally:
             if not attempt.is_left:
@@ -181,10 +170,6 @@ class InFlight:
             yield
         for crashed in left:  # this start succeeded: the next crash is the first again
             await to_thread(_delete, crashed)
-
-
-def _folder_of(item: str) -> str:
-    return sha(item, 16)
 
 
 def _delete(file: UPath) -> None:

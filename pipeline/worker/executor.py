@@ -1,7 +1,7 @@
 """Execute one document's stages in a phase, in dependency order.
 
-A pending unit awaits the rows that it reads, which are loaded if committed and made otherwise.
-Independent of Ray and of what stages do.
+A pending unit awaits the rows that it reads, which are loaded if committed and made otherwise; its
+stage's rows are committed after the calls for them. Independent of Ray and of what stages do.
 """
 
 import asyncio
@@ -9,21 +9,31 @@ from asyncio import to_thread
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain
+from typing import Any
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader
 from pipeline.asking.replies import Journal, Replies, SharedReplies
-from pipeline.core.calls import Call, UsageCounters
-from pipeline.core.errors import AccountingError
+from pipeline.core.calls import Call, UnitProgress, UsageCounters
+from pipeline.core.errors import (
+    AccountingError,
+    EngineError,
+    OutageError,
+    Problem,
+    StorageError,
+    contained,
+)
 from pipeline.core.rows import Document, Question, Record, UnitRows, utc_now
 from pipeline.store import Shards
+from pipeline.work.class_checks import wrong_rows
 from pipeline.work.stage import Stage
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit, mask_fields
+from pipeline.work.units import Step, Unit, mask_fields
 from pipeline.worker.crashes import GIVEN_UP, Attempt
-from pipeline.worker.heartbeat import DocumentProgress, Summary
-from pipeline.worker.unit_rows import Rows, commit_unit, load_rows, replies_of, stage_rows
+from pipeline.worker.progress import DocumentProgress, Summary
+
+Rows = tuple[Any, ...]
 
 
 @dataclass(kw_only=True)
@@ -43,9 +53,11 @@ class DocumentExecutor:
     by_question: dict[str, dict[str, list[Record]]] = field(default_factory=dict)  # by step_id
 
     async def finish(self) -> None:
-        self.progress.plan(self.units, self.steps)
-        pending = {unit.step_id for unit in self.units if not unit.is_done}
-        await asyncio.gather(*(self.rows_of(self.steps[step_id]) for step_id in pending))
+        pending = [unit for unit in self.units if not unit.is_done]
+        for unit in pending:
+            self.progress.begun(unit, self.steps[unit.step_id], UnitProgress())
+        step_ids = {unit.step_id for unit in pending}
+        await asyncio.gather(*(self.rows_of(self.steps[step_id]) for step_id in step_ids))
 
     def rows_of(self, step: Step) -> asyncio.Task[Rows | None]:
         """The document's rows in a step, made or loaded once for all stages that read them; None if
@@ -63,17 +75,24 @@ class DocumentExecutor:
 
     async def _unit(self, step: Step, unit: Unit) -> Rows | None:
         if unit.is_done or step.stage is None:
-            return await to_thread(load_rows, self.shards, step, unit)
+            return await to_thread(self._load, step, unit)
         inputs = await self._inputs(step, step.stage, unit)
         if inputs is None or await self.is_ending():
             return None
         async with self.attempt.unit(f"{step.id}/{unit.unit}"):
-            rows = await self._commit(step, step.stage, unit, inputs)
+            rows = await self._make(step, step.stage, unit, inputs)
         num_problems = sum(row.problem is not None for row in rows)
         for usage in (self.usage, self.summary):
             usage.committed(len(rows), num_problems)
         self.progress.committed(unit)
         return rows
+
+    def _load(self, step: Step, unit: Unit) -> Rows:
+        """The committed rows of a unit, of its own questions. It blocks."""
+        rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
+        if not step.per_question:
+            return rows
+        return tuple(row for row in rows if row.question_id in unit.inputs)
 
     async def _inputs(self, step: Step, stage: Stage, unit: Unit) -> UnitRows | None:
         """The rows that the stage reads for this unit, with only the fields of document and
@@ -85,7 +104,14 @@ class DocumentExecutor:
         for upstream in (*loaded, *(s for s in step.upstream if s.stage is not None)):
             if (rows := await self.rows_of(upstream)) is None:
                 return None
-            tables[upstream.writes] = self._of_unit(upstream, rows, unit)
+            if upstream.per_question:
+                if upstream.id not in self.by_question:
+                    self.by_question[upstream.id] = defaultdict(list)
+                    for row in rows:
+                        self.by_question[upstream.id][row.question_id].append(row)
+                by_question = self.by_question[upstream.id]
+                rows = tuple(chain.from_iterable(by_question.get(q, ()) for q in unit.inputs))
+            tables[upstream.writes] = rows
         (document,) = tables.pop(Document)
         questions = tables.pop(Question, ())
         if {question.question_id for question in questions} != set(unit.inputs):
@@ -97,19 +123,9 @@ class DocumentExecutor:
             tables=tables,
         )
 
-    def _of_unit(self, upstream: Step, rows: Rows, unit: Unit) -> Rows:
-        """The rows that a unit reads: if they are per question, only those of its questions."""
-        if not upstream.per_question:
-            return rows
-        if upstream.id not in self.by_question:
-            self.by_question[upstream.id] = defaultdict(list)
-            for row in rows:
-                self.by_question[upstream.id][row.question_id].append(row)
-        by_question = self.by_question[upstream.id]
-        return tuple(chain.from_iterable(by_question.get(name, ()) for name in unit.inputs))
-
-    async def _commit(self, step: Step, stage: Stage, unit: Unit, inputs: UnitRows) -> Rows:
-        """Make the unit's calls and rows, commit them, and return the committed rows.
+    async def _make(self, step: Step, stage: Stage, unit: Unit, inputs: UnitRows) -> Rows:
+        """Make the unit's calls and rows, commit them, and return the committed rows; if the unit
+        has crashed its workers, no call, and a row with a problem per input.
 
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
@@ -117,29 +133,82 @@ class DocumentExecutor:
         started_at, keeps_journal = utc_now(), bool(self.reader and self.reader.keeps_journal)
         committed: Rows | None = None
         async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
-            kept = journal if keeps_journal else None
             while committed is None:
-                known = (self.shards, step, unit, self.shared(step.id), kept)
-                replies = await to_thread(replies_of, *known)
-                rows, calls = await self._make(step, stage, unit, inputs, replies)
+                kept_in = journal if keeps_journal else None
+                of_unit = (step, unit, self.shared(step.id), kept_in)
+                replies = await to_thread(self._replies, *of_unit)
+                calls: Sequence[Call] = ()
+                if self.attempt.crashes.give_up(f"{step.id}/{unit.unit}"):
+                    rows: Rows = tuple(stage.failed(inputs, "unit_failed", GIVEN_UP))
+                else:
+                    document_id = inputs.document.document_id
+                    ask = Ask(self.reader, step.name, document_id, replies, step.repeat, self.rank)
+                    self.progress.begun(unit, step, ask.progress)
+                    ask.progress.tell(stage.expected(inputs))
+                    rows, calls = await stage_rows(stage, inputs, ask), ask.calls()
+                    num_sent = self.summary.asked.get(step.id, 0) + len(ask.sent_calls)
+                    self.summary.asked[step.id] = num_sent
+                    for call in ask.sent_calls:
+                        self.summary.called(call)
                 new_calls = None if replies.is_committed else calls
-                committing = (self.shards, step, unit, new_calls, rows, started_at)
-                committed = await to_thread(commit_unit, *committing)
+                committing = (step, unit, new_calls, rows, started_at)
+                committed = await to_thread(self._commit, *committing)
         return committed
 
-    async def _make(
-        self, step: Step, stage: Stage, unit: Unit, inputs: UnitRows, replies: Replies
-    ) -> tuple[Rows, tuple[Call, ...]]:
-        """The unit's rows and its calls; if the unit has crashed its workers, no call, and a row
-        with a problem per input."""
-        if self.attempt.crashes.give_up(f"{step.id}/{unit.unit}"):
-            return tuple(stage.failed(inputs, "unit_failed", GIVEN_UP)), ()
-        document_id = inputs.document.document_id
-        ask = Ask(self.reader, step.name, document_id, replies, step.repeat, self.rank)
-        self.progress.begun(unit, step, ask.progress)
-        ask.progress.tell(stage.expected(inputs))
-        rows = await stage_rows(stage, inputs, ask)
-        self.summary.asked[step.id] = self.summary.asked.get(step.id, 0) + len(ask.sent_calls)
-        for call in ask.sent_calls:
-            self.summary.called(call)
-        return rows, ask.calls()
+    def _replies(
+        self, step: Step, unit: Unit, shared: SharedReplies, journal: Journal | None
+    ) -> Replies:
+        """The replies that a unit has: its committed calls, or else its journal's; for a further
+        attempt, also the calls of the previous one and its rows with a problem. It blocks."""
+        if not step.prompts:
+            return Replies(is_committed=True)
+        committed = self.shards.recorded(step.id, unit.unit, unit.attempt)
+        calls = journal.read() if journal and committed is None else committed
+        earlier: Sequence[Call] = ()
+        problems: Sequence[Record] = ()
+        if unit.attempt > 1:
+            before = (step.id, unit.unit, unit.attempt - 1)
+            earlier = self.shards.recorded(*before) or ()
+            problems = [row for row in self.shards.load(step.writes, *before) if row.problem]
+        return Replies(
+            calls=calls or (),
+            is_committed=committed is not None,
+            attempt=unit.attempt,
+            earlier=earlier,
+            problems=problems,
+            shared=shared,
+            journal=journal,
+        )
+
+    def _commit(
+        self, step: Step, unit: Unit, calls: Sequence[Call] | None, rows: Rows, started_at: datetime
+    ) -> Rows | None:
+        """Commit the calls (None: they are committed already), then the rows. Returns the committed
+        rows, maybe another worker's; None if another has committed other calls. It blocks."""
+        commit = self.shards.commit
+        if calls is not None and not commit(Call, step, unit, calls, started_at):
+            return None
+        is_ours = commit(step.writes, step, unit, rows, started_at)
+        return rows if is_ours else self._load(step, unit)
+
+
+async def stage_rows(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
+    """The stage's rows; if an input is unusable, the stage raises or its rows are wrong, a row with
+    a problem per input."""
+    problem: Problem = "unit_failed"
+    not_a_row = (EngineError, OutageError, AccountingError, StorageError)
+    with contained(*not_a_row) as raised:
+        if detail := stage.why_unusable(rows):
+            problem = "upstream"
+        else:
+            made = await stage.run(rows, ask)
+            if not (detail := wrong_rows(stage, rows, made)):
+                return tuple(made)
+    detail = raised.trace() if raised.error else detail
+    with contained(*not_a_row) as raised:
+        failed = stage.failed(rows, problem, detail)
+        if not (wrong := wrong_rows(stage, rows, failed, is_checked=False)):
+            return tuple(failed)
+        detail = f"{wrong} (from its `failed`, after: {detail})"
+    detail = raised.trace() if raised.error else detail
+    return tuple(Stage.failed(stage, rows, "unit_failed", detail))  # `failed` may be a plugin's

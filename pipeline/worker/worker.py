@@ -1,19 +1,22 @@
 """The worker: one engine, its documents in flight, and their outcomes as texts that travel between
-processes. Independent of Ray and of what stages do.
+processes; an execution by one worker in this process. Independent of Ray and of what stages do.
 
 Documents do not wait for each other; pipeline/worker/executor.py executes the stages of one.
 """
 
 import asyncio
 import json
+import signal
 import socket
+import threading
 import time
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
-from functools import partial
-from itertools import count
+from functools import cache
+from itertools import chain, count
 from typing import Protocol
 
 from pipeline.asking.reader import Capacity, Reader
@@ -23,23 +26,24 @@ from pipeline.core.engine import Closable
 from pipeline.core.errors import (
     AccountingError,
     CommandError,
+    EngineError,
     OutageError,
     StartError,
     StorageError,
     UsageError,
 )
-from pipeline.files.storage import AnyPath, as_path, exists, never_made
+from pipeline.files.storage import AnyPath, as_path, exists, ignore_refusals, never_made
 from pipeline.store import Shards
-from pipeline.work.executions import DocumentWork
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
-from pipeline.worker.crashes import Crashes, InFlight, Placement
+from pipeline.work.units import DocumentWork, Step, Unit, Work
+from pipeline.worker.crashes import InFlight, Placement
 from pipeline.worker.executor import DocumentExecutor
-from pipeline.worker.heartbeat import Heartbeat, StopSignal, Summary
+from pipeline.worker.progress import Heartbeat, StopSignal, Summary
 
-# Bytes of text of the documents in flight (a larger document is alone). Processing a document takes
-# about thirteen times its text in memory.
-_TEXT_IN_FLIGHT = 64_000_000
+# Words of the documents in flight, some 64 MB of text (a larger document is alone). Processing a
+# document takes about thirteen times its text in memory.
+_WORDS_IN_FLIGHT = 10_000_000
+# Documents in flight of a worker beyond its request slots, as some are between requests.
+DOCUMENTS_OVER_SLOTS = 4
 
 Start = Callable[[], Awaitable[Reader]]
 
@@ -68,27 +72,22 @@ class Worker:
         self._steps = {step.id: step for step in steps}
         self._start, self._start_timeout = start, start_timeout
         self._reader: asyncio.Task[Reader] | None = None
-        self._shared: dict[str, SharedReplies] = {}
+        shared = self._shards.warehouse / "shared"
+        self._shared = cache(lambda step_id: SharedReplies(shared / step_id))
         self._ranks = count()
-        self._capacity = Capacity(_TEXT_IN_FLIGHT)
+        self._capacity = Capacity(_WORDS_IN_FLIGHT)
         self._has_seen = False  # the warehouse was found visible
         self._refusal: StorageError | None = None
-        self._executor = partial(
-            DocumentExecutor,
-            shards=self._shards,
-            steps=self._steps,
-            shared=self._shared_replies,
-            usage=self.usage,
-            is_ending=self._stop.is_sent,
-        )
 
-    async def work(self, document_id: str, units: Sequence[Unit]) -> Summary:
-        """Commit every pending unit; starts no more units once the run is ending.
+    async def work(self, document_id: str, units: Sequence[Unit], num_words: int = 0) -> Summary:
+        """Commit every pending unit of a document of so many words; starts no more units once the
+        run is ending.
 
         If a worker crashed with the document in flight, it is executed among a quarter as many
         documents, after further crashes alone, one unit at a time; a unit that crashes two workers
         this way becomes `unit_failed` rows. Raises AccountingError if workers crash twice between
-        units, UsageError if the warehouse is not visible here, StartError or EngineError.
+        units, UsageError if the warehouse is not visible here, StartError or EngineError. After a
+        StorageError nothing else is begun or sent.
         """
         if self._refusal:  # the replies could not be kept
             raise self._refusal
@@ -98,37 +97,45 @@ class Worker:
             await to_thread(self._refuse_unshared)
         if await self._stop.is_sent():
             return summary
-        reader = await self._started() if self._start else None
+        reader = None
+        if self._start:  # the engine is started once for all documents that wait for it
+            self._reader = self._reader or asyncio.create_task(self._start_reader(self._start))
+            reader = await asyncio.shield(self._reader)
         item = "/".join([document_id, *sorted(unit.unit for unit in units if not unit.is_done)])
         rank = next(self._ranks)
-        crashes, size = await to_thread(self._before, document_id, item, units)
-        async with (
-            self._capacity.held(crashes.weight(size, _TEXT_IN_FLIGHT)),
-            self._in_flight.attempt(item, crashes) as attempt,
-        ):
-            with self._heartbeat.document(document_id) as progress:
-                executor = self._executor(
-                    reader=reader,
-                    units=units,
-                    summary=summary,
-                    rank=rank,
-                    attempt=attempt,
-                    progress=progress,
-                )
-                await self._finish(executor)
+        crashes = await to_thread(self._in_flight.crashes, item)
+        if crashes.give_up():
+            raise AccountingError(
+                f"{document_id}: workers crash while they load its rows (too little memory?); give "
+                "them more or leave the document out, then run the same command to resume"
+            )
+        try:
+            async with (
+                self._capacity.held(crashes.weight(num_words, _WORDS_IN_FLIGHT)),
+                self._in_flight.attempt(item, crashes) as attempt,
+            ):
+                with self._heartbeat.document(document_id) as progress:
+                    await DocumentExecutor(
+                        shards=self._shards,
+                        steps=self._steps,
+                        reader=reader,
+                        units=units,
+                        summary=summary,
+                        rank=rank,
+                        attempt=attempt,
+                        shared=self._shared,
+                        usage=self.usage,
+                        progress=progress,
+                        is_ending=self._stop.is_sent,
+                    ).finish()
+        except StorageError as error:
+            self._refusal = error
+            if reader:
+                reader.slots.refusal = error
+            raise
         summary.seconds = time.perf_counter() - began
         summary.findings = dict(self._heartbeat.findings)
         return summary
-
-    async def _finish(self, executor: DocumentExecutor) -> None:
-        """Finish a document. After a StorageError nothing else is begun or sent."""
-        try:
-            await executor.finish()
-        except StorageError as error:
-            self._refusal = error
-            if executor.reader:
-                executor.reader.slots.refusal = error
-            raise
 
     async def close(self) -> None:
         """Close the engine and the heartbeat, if the worker's process goes on."""
@@ -139,17 +146,6 @@ class Worker:
             engine = (await self._reader).engine
             if isinstance(engine, Closable):
                 await engine.close()
-
-    def _before(self, document_id: str, item: str, units: Sequence[Unit]) -> tuple[Crashes, int]:
-        """The crashes of earlier attempts at a document, and the size of its text in bytes. Raises
-        AccountingError as `work` does."""
-        crashes = self._in_flight.crashes(item)
-        if crashes.give_up():
-            raise AccountingError(
-                f"{document_id}: workers crash while they load its rows (too little memory?); give "
-                "them more or leave the document out, then run the same command to resume"
-            )
-        return crashes, self._text_bytes(units)
 
     def _refuse_unshared(self) -> None:
         """Raise UsageError if this machine does not see what the driver has committed."""
@@ -162,41 +158,20 @@ class Worker:
         never_made.add(warehouse)
         self._has_seen = True
 
-    def _text_bytes(self, units: Sequence[Unit]) -> int:
-        """The size of the document's rows in memory, in bytes: mostly its text."""
-        loaded = (unit for unit in units if self._steps[unit.step_id].table == "documents")
-        size = partial(self._shards.num_bytes, "documents")
-        return sum(size(unit.step_id, unit.unit, unit.attempt) for unit in loaded)
-
-    def _shared_replies(self, step_id: str) -> SharedReplies:
-        made = SharedReplies(self._shards.warehouse / "shared" / step_id)
-        return self._shared.setdefault(step_id, made)  # atomic: called in threads
-
-    async def _started(self) -> Reader:
-        """The reader, started once for all documents that wait for it."""
-        if self._reader is None:
-            self._reader = asyncio.create_task(self._start_reader())
-        return await asyncio.shield(self._reader)
-
-    async def _start_reader(self) -> Reader:
-        assert self._start is not None
+    async def _start_reader(self, start: Start) -> Reader:
         with self._heartbeat.starting():
             async with self._in_flight.start():
                 try:
-                    reader = await asyncio.wait_for(self._start(), self._start_timeout)
-                    self._heartbeat.waiting_for = reader.waiting_for
-                    if reader.is_model:
-                        self._heartbeat.findings = reader.watch.findings
-                    return replace(reader, usage=self.usage, worker=self._heartbeat.name)
+                    reader = await asyncio.wait_for(start(), self._start_timeout)
                 except TimeoutError:
                     raise StartError(
                         f"the engine did not start within {self._start_timeout:g} s; raise "
                         "engine.start_timeout (or rater.start_timeout) if it needs longer"
                     ) from None
-
-
-# Documents in flight of a worker beyond its request slots, as some are between requests.
-DOCUMENTS_OVER_SLOTS = 4
+        self._heartbeat.waiting_for = reader.waiting_for
+        if reader.is_model:
+            self._heartbeat.findings = reader.watch.findings
+        return replace(reader, usage=self.usage, worker=self._heartbeat.name)
 
 
 class AnyWorker(Protocol):
@@ -204,7 +179,7 @@ class AnyWorker(Protocol):
 
     usage: UsageCounters
 
-    async def work(self, document_id: str, units: Sequence[Unit]) -> Summary: ...
+    async def work(self, document_id: str, units: Sequence[Unit], num_words: int) -> Summary: ...
 
     async def close(self) -> None: ...
 
@@ -213,6 +188,8 @@ MakeWorker = Callable[[Placement], AnyWorker]
 """Makes a worker, in the process in which it will work."""
 Done = Callable[[Summary | CommandError], None]
 """Called with the summary of each document, or with an error that ends the run later."""
+ShouldStop = Callable[[], CommandError | None]
+"""Called every second; returns the error that ends the execution, or None."""
 
 # Ray preserves only the text of an exception, so errors return as rows; the driver raises them.
 _ERRORS: dict[str, type[CommandError]] = {
@@ -226,7 +203,7 @@ async def outcome(worker: AnyWorker, document: DocumentWork) -> dict[str, str]:
     error's message or the Summary as JSON. Raises EngineError: the worker must be made anew, and
     the document executed again."""
     try:
-        summary = await worker.work(document.document_id, document.units)
+        summary = await worker.work(document.document_id, document.units, document.num_words)
     except tuple(_ERRORS.values()) as error:
         return {"error": type(error).__name__, "payload": str(error)}
     return {"error": "", "payload": json.dumps({**asdict(summary), "words": document.words})}
@@ -241,3 +218,116 @@ def take(row: Mapping[str, str], done: Done) -> None:
     if not isinstance(error, (AccountingError, StorageError)):
         raise error
     done(error)
+
+
+@contextmanager
+def ended_by(should_stop: ShouldStop) -> Iterator[None]:
+    """Call `should_stop` every second, in a thread; the error that it returns is raised from the
+    `with` block.
+
+    The block waits inside Ray or for a thread, so it is interrupted by a signal: SIGUSR1, as
+    `nohup` may have disabled SIGINT.
+    """
+    is_over, raised = threading.Event(), list[CommandError]()
+
+    def watch() -> None:
+        error: CommandError | None = None
+        try:
+            while not is_over.wait(1.0):
+                with ignore_refusals():  # retried in a second
+                    if error := should_stop():
+                        return
+        finally:
+            if not is_over.is_set():  # or an unwatched run would have no deadline
+                raised.append(error or EngineError("the watch over the run failed, see above"))
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if raised:
+            raise raised[0] from None
+        raise
+    finally:
+        is_over.set()
+        signal.signal(signal.SIGUSR1, before)
+
+
+def execute_inline(
+    make_worker: MakeWorker,
+    num_in_flight: int,
+    work: Work,
+    should_stop: ShouldStop,
+    done: Done,
+) -> None:
+    """Execute the documents of `work` by one worker in this process, without Ray, `num_in_flight`
+    at a time: `cluster=inline`. They are executed in a thread, as the caller's may have an event
+    loop (a notebook's). `done` is called in the order they finish. Raises the errors of
+    `pipeline.cluster.execute_documents`, except those of placing workers.
+
+    After an EngineError another worker goes on with the rest, but nothing isolates a crash: the
+    command ends, and the same command resumes it. Nor can a thread be ended: a deadline or an
+    interruption waits for files that are being read.
+    """
+    execution = _InlineExecution(make_worker, work, num_in_flight, done)
+    with ended_by(should_stop), ThreadPoolExecutor(1) as thread:
+        running = thread.submit(lambda: asyncio.run(execution.finish()))
+        try:
+            running.result()
+        finally:
+            execution.cancel()
+
+
+class _InlineExecution:
+    """The documents of an execution, in an event loop."""
+
+    def __init__(self, make_worker: MakeWorker, work: Work, num_in_flight: int, done: Done) -> None:
+        self._make_worker, self._done = make_worker, done
+        self._left: Iterator[DocumentWork] = iter(work.documents)
+        self._begun: list[DocumentWork] = []  # in flight
+        self._num_in_flight = num_in_flight
+        self._is_cancelled = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def cancel(self) -> None:
+        """Cancel the documents in flight, from another thread."""
+        self._is_cancelled = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._task.cancel)
+
+    async def finish(self) -> None:
+        """Execute every document, by another worker after each dead engine, first those that were
+        in flight before. Raises EngineError if one was cancelled, unless by `cancel`."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._loop = task, asyncio.get_running_loop()
+        is_finished = False
+        while not is_finished and not self._is_cancelled:
+            self._left, self._begun = chain(self._begun, self._left), []
+            worker = self._make_worker(Placement("inline"))
+            tasks = [asyncio.create_task(self._work(worker)) for _ in range(self._num_in_flight)]
+            try:
+                await asyncio.gather(*tasks)
+                is_finished = True
+            except asyncio.CancelledError:
+                if not self._is_cancelled:
+                    why = "a document was cancelled; run the same command"
+                    raise EngineError(why) from None
+            except StartError:
+                raise
+            except EngineError:  # the marker of the document that raised it stays
+                pass
+            finally:
+                for in_flight in tasks:
+                    in_flight.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await worker.close()
+
+    async def _work(self, worker: AnyWorker) -> None:
+        for document in self._left:
+            self._begun.append(document)
+            take(await outcome(worker, document), self._done)
+            self._begun.remove(document)

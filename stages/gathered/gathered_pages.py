@@ -17,7 +17,7 @@ from pipeline.core.rows import Document, Record, UnitRows
 from pipeline.core.settings import sha
 from pipeline.store.sql.connection import query
 from pipeline.work.stage import Stage
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from stages.index.gist_pages import with_copied
 from stages.index.paginate import Paginate, page_of
 from stages.tables.pages import Gist, Page

@@ -15,7 +15,7 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Document, IndexRow, QuestionRow, Record, UnitRows
 from pipeline.work.stage import Stage
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 
 
 class _Cut(IndexRow):

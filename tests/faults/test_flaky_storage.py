@@ -17,8 +17,8 @@ from jobs.run.progress import Progress, progress_line
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import CommandError, EndedError, EngineError, StorageError
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.worker.heartbeat import Heartbeat
-from pipeline.worker.inline import ended_by
+from pipeline.worker.progress import Heartbeat
+from pipeline.worker.worker import ended_by
 from tests.support.command import succeed
 from tests.support.runs.small_run import SmallRun
 
@@ -29,7 +29,7 @@ def test_a_worker_that_is_closed_beats_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the next one in its process (cluster=inline) the file has another name."""
-    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
+    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.01)
 
     async def beat() -> None:
         hearts = [Heartbeat(tmp_path, "launch", UsageCounters()) for _ in range(2)]
@@ -87,7 +87,7 @@ def test_a_shard_that_is_gone_is_one_line(tmp_path: Path) -> None:
 def test_a_heart_goes_on_beating_and_says_that_it_could_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.worker.heartbeat.SECONDS_BETWEEN_BEATS", 0.01)
+    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.01)
     folder = tmp_path / "alive"
     folder.write_text("in the way of the folder")
 

@@ -15,9 +15,9 @@ from ray.cluster_utils import Cluster
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import CommandError
-from pipeline.work.executions import DocumentWork, work_on
+from pipeline.work.units import DocumentWork, work_on
 from pipeline.worker.crashes import InFlight, Placement
-from pipeline.worker.heartbeat import Summary
+from pipeline.worker.progress import Summary
 from tests.support.clusters.cluster_settings import cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
@@ -45,7 +45,7 @@ class Lost:
         self._folder, self._what = folder, what
         self._markers = InFlight(folder / "markers", placement)
 
-    async def work(self, document_id: str, units: Any) -> Summary:
+    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
         crashes = self._markers.crashes(document_id)
         async with self._markers.attempt(document_id, crashes):
             if not (self._folder / "lost").exists():

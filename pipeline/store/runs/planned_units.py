@@ -16,8 +16,7 @@ from pipeline.core.errors import DamagedError
 from pipeline.files.parquet import opened_parquet, parquet_content
 from pipeline.files.storage import as_path, list_paths, read, write
 from pipeline.store.shards.damaged_files import check_table
-from pipeline.work.executions import DocumentWork, Execution, PlannedDocument
-from pipeline.work.units import Unit
+from pipeline.work.units import DocumentWork, Execution, PlannedDocument, Unit
 
 UNITS = pa.schema(
     [(name, pa.string()) for name in ("step_id", "unit", "document_id", "question_id")]

@@ -48,7 +48,7 @@ from pipeline.store.shards.damaged_files import (
     check_table,
     read_parsed,
 )
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 
 _SECONDS_ALIVE = 30.0  # a worker without a heartbeat for longer counts as dead
 # rater: human:NAME; answer_sha: sha256 of the answer's text, as it was.

@@ -20,8 +20,7 @@ from pipeline.core.rows import Record, schema, to_arrow, utc_now
 from pipeline.files.parquet import parquet_content
 from pipeline.files.storage import process_name, write
 from pipeline.store.shards.damaged_files import ROWS_WRITTEN, read_parsed
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
+from pipeline.work.units import Step, Unit
 
 LAYOUT = 2
 FILE = "gistmill.json"

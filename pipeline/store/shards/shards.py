@@ -40,8 +40,7 @@ from pipeline.files.storage import (
 from pipeline.store.shards.damaged_files import damaged_shard, shard_footer
 from pipeline.store.shards.layout import PROBLEMS, shard_content
 from pipeline.store.shards.shard_index import Compacted, Entry, Index
-from pipeline.work.steps import Step
-from pipeline.work.units import Committed, Unit
+from pipeline.work.units import Committed, Step, Unit
 
 _NAME = re.compile(r"(?P<unit>[0-9a-f]+)\.(?P<attempt>[1-9]\d{0,8})\.parquet")
 ShardFiles = Mapping[tuple[str, str], list[str]]
@@ -138,16 +137,6 @@ class Shards:
             first = error.errors()[0]
             what = f"row {first['loc'][0]}, {first['loc'][-1]}: {first['msg']}"
             raise damaged_shard(self.path(*key), what) from None
-
-    def num_bytes(self, table: str, step_id: str, unit: str, attempt: int = 1) -> int:
-        """The size of a committed shard's rows in memory."""
-
-        def loose(path: UPath) -> int:
-            footer = shard_footer(path)
-            return sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
-
-        key = (table, step_id, unit, attempt)
-        return self._wherever(key, lambda entry: entry.num_bytes, loose)
 
     def recorded(self, step_id: str, unit: str, attempt: int = 1) -> tuple[Call, ...] | None:
         """The calls of an attempt at a unit; None if its calls shard is not committed."""

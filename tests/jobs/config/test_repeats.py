@@ -13,7 +13,7 @@ import ray
 from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from tests.support.command import gistmill, sql, succeed, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.texts.small_corpus import UNIFORM, document, question, write

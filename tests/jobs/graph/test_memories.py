@@ -6,7 +6,7 @@ import pytest
 
 from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from tests.support.engines.embedding import model_folder
 from tests.support.own_methods import methods
 from tests.support.texts.small_corpus import UNIFORM

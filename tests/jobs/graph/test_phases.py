@@ -10,8 +10,7 @@ import pytest
 from jobs.graph.phases import Phase, phases, with_scoring
 from jobs.graph.resolved_run import read_run
 from pipeline.core.rows import Document, Question
-from pipeline.work.steps import Step
-from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Unit, plan_document
+from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Step, Unit, plan_document
 from stages.index.gist_pages import GistPages
 from stages.retrieve.look_up import NoLookUp
 from tests.support.runs.written_plan import plan_of

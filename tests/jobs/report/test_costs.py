@@ -16,7 +16,7 @@ from jobs.config.read_config import read_config
 from pipeline.core.calls import Call
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.methods import methods_in
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from tests.support.command import DATA, ROOT, refused, sql, succeed
 from tests.support.engines.embedding import counts
 from tests.support.runs.compared_run import FACTS

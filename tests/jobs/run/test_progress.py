@@ -8,7 +8,7 @@ import pytest
 
 from jobs.run.progress import Progress, progress_line
 from pipeline.core.calls import UsageCounters
-from pipeline.worker.heartbeat import Summary
+from pipeline.worker.progress import Summary
 from tests.support.command import gistmill, succeed
 
 

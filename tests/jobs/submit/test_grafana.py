@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from promql_parser import Expr, VectorSelector
 
-from pipeline.cluster.actor import COUNTERS
+from pipeline.cluster.ray_data import COUNTERS
 from tests.support.command import ROOT, sql
 from tests.support.engines.simulated import SIMULATED
 

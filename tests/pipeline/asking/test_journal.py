@@ -17,7 +17,7 @@ from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, StorageError
 from pipeline.files.storage import as_path
-from pipeline.worker.heartbeat import Summary
+from pipeline.worker.progress import Summary
 from tests.support.runs.small_run import SmallRun
 from tests.support.texts.small_corpus import document, question, write
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.cluster.blocks import blocks, words_per_block
-from pipeline.work.executions import DocumentWork, work_on
+from pipeline.cluster.ray_data import blocks, words_per_block
+from pipeline.work.units import DocumentWork, work_on
 
 
 def dealt(words: list[float], num_workers: int) -> list[list[float]]:

@@ -12,10 +12,10 @@ import ray
 from pipeline.cluster import Pool, execute_documents
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import AccountingError, CommandError, EngineError, StartError, UsageError
-from pipeline.work.executions import DocumentWork, work_on
+from pipeline.work.units import DocumentWork, work_on
 from pipeline.worker.crashes import Placement
-from pipeline.worker.heartbeat import Summary
-from pipeline.worker.inline import execute_inline
+from pipeline.worker.progress import Summary
+from pipeline.worker.worker import ShouldStop, execute_inline
 from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import refused
 
@@ -35,7 +35,7 @@ class Troubled:
         self.usage = UsageCounters()
         self._trouble = trouble
 
-    async def work(self, document_id: str, units: Any) -> Summary:
+    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
         if document_id == "bad" and self._trouble is not None:
             raise self._trouble
         if document_id == "slow":
@@ -60,8 +60,10 @@ of_both = pytest.mark.parametrize(
 )
 
 
-def through(backend: str, make: Any, *documents: str) -> tuple[list[str], Exception | None]:
-    """The documents that came back, and what was raised at the end."""
+def through(
+    backend: str, make: Any, *documents: str, should_stop: ShouldStop = lambda: None
+) -> tuple[list[str], CommandError | None]:
+    """The documents that came back, and the error that ended it."""
     done: list[str] = []
     failed: list[CommandError] = []
 
@@ -73,36 +75,30 @@ def through(backend: str, make: Any, *documents: str) -> tuple[list[str], Except
 
     work = work_on([DocumentWork(document, [], 1.0) for document in documents])
     try:
-        BACKENDS[backend](make, work=work, should_stop=lambda: None, done=finished)
-    except EngineError as error:
+        BACKENDS[backend](make, work=work, should_stop=should_stop, done=finished)
+    except CommandError as error:
         return done, error
     return done, failed[0] if failed else None
 
 
-def ignored(outcome: Summary | CommandError) -> None:
-    pass
+TROUBLES = {  # with one document: what comes back, and the error that ends the run at once or later
+    "none": (None, ["a", "b", "bad"], ""),
+    "one document's": (AccountingError("pages do not tile the text"), ["a", "b"],
+                       "AccountingError: pages do not tile the text"),
+    "no engine": (StartError("no such model"), None, "StartError: no such model"),
+    "no warehouse": (UsageError("warehouse=w: not visible from n2"), None,
+                     "UsageError: warehouse=w: not visible from n2"),
+}  # fmt: skip
 
 
 @of_both
-def test_every_document_comes_back_once(backend: str) -> None:
-    done, error = through(backend, worker(), "a", "b", "c", "bad")
-    assert (sorted(done), error) == (["a", "b", "bad", "c"], None)
-
-
-@of_both
-def test_trouble_with_one_document_costs_no_other(backend: str) -> None:
-    trouble = AccountingError("pages do not tile the text")
-    done, error = through(backend, worker(trouble), "bad", "a", "b", "c")
-    assert sorted(done) == ["a", "b", "c"]
-    assert isinstance(error, AccountingError)
-    assert str(error) == "pages do not tile the text"
-
-
-@of_both
-def test_an_engine_that_cannot_start_ends_it(backend: str) -> None:
-    _, error = through(backend, worker(StartError("no such model")), "bad")
-    assert isinstance(error, StartError)
-    assert str(error) == "no such model"
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_trouble_with_one_document(backend: str, trouble: str) -> None:
+    """Every document comes back once; what concerns all of them ends the execution."""
+    error, expected, told = TROUBLES[trouble]
+    done, raised = through(backend, worker(error), "bad", "a", "b")
+    assert (f"{type(raised).__name__}: {raised}" if raised else "") == told
+    assert expected is None or sorted(done) == expected
 
 
 class Failing:
@@ -115,7 +111,7 @@ class Failing:
         self.is_closed = False
         self.made.append(self)
 
-    async def work(self, document_id: str, units: Any) -> Summary:
+    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
         if document_id == "bad" and len(self.made) == 1:
             raise EngineError("the engine is dead")
         return Summary(document_id)
@@ -140,12 +136,8 @@ def test_a_document_that_is_cancelled_is_not_left_out_unseen() -> None:
 def test_who_watches_may_end_it(backend: str) -> None:
     """As for a stall; the document in flight would take ten minutes more."""
 
-    def should_stop() -> CommandError:
-        return EngineError("nothing was finished")
-
-    with pytest.raises(EngineError, match="nothing was finished"):
-        work = work_on([DocumentWork("slow", [], 1.0)])
-        BACKENDS[backend](worker(), work=work, should_stop=should_stop, done=ignored)
+    stalled = EngineError("nothing was finished")
+    assert through(backend, worker(), "slow", should_stop=lambda: stalled) == ([], stalled)
 
 
 @pytest.mark.parametrize(
@@ -162,11 +154,3 @@ def test_a_cluster_that_cannot_be_joined_is_refused(
     ray.shutdown()  # else this process stays where it is
     assert says in refused("run", *words, f"warehouse={tmp_path / 'w'}")
     assert not (tmp_path / "w").exists()
-
-
-@of_both
-def test_a_worker_that_does_not_see_the_warehouse_ends_it(backend: str) -> None:
-    trouble = UsageError("warehouse=w: not visible from n2")
-    work = work_on([DocumentWork(name, [], 1.0) for name in ("bad", "a")])
-    with pytest.raises(UsageError, match="not visible from n2"):
-        BACKENDS[backend](worker(trouble), work=work, should_stop=lambda: None, done=ignored)

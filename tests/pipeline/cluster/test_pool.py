@@ -31,7 +31,6 @@ def pool(gpus: float, cpus: float | None = 1, least: int = 1, most: int | None =
 @pytest.mark.parametrize(
     ("asked", "workers"),
     [
-        (pool(gpus=1), 4),
         (pool(gpus=2), 2),
         (pool(gpus=0.5), 8),
         (pool(gpus=1, cpus=3), 2),

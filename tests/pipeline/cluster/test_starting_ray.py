@@ -13,9 +13,6 @@ from tests.support.texts.small_corpus import UNIFORM, document, question, write
 NOT_UP = [  # what ray.init raises: ray/_private/node.py and services.py of Ray 2.60
     Exception("The current node timed out during startup."),
     RuntimeError("Failed to start GCS.  Last 0 lines of error files:\n\n.Please check x.out"),
-    TimeoutError("Timed out while waiting for node to startup."),
-    ray.exceptions.RaySystemError("Failed to connect"),  # type: ignore[no-untyped-call]
-    ConnectionError("Could not read 'x' from GCS"),
 ]
 
 
@@ -40,14 +37,6 @@ def test_it_is_started_three_times(monkeypatch: pytest.MonkeyPatch, error: Excep
     calls = starts(monkeypatch, error, fails=2)
     joining.join(None)
     assert [settings["address"] for settings in calls] == ["local"] * 3
-
-
-@pytest.mark.parametrize("error", [ValueError("no such argument"), KeyError("x")])
-def test_mistakes_are_not_repeated(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    calls = starts(monkeypatch, error, fails=9)
-    with pytest.raises(type(error)):
-        joining.join(None)
-    assert len(calls) == 1
 
 
 def test_the_command_ends_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

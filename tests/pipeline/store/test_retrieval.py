@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.rows import Question, Record, Span
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from stages.retrieve.search import SearchKeysByVectors
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Lookup, RankedPage

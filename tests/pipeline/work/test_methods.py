@@ -63,10 +63,8 @@ def refused(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("gist_only", ["gist_only"]),
-        ("gist_only()", ["gist_only"]),
+        ("gist_only,gist_only()", ["gist_only"]),
         ("bm25", ["bm25(top_k=3)"]),
-        ("bm25(top_k=5)", ["bm25(top_k=5)"]),
         (" gist_only , bm25( top_k = 5 ) ", ["gist_only", "bm25(top_k=5)"]),
         ("readagent_p(max_pages=1..3)", [f"readagent_p(max_pages={n})" for n in (1, 2, 3)]),
         ("bm25(top_k=6|1|3)", ["bm25(top_k=6)", "bm25(top_k=1)", "bm25(top_k=3)"]),
@@ -82,32 +80,16 @@ def refused(text: str) -> str:
         ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),
         ("bm25(budget=900,top_k=5)", ["bm25(top_k=5,budget=900)"]),
         ("readagent_p(budget=900)", ["readagent_p(max_pages=5,budget=900)"]),
+        (  # several arguments multiply in the order written
+            "truncated(num_words=1..2,keep=first|last),bm25",
+            [f"truncated(keep={keep},num_words={n})" for n in (1, 2) for keep in ("first", "last")]
+            + ["bm25(top_k=3)"],
+        ),
     ],
 )
 def test_names_are_canonical_and_in_the_order_written(text: str, expected: list[str]) -> None:
     assert names(text) == expected
-
-
-def test_several_arguments_multiply_in_the_order_written() -> None:
-    assert names("truncated(keep=first|last,num_words=10|20)") == [
-        "truncated(keep=first,num_words=10)",
-        "truncated(keep=first,num_words=20)",
-        "truncated(keep=last,num_words=10)",
-        "truncated(keep=last,num_words=20)",
-    ]
-    assert names("truncated(num_words=1..2,keep=first|last),bm25") == [
-        "truncated(keep=first,num_words=1)",
-        "truncated(keep=last,num_words=1)",
-        "truncated(keep=first,num_words=2)",
-        "truncated(keep=last,num_words=2)",
-        "bm25(top_k=3)",
-    ]
-
-
-def test_a_canonical_name_names_itself() -> None:
-    text = "readagent_s(max_pages=1..6),truncated(keep=first|last),constant,oracle_pages"
-    text += ",bm25(budget=9|8),bm25(top_k=2,budget=9),hyde(budget=9)"
-    assert names(",".join(names(text))) == names(text)
+    assert names(",".join(expected)) == expected, "a canonical name names itself"
 
 
 @pytest.mark.parametrize(
@@ -118,16 +100,13 @@ def test_a_canonical_name_names_itself() -> None:
         ("gist_only(top_k=3)", ["gist_only: no argument 'top_k=3'", "it takes none"]),
         ("truncated", ["truncated: keep is missing", "truncated(keep=...)"]),
         ("bm25(top_k=1,top_k=2)", ["top_k is given twice"]),
-        ("bm25(top_k=6..1)", ["bm25: top_k=6..1 counts down", "1..6"]),
+        ("bm25(top_k=6..1)", ["bm25: top_k=6..1: count up"]),
         ("bm25(top_k=0)", ["bm25(top_k=0): look_up.top_k: ", "greater than 0"]),
-        ("bm25(top_k=x)", ["bm25(top_k=x): look_up.top_k: ", "integer"]),
         ("bm25(top_k=1..)", ["top_k: "]),
         ("bm25(budget=1k)", ["bm25(budget=1k): answer.budget: ", "integer"]),
-        ("bm25(bugdet=900)", ["no argument 'bugdet=900'", "it takes top_k, budget"]),
         ("truncated(keep=middle)", ["keep: ", "'first'"]),
         ("bm25(top_k=)", ["bm25: top_k= is not a value"]),
         ("truncated(keep=first,num_words=null)", ["truncated: num_words=null is not a value"]),
-        ("bm25(top_k=[)", ["top_k=[ is not a value"]),
         ("bm25(top_k=2024-13-45)", ["top_k=2024-13-45 is not a value"]),
         ("bm25(top_k=3", ["'bm25(top_k=3' is not a method"]),
         ("../conf/method/bm25", ["is not a method"]),
@@ -164,9 +143,7 @@ def test_arguments_reach_their_stage() -> None:
 
 def test_what_yaml_says_goes_before_the_family_s_value_null_too() -> None:
     """VALUES has num_words 11; full_text.yaml says null."""
-    answer = stages("full_text")[1]
-    assert isinstance(answer, AnswerFromText)
-    assert answer.num_words is None
+    assert stages("full_text")[1].model_dump()["num_words"] is None
 
 
 def test_every_method_shipped_can_be_made() -> None:

@@ -1,5 +1,6 @@
 """Step ids, from real command lines: what changes them and what must not."""
 
+import re
 import shutil
 from collections.abc import Sequence
 from functools import cache
@@ -10,7 +11,7 @@ import pytest
 from jobs.graph.resolved_run import read_run
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import CONF
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 
 METHODS = "readagent_p(max_pages=2),bm25(top_k=1),constant"
 # Everything that follows from asking an engine; `constant` and `bm25` ask for no look-up.
@@ -64,18 +65,12 @@ def changed(before: dict[Key, str], after: dict[Key, str]) -> set[str]:
     return whole | {f"{stage} {method}" for stage, method, _ in other if stage not in whole}
 
 
-def edit(file: Path, old: str, new: str) -> None:
-    text = file.read_text(encoding="utf-8")
-    assert text.count(old) == 1
-    file.write_text(text.replace(old, new), encoding="utf-8")
-
-
-def test_a_step_is_named_by_its_stage_and_8_hex() -> None:
+def test_a_step_is_named_by_its_stage_and_8_hex_and_comes_after_what_it_reads() -> None:
+    seen: set[str] = set()
     for step, _ in placed():
-        name, _, digits = step.id.rpartition("-")
-        assert name == step.name
-        assert len(digits) == 8
-        assert int(digits, 16) >= 0
+        assert re.fullmatch(f"{step.name}-[0-9a-f]{{8}}", step.id)
+        assert {upstream.id for upstream in step.upstream} <= seen
+        seen.add(step.id)
 
 
 @pytest.mark.parametrize(
@@ -91,45 +86,35 @@ def test_what_changes_no_id(word: str) -> None:
     assert ids(word) == ids()
 
 
-@pytest.mark.parametrize(
-    ("words", "stages"),
-    [
-        (["corpus.name=other"], EVERYTHING),
-        (["corpus.paragraphs=lines"], EVERYTHING),
-        (["corpus.format=tables"], EVERYTHING),
-        (["memory=uniform"], {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}),
-        (["memory.max_words=500"], {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}),
-        # bm25 searches pages, not gists.
-        (["reply_tokens.gist=99"], {"gist", *following(OF_METHODS, READAGENT)}),
-    ],
-)
-def test_what_changes_which_id(words: list[str], stages: set[str]) -> None:
-    assert changed(ids(), ids(*words)) == stages
+RATER = ["rater=extractive", "rater.context_tokens=7777"]
+UNRATED = {"paginate", "gist", *following(("look_up", "answer", "score"), READAGENT, BM25)}
+OF_READERS = UNRATED | following(["rate"], READAGENT, BM25)
+CHANGES = [  # the words of a command, others, and the stages whose ids those change
+    ([], ["corpus.name=other"], EVERYTHING),
+    ([], ["corpus.format=tables"], EVERYTHING),
+    ([], ["memory.max_words=500"], OF_READERS),
+    # bm25 searches pages, not gists.
+    ([], ["reply_tokens.gist=99"], {"gist", *following(OF_METHODS, READAGENT)}),
+    # Rated by another engine, so that `constant`, which asks nobody, keeps its every step.
+    (RATER, ["engine.context_tokens=5000"], OF_READERS),
+    (RATER, ["engine.temperature=0.5"], OF_READERS),
+    ([], RATER, {"rate"}),
+    # The seed counts where something is drawn.
+    (["engine.temperature=0.7", "rater=none"], ["engine.seed=7"], UNRATED),
+    (["methods=random_pages(top_k=2)", "rater=none"], ["engine.seed=7"],
+     {"look_up", "answer", "score"}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("word", ["engine.context_tokens=5000", "engine.temperature=0.5"])
-def test_the_reader_changes_all_that_it_replies_to(word: str) -> None:
-    """Rated by another engine, so that `constant`, which asks nobody, keeps its every step."""
-    rater = ("rater=extractive", "rater.context_tokens=7777")
-    of_readers = {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}
-    assert changed(ids(*rater), ids(*rater, word)) == of_readers
+@pytest.mark.parametrize(("words", "others", "stages"), CHANGES)
+def test_what_changes_which_id(words: list[str], others: list[str], stages: set[str]) -> None:
+    assert changed(ids(*words), ids(*words, *others)) == stages
 
 
-def test_the_rater_changes_ratings_alone() -> None:
-    other = ("rater=extractive", "rater.context_tokens=7777")
-    assert changed(ids(), ids(*other)) == {"rate"}
+def test_ids_do_not_depend_on_the_rater_s_name_or_presence() -> None:
     assert ids("rater=extractive") == ids("rater=reader"), "the same engine by its own name"
     left = {key: value for key, value in ids().items() if key[0] != "rate"}
     assert ids("rater=none") == left
-
-
-def test_the_seed_counts_where_something_is_drawn() -> None:
-    hot = ("engine.temperature=0.7", "rater=none")
-    of_readers = changed(ids("rater=none"), ids(*hot))
-    assert changed(ids(*hot), ids(*hot, "engine.seed=7")) == of_readers
-    assert "paginate" in of_readers
-    drawn = ("methods=random_pages(top_k=2)", "rater=none")
-    assert changed(ids(*drawn), ids(*drawn, "engine.seed=7")) == {"look_up", "answer", "score"}
 
 
 def test_the_script_of_a_scripted_engine_counts(script: Path) -> None:
@@ -146,47 +131,32 @@ def family(prompts: Path) -> str:
     return f"family={prompts / 'generic'}"
 
 
-def test_where_a_family_lies_does_not_matter(prompts: Path) -> None:
-    assert ids_now(family(prompts)) == ids("family=generic")
+THINK = "\nThink of the reader.\n"
+EDITS = [  # a file of a family, what is replaced by what, and the stages whose ids change
+    ("answer.jinja", "", THINK, following(OF_METHODS[1:], READAGENT, BM25)),
+    ("look_up_p.jinja", "", THINK, following(OF_METHODS, READAGENT)),
+    ("look_up_s.jinja", "", THINK, set()),
+    ("gist.jinja", "", THINK, {"gist", *following(OF_METHODS, READAGENT)}),
+    ("break_point.jinja", "", THINK, OF_READERS),
+    ("rate_strict.jinja", "", THINK, {"rate"}),
+    ("family.yaml", "answer_words: 40", "answer_words: 41", {"answer", "rate", "score"}),
+    ("family.yaml", "longbench_f1, squad_em]", "longbench_f1]", {"score"}),
+    ("family.yaml", "wording: ours", "reply_tokens: {rate_strict: 17}\nwording: ours", {"rate"}),
+    ("family.yaml", "what the matter is", "what matters", following(OF_METHODS[1:], "constant")),
+    ("family.yaml", '"Partially. The reason is missing."', '"Partially."', set()),
+    ("family.yaml", "wording: ours", "wording: authors", set()),
+]
 
 
-@pytest.mark.parametrize(
-    ("prompt", "stages"),
-    [
-        ("answer", following(OF_METHODS[1:], READAGENT, BM25)),
-        ("look_up_p", following(OF_METHODS, READAGENT)),
-        ("look_up_s", set()),
-        ("gist", {"gist", *following(OF_METHODS, READAGENT)}),
-        ("break_point", {"paginate", "gist", *following(OF_METHODS, READAGENT, BM25)}),
-        ("rate_strict", {"rate"}),
-        ("rate_permissive", {"rate"}),
-    ],
-)  # fmt: skip
-def test_a_changed_prompt_changes_its_stage_and_what_follows(
-    prompts: Path, prompt: str, stages: set[str]
+@pytest.mark.parametrize(("name", "old", "new", "stages"), EDITS)
+def test_a_changed_family_changes_what_it_shapes(
+    prompts: Path, name: str, old: str, new: str, stages: set[str]
 ) -> None:
-    before = ids_now(family(prompts))
-    file = prompts / "generic" / f"{prompt}.jinja"
-    file.write_text(file.read_text() + "\nThink of the reader.\n")
-    assert changed(before, ids_now(family(prompts))) == stages
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "stages"),
-    [
-        ("answer_words: 40", "answer_words: 41", {"answer", "rate", "score"}),
-        ("longbench_f1, squad_em]", "longbench_f1]", {"score"}),
-        ("wording: ours", "reply_tokens: {rate_strict: 17}\nwording: ours", {"rate"}),
-        ("what the matter is", "what matters", following(OF_METHODS[1:], "constant")),
-        ('"Partially. The reason is missing."', '"Partially."', set()),
-        ("wording: ours", "wording: authors", set()),
-    ],
-)  # fmt: skip
-def test_a_changed_family_setting_changes_what_it_shapes(
-    prompts: Path, old: str, new: str, stages: set[str]
-) -> None:
-    before = ids_now(family(prompts))
-    edit(prompts / "generic" / "family.yaml", old, new)
+    before, file = ids_now(family(prompts)), prompts / "generic" / name
+    assert before == ids("family=generic"), "where a family lies does not matter"
+    text = file.read_text(encoding="utf-8")
+    assert not old or text.count(old) == 1
+    file.write_text(text.replace(old, new) if old else text + new, encoding="utf-8")
     assert changed(before, ids_now(family(prompts))) == stages
 
 
@@ -199,18 +169,6 @@ def test_a_shared_part_counts_where_it_is_drawn_in(prompts: Path) -> None:
     assert names == {"look_up", "answer", "rate", "score"}
 
 
-def test_a_part_of_its_own_counts_as_well(prompts: Path) -> None:
-    """A family may lay its own `_memory.jinja` over the shared one."""
-    words = f"family={prompts / 'qmsum'}"
-    own = prompts / "qmsum" / "_memory.jinja"
-    shutil.copy(prompts / "generic" / "_memory.jinja", own)
-    before = ids_now(words)
-    own.write_text(own.read_text() + "\nThat is all.\n")
-    assert {"answer readagent_p(max_pages=2)", "answer bm25(top_k=1)"} <= changed(
-        before, ids_now(words)
-    )
-
-
 def test_methods_share_one_memory_and_leave_each_other_alone() -> None:
     methods = "gist_only,readagent_p(max_pages=1..6),bm25(top_k=1..6),full_text"
     many = read_run([f"methods={methods}"]).steps_with_engines
@@ -219,13 +177,6 @@ def test_methods_share_one_memory_and_leave_each_other_alone() -> None:
     assert [names.count(stage) for stage in ("look_up", "answer", "rate", "score")] == [14] * 4
     few = {step.id for step, _ in read_run(["methods=bm25(top_k=2),gist_only"]).steps_with_engines}
     assert few < {step.id for step, _ in many}
-
-
-def test_steps_come_after_what_they_read() -> None:
-    seen: set[str] = set()
-    for step, _ in placed():
-        assert {upstream.id for upstream in step.upstream} <= seen
-        seen.add(step.id)
 
 
 def test_a_repeat_is_a_step_of_its_own(script: Path) -> None:

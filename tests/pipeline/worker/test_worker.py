@@ -1,11 +1,9 @@
 """The worker in this process, on a scripted engine: rows pulled, committed, replayed, lost."""
 
 import asyncio
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from upath import UPath
@@ -16,7 +14,8 @@ from pipeline.core.errors import AccountingError, EngineError, UsageError
 from pipeline.core.rows import UnitRows
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.crashes import Crashes, InFlight, Placement
-from pipeline.worker.heartbeat import Summary
+from pipeline.worker.executor import DocumentExecutor
+from pipeline.worker.progress import Summary
 from pipeline.worker.worker import Worker
 from stages.index.gist_pages import GistPages
 from stages.retrieve.read_agent import ReadAgentP
@@ -55,14 +54,10 @@ def test_a_document_is_walked_from_pages_to_ratings(small: SmallRun) -> None:
     assert [row.used for row in small.rows("lookups")] == [(1,), (1,)]
     assert [row.answer for row in small.rows("answers")] == ["as it was", "as it was"]
     assert [r.label for r in small.rows("ratings", "d2")] == ["no", "partially"]
-
-
-def test_what_is_done_is_left_alone(small: SmallRun) -> None:
-    small.work()
     before = contents(small.shards.warehouse / "tables")
     again = small.work()
     assert [(s.units, s.rows, s.asked, s.prompt_tokens) for s in again] == [(0, 0, {}, 0)] * 2
-    assert contents(small.shards.warehouse / "tables") == before
+    assert contents(small.shards.warehouse / "tables") == before, "what is done is left alone"
 
 
 def contents(folder: UPath) -> dict[str, tuple[int, int]]:
@@ -72,32 +67,25 @@ def contents(folder: UPath) -> dict[str, tuple[int, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", ["gists", "lookups", "answers", "ratings"])
-def test_a_unit_is_made_again_from_its_calls(small: SmallRun, table: str) -> None:
+def test_a_unit_is_made_again_from_its_calls(small: SmallRun) -> None:
     small.work()
-    shard = small.shard(table)
-    rows = small.rows(table)
-    shard.unlink()
-    again = small.work("d1")
-    assert calls(again) == {}
-    assert small.rows(table) == rows
-    assert again[0].units == 1, "nothing that follows is touched"
-
-
-def test_without_its_calls_a_unit_is_asked_again(small: SmallRun) -> None:
-    small.work()
+    for table in ("gists", "lookups", "answers", "ratings"):
+        rows = small.rows(table)
+        small.shard(table).unlink()
+        again = small.work("d1")
+        assert calls(again) == {}
+        assert small.rows(table) == rows
+        assert again[0].units == 1, "nothing that follows is touched"
     for shard in (small.shard("answers"), small.shard("calls", of="answers")):
         shard.unlink()
-    assert calls(small.work("d1")) == {"answer": 2}
+    assert calls(small.work("d1")) == {"answer": 2}, "without its calls it is asked again"
 
 
 @pytest.mark.slow
 def test_units_are_pulled_by_what_needs_them(small: SmallRun) -> None:
     """Only d1's answers are wanted; what they are made from is made, the rest is not."""
-    units = small.units()["d1"]
-    wanted = {small.step(t).id for t in ("documents", "questions", "pages", "gists", "lookups")}
-    wanted.add(small.step("answers").id)
-    left_out = [replace(u, is_done=u.is_done or u.step_id not in wanted) for u in units]
+    units, unwanted = small.units()["d1"], {small.step(t).id for t in ("ratings", "scores")}
+    left_out = [replace(u, is_done=u.is_done or u.step_id in unwanted) for u in units]
     asyncio.run(small.worker().work("d1", left_out))
     assert len(small.rows("answers")) == 2
     assert not small.shard("ratings").exists()
@@ -176,26 +164,11 @@ def test_an_exception_becomes_rows_and_others_go_on(
     ]
     assert all("ZeroDivisionError: a gist of nothing" in gist.detail for gist in gists)
     assert all('raise ZeroDivisionError("a gist' in gist.detail for gist in gists), "a traceback"
-    for table in ("lookups", "answers", "ratings"):
+    for table in ("lookups", "answers", "ratings", "scores"):
         assert {row.problem for row in small.rows(table)} == {"upstream"}
-    assert {score.problem for score in small.rows("scores")} == {"upstream"}
     assert [gist.problem for gist in small.rows("gists", "d2")] == [None] * 3
     assert [answer.problem for answer in small.rows("answers", "d2")] == [None]
     assert calls(summaries) == {"gist": 3, "look_up": 1, "answer": 1, "rate": 2}
-
-
-def test_a_unit_fails_as_a_whole(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def turns(self: ReadAgentP, rows: UnitRows, *rest: Any) -> list[Lookup]:
-        found = await sound(self, rows, *rest)
-        if found[0].question_id == "q2":
-            raise KeyError("q2")
-        return found
-
-    sound = ReadAgentP.turns
-    monkeypatch.setattr(ReadAgentP, "turns", turns)
-    small.work()
-    assert [row.problem for row in small.rows("lookups")] == ["unit_failed"] * 2
-    assert [row.problem for row in small.rows("lookups", "d2")] == [None]
 
 
 def test_a_bad_document_leads_to_upstream_rows(small: SmallRun) -> None:
@@ -220,8 +193,8 @@ def test_a_dead_engine_ends_the_work(tmp_path: Path) -> None:
     assert not small.shard("calls", of="answers").exists()
 
 
-def crashed_loading(small: SmallRun, times: int) -> None:
-    """So many processes died alone with d1, before any of its units."""
+def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: SmallRun) -> None:
+    """Two processes died alone with d1, before any of its units."""
     item = "/".join(["d1", *sorted(u.unit for u in small.units()["d1"] if not u.is_done)])
     folder = small.shards.warehouse / "runs" / "night" / "in_flight" / "launch"
 
@@ -229,50 +202,12 @@ def crashed_loading(small: SmallRun, times: int) -> None:
         async with InFlight(folder, Placement("worker")).attempt(item, Crashes(1)):
             raise EngineError("killed")
 
-    for _ in range(times):
+    for _ in range(2):
+        small.work("d2")
         with pytest.raises(EngineError):
             asyncio.run(die())
-
-
-def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: SmallRun) -> None:
-    crashed_loading(small, 1)
-    small.work("d2")
-    crashed_loading(small, 1)
     with pytest.raises(AccountingError, match=r"^d1: workers crash while they load its rows"):
         small.work("d1")
-
-
-def test_rows_that_do_not_match_their_inputs_are_not_committed(
-    small: SmallRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def run(self: GistPages, rows: UnitRows, ask: object) -> list[Gist]:
-        return []
-
-    monkeypatch.setattr(GistPages, "run", run)
-    small.work("d1")
-    failed = {(row.problem, row.detail) for row in small.rows("gists")}
-    why = "stages/index/gist_pages.py: stage gist: d1: gists do not match pages"
-    assert failed == {("unit_failed", why)}
-
-
-@pytest.mark.parametrize(
-    ("rule", "problem"),
-    [
-        ({"finish_reason": "abort"}, "engine_failed"),
-        ({"reply": "too long", "finish_reason": "length"}, "truncated"),
-        ({"reply": " "}, "unparseable"),
-    ],
-)
-def test_what_a_model_does_wrong_is_a_row(
-    tmp_path: Path, rule: Mapping[str, Any], problem: str
-) -> None:
-    small = SmallRun(tmp_path, [{"prompt": "answer", "match": "number 1 ", **rule}, *RULES])
-    summaries = small.work()
-    assert [row.problem for row in small.rows("answers")] == [problem, None]
-    assert [row.problem for row in small.rows("ratings")] == ["upstream"] * 2 + [None] * 2
-    by_document = {summary.document_id: summary.problems for summary in summaries}
-    assert by_document["d2"] == 0
-    assert by_document["d1"] >= 2
 
 
 def test_a_reader_never_sees_the_gold(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,37 +240,25 @@ def test_a_last_sign_of_life_is_of_nobody(small: SmallRun) -> None:
     assert folder.at_work() == (None, []) and folder.alive("the next") == []
 
 
-class _Watched:
-    """The engine, and of how many documents it was asked for gists at once at the most."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-        self.name, self.context_tokens = engine.name, engine.context_tokens
-        self.inside: list[str] = []
-        self.most = 0
-
-    async def count_tokens(self, messages: Any) -> int:
-        return int(await self._engine.count_tokens(messages))
-
-    async def generate(self, request: Request) -> Reply:
-        number = re.search(r"mill(\d)", request.messages[0]["content"])
-        self.inside.append(number[1] if number and request.prompt == "gist" else "")
-        self.most = max(self.most, len(set(self.inside) - {""}))
-        reply: Reply = await self._engine.generate(request)
-        self.inside.pop(0)
-        return reply
-
-
 @pytest.mark.parametrize(("size", "at_once"), [(1, 1), (10_000_000, 2)])
 def test_documents_in_flight_have_so_much_text_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, at_once: int
+    small: SmallRun, monkeypatch: pytest.MonkeyPatch, size: int, at_once: int
 ) -> None:
-    monkeypatch.setattr("pipeline.worker.worker._TEXT_IN_FLIGHT", size)
-    small = SmallRun(tmp_path, [{"prompt": "gist", "reply": "a gist", "seconds": 0.5}, *RULES])
-    engine = _Watched(small.reader.engine)
-    small.reader = replace(small.reader, engine=engine)
+    monkeypatch.setattr("pipeline.worker.worker._WORDS_IN_FLIGHT", size)
+    inside: list[DocumentExecutor] = []
+    most: list[int] = []
+
+    async def finish(self: DocumentExecutor) -> None:
+        inside.append(self)
+        await asyncio.sleep(0.1)
+        most.append(len(inside))
+        await sound(self)
+        inside.remove(self)
+
+    sound = DocumentExecutor.finish
+    monkeypatch.setattr(DocumentExecutor, "finish", finish)
     small.work()
-    assert engine.most == at_once
+    assert max(most) == at_once
     assert len(small.rows("gists", "d1")) == len(small.rows("gists", "d2")) == 3
 
 

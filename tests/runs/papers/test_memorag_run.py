@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.graph.resolved_run import read_run
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from tests.support.command import refused, sql, succeed
 
 pytestmark = pytest.mark.slow

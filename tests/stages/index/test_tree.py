@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Record
-from pipeline.work.steps import Step
+from pipeline.work.units import Step
 from stages.index.tree import BuildTree, tree_levels
 from stages.prompts.memwalker import CompressSummaries, SummarizeSegment, Triage
 from stages.tables.pages import Node

@@ -17,8 +17,7 @@ from jobs.graph.resolved_run import ResolvedRun, read_run, run_of
 from jobs.run.stored_run import with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question, UnitRows
-from pipeline.work.steps import Step
-from pipeline.work.units import DocumentKey
+from pipeline.work.units import DocumentKey, Step
 from stages.read.imported_answers import ImportedAnswer, read_predictions
 from stages.tables.answers import Answer
 

@@ -14,7 +14,7 @@ import ray
 
 from jobs.graph.resolved_run import read_run
 from jobs.run.launch import run
-from pipeline.cluster.actor import COUNTERS
+from pipeline.cluster.ray_data import COUNTERS
 
 _SECONDS_TO_SHOW = 120  # workers report every 10 s, to an agent that is slow to start
 

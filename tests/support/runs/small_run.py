@@ -14,10 +14,9 @@ from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import read_run
 from pipeline.asking.reader import Reader, Slots, start_reader
 from pipeline.store import Shards
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
+from pipeline.work.units import Step, Unit
 from pipeline.worker.crashes import Placement
-from pipeline.worker.heartbeat import Summary
+from pipeline.worker.progress import Summary
 from pipeline.worker.worker import Worker
 from tests.support.runs.written_plan import units_of
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -78,7 +77,7 @@ class SmallRun:
 
         async def all_of_them() -> list[Summary]:
             worker = self.worker()
-            return list(await asyncio.gather(*(worker.work(d, units[d]) for d in asked)))
+            return list(await asyncio.gather(*(worker.work(d, units[d], 120) for d in asked)))
 
         return asyncio.run(all_of_them())
 

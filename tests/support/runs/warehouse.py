@@ -9,8 +9,7 @@ from upath import UPath
 from pipeline.core.rows import RECORDS, Document, Question, Record
 from pipeline.store import Shards
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit, unit_name
+from pipeline.work.units import Step, Unit, unit_name
 from stages.builtin import load_builtin
 from stages.tables.answers import Answer, Score
 from stages.tables.pages import Gist, Page

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Sequence
 from jobs.graph.phases import RunPlan
 from jobs.graph.preparation import Prepared
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.executions import PlannedDocument
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
+from pipeline.work.units import PlannedDocument, Step, Unit
 
 
 def units_of(prepared: Prepared) -> dict[str, Sequence[Unit]]:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from pipeline.core.errors import DamagedError
 from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.executions import Execution, PlannedDocument
-from pipeline.work.units import Unit
+from pipeline.work.units import Execution, PlannedDocument, Unit
 
 NAMES = st.text("abcdef0123456789", min_size=1, max_size=4)
 
@@ -70,8 +69,8 @@ def test_the_words_of_work_are_those_that_pending_units_read(tmp_path: Path) -> 
     whole = PlannedWork(plan, Execution("reading", steps, steps, steps))
     assert [(one.document_id, round(one.words, 6)) for one in whole] == [("a", 8 + 2.8 + 300)]
     own = PlannedWork(plan, Execution("reading", frozenset({"paginate-0"}), steps, steps))
-    ((_, found, words),) = own
-    assert words == 8 and [unit.is_done for unit in found] == [False, True]
+    ((_, found, words, num_words),) = own
+    assert (words, num_words) == (8, 7) and [unit.is_done for unit in found] == [False, True]
 
 
 def test_the_planned_inputs_of_a_run_are_those_of_its_plan(tmp_path: Path) -> None:

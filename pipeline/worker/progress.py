@@ -7,7 +7,7 @@ Advisory: committed shards are the only record of progress.
 import asyncio
 import time
 from asyncio import to_thread
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -25,9 +25,7 @@ from pipeline.files.storage import (
     write,
     write_json,
 )
-from pipeline.work.executions import weight
-from pipeline.work.steps import Step
-from pipeline.work.units import Unit
+from pipeline.work.units import Step, Unit, weight
 
 SECONDS_BETWEEN_BEATS = 10.0
 _SECONDS_BETWEEN_LOOKS = 2.0  # at the signal
@@ -36,8 +34,8 @@ _ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # suffixes for th
 
 @dataclass
 class Summary(UsageCounters):
-    """The result of one document in one phase; all that a worker returns to the driver. Replayed
-    and shared calls are not counted, as nothing was sent for them."""
+    """The result of one document in one phase; all that a worker returns to the driver. Only calls
+    that were sent are counted."""
 
     document_id: str
     worker: str = ""
@@ -49,21 +47,15 @@ class Summary(UsageCounters):
 
 @dataclass
 class DocumentProgress:
-    """The progress of one document's pending units. `num_words`: of its text, 0 until it is
-    loaded."""
+    """The progress of one document's pending units."""
 
     document_id: str
-    num_words: int = 0
+    num_words: int = 0  # of its text, once it is loaded
     since: float = field(default_factory=time.monotonic)
     _pending: dict[tuple[str, str], tuple[Unit, Step, UnitProgress]] = field(default_factory=dict)
 
-    def plan(self, units: Iterable[Unit], steps: Mapping[str, Step]) -> None:
-        """Set the units to follow; done ones do not count."""
-        for unit in units:
-            if not unit.is_done:
-                self.begun(unit, steps[unit.step_id], UnitProgress())
-
     def begun(self, unit: Unit, step: Step, progress: UnitProgress) -> None:
+        """Follow a pending unit by this progress from now on."""
         self._pending[unit.step_id, unit.unit] = unit, step, progress
 
     def committed(self, unit: Unit) -> None:
@@ -80,8 +72,8 @@ class DocumentProgress:
             done, whole = done + words * progress.share, whole + words
             if progress.about:
                 by_table.setdefault(step.table, []).append(progress)
-        begun = (t for t, units in by_table.items() if any(unit.share < 1 for unit in units))
-        table = next(begun, None)
+        open_tables = (t for t, units in by_table.items() if any(unit.share < 1 for unit in units))
+        table = next(open_tables, None)
         of_table = by_table.get(table or "", [])
         return {
             "document_id": self.document_id,
@@ -103,8 +95,7 @@ class Heartbeat:
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
         self.name = process_name() + next(_ENDINGS)
-        self._launch = launch
-        self._usage = usage
+        self._launch, self._usage = launch, usage
         self._file = as_path(folder) / f"{self.name}.json"
         self._in_flight: list[DocumentProgress] = []
         self._is_starting = False
@@ -133,7 +124,7 @@ class Heartbeat:
         try:
             yield progress
         finally:
-            self._in_flight = [one for one in self._in_flight if one is not progress]
+            self._in_flight = [other for other in self._in_flight if other is not progress]
 
     def close(self) -> None:
         """Stop the heartbeat, if the worker's process goes on."""
@@ -161,7 +152,7 @@ class Heartbeat:
             **asdict(self._usage),
             "documents": {o.document_id: round(now - o.since, 1) for o in self._in_flight},
             "findings": dict(self.findings),
-            "inside": [one.state() for one in self._in_flight],
+            "inside": [progress.state() for progress in self._in_flight],
             "refused": self._advisory.state(),
         }
 
@@ -187,9 +178,6 @@ class StopSignal:
         now = time.monotonic()
         if not self._is_sent and now - self._looked > _SECONDS_BETWEEN_LOOKS:
             self._looked = now
-            await to_thread(self._look)
+            with ignore_refusals():  # checked again in two seconds
+                self._is_sent = await to_thread(exists, self._file)
         return self._is_sent
-
-    def _look(self) -> None:
-        with ignore_refusals():  # checked again in two seconds
-            self._is_sent = exists(self._file)
