@@ -128,7 +128,7 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen(tmp_path: Path) -> None:
         (["methods=bm25(top_k=0)"], "bm25(top_k=0)", "greater than 0"),
         (["methods=bm25(top_k=3"], "bm25(top_k=3", "write it like"),
         (["methods=truncated"], "keep is missing", "truncated(keep=...)"),
-        (["methods=readagent_p(max_pages=3..1)"], "3..1", "write 1..3"),
+        (["methods=readagent_p(max_pages=3..1)"], "3..1", "count up"),
         (["memory_engine=gpt"], "memory_engine=gpt: ", "one of extractive"),
         (["extractor=null"], "extractor=null: ", "one of extractive"),
         (["extractor=scripted"], "extractor.script is not set", "add"),
