@@ -112,7 +112,10 @@ REFUSED = [
     ("methods=bm25(top_k=.inf)", "methods: bm25: top_k=inf: not a number that is finite"),
     ('methods=bm25(top_k="\\0")', "bm25: top_k='\\x00': holds a control character; remove it"),
     ("methods=bm25(top_k=[])", "bm25: top_k=[] is not a value; write a number or a word"),
-    ("methods=bm25(top_k=1..999999999999)", "bm25: top_k=1..999999999999: count up, to at most 10,000"),
+    (
+        "methods=bm25(top_k=1..999999999999)",
+        "bm25: top_k=1..999999999999: count up, to at most 10,000",
+    ),
     ("corpus.name=a\x1b[2J", "corpus.name='a\\x1b[2J': holds a control character; remove it"),
 ]
 
