@@ -70,7 +70,7 @@ def draw_histograms(connection: Any, picture: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UsageError("picture= needs matplotlib; pip install 'gistmill[plots]'") from None
+        raise UsageError("picture= needs matplotlib; pip install matplotlib") from None
     figure = Figure(figsize=(11, 6), layout="constrained")
     kinds = figure.canvas.get_supported_filetypes()
     if picture.suffix.removeprefix(".") not in kinds:

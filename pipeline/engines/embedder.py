@@ -61,7 +61,7 @@ class EmbedderSettings(Settings):
             raise UsageError(f"{key}: no {files} there; name a folder that holds a model")
         if find_spec("sentence_transformers") is None:
             raise UsageError(
-                f"{key}: sentence-transformers is not installed; pip install 'gistmill[dense]'"
+                f"{key}: sentence-transformers is not installed; pip install sentence-transformers"
             )
 
     def identity(self) -> str:

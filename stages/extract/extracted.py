@@ -8,7 +8,7 @@ from typing import Any
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry, file_of
 
-EXTRA = "pip install 'gistmill[documents]'"
+EXTRA = "pip install pypdfium2 pdfplumber mammoth lxml html-to-markdown"
 _TEXTS = ("txt", "md", "markdown", "gz")
 SOFT_HYPHEN = "\u00ad"  # shown only where a line ends, so no part of a word
 

