@@ -224,11 +224,13 @@ class OpenAIClient:
             client = self._client.with_options(max_retries=self._retries)
             answer: Any = await client.get("/models", cast_to=object)
         models = _field(answer, "data")
-        if models is None and _field(answer, "object") != "list":
+        if models is None and _field(answer, "object") == "list":
+            models = []
+        if not isinstance(models, list):
             return None
         return {
             name: _tokens(model, "max_model_len") or None
-            for model in models or ()
+            for model in models
             if isinstance(name := _field(model, "id"), str)
         }
 
