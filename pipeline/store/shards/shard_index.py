@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from upath import UPath
 
 from pipeline.core.errors import DamagedError
@@ -121,6 +120,7 @@ class Index:
 
     @cached_property
     def _problems(self) -> Any:
+        import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
 
         def counts(file: Any) -> list[Any]:  # some at a time: a footer takes half a kilobyte
             batches = file.iter_batches(_FOOTERS_AT_ONCE, columns=["footer"], use_threads=False)
@@ -140,6 +140,7 @@ class Index:
         """For each table and step the position of its first entry, and the number of entries."""
         if not self.rows.num_rows:  # to combine no chunks imports pandas: 0.2 s of every command
             return {}
+        import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
 
         names = [self.rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
         ends = {end for column in names for end in pc.run_end_encode(column).run_ends.to_pylist()}
