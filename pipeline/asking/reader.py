@@ -1,10 +1,11 @@
 """`Reader`: an engine with all settings that shape its replies; starting the engine of a settings
-section; a worker's limits: requests in flight, and the text of documents in flight."""
+section; what a stage may know of its engine; a worker's limits: requests in flight, and the text of
+documents in flight."""
 
 import asyncio
 import heapq
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -22,7 +23,7 @@ from pipeline.core.engine import (
     without_thinking,
 )
 from pipeline.core.errors import CommandError, Problem, StartError, StorageError, contained
-from pipeline.core.prompts import Prompt
+from pipeline.core.prompts import Message, Prompt
 from pipeline.core.registry import is_ours
 from pipeline.core.rows import utc_now
 from pipeline.core.settings import sha
@@ -229,3 +230,71 @@ def reader_of(
         keeps_prompts=settings.keep_prompts,
         waiting_for=server.waiting_for if server else str,
     )
+
+
+class EngineFacts:
+    """What a stage may know of its engine: its name, its context, and its counts of tokens."""
+
+    def __init__(self, reader: Reader | None, stage: str) -> None:
+        self._given, self._stage = reader, stage
+        self._part_tokens: dict[str, int] = {}
+        self._counting = asyncio.Lock()  # or concurrent questions would count a part again
+
+    @property
+    def _reader(self) -> Reader:
+        if self._given is None:
+            raise RuntimeError(f"{self._stage} asks a model in a phase without an engine")
+        return self._given
+
+    @property
+    def engine_name(self) -> str:
+        """The engine's name; "" in a phase without an engine."""
+        return "" if self._given is None else self._given.engine.name
+
+    @property
+    def rater_name(self) -> str:
+        """The engine's name and 4 hex of its identity: a model with two settings is two raters."""
+        return f"{self._reader.engine.name}-{self._reader.identity[:4]}"
+
+    @property
+    def is_model(self) -> bool:
+        return self._reader.is_model
+
+    @property
+    def context_tokens(self) -> int:
+        """The most tokens that prompt and reply may have together."""
+        return self._reader.engine.context_tokens
+
+    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
+        """The reply budget of a prompt, in the engine's tokens."""
+        return self._reader.family.max_reply_tokens(prompt)
+
+    async def num_tokens(self, prompt: Prompt[Any]) -> int:
+        """The tokens of the rendered prompt, counted by the engine."""
+        return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
+
+    async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
+        return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
+
+    async def _fits(self, messages: Sequence[Message], max_reply_tokens: int) -> bool:
+        num_tokens = await self._reader.engine.count_tokens(messages)
+        return num_tokens + max_reply_tokens <= self.context_tokens
+
+    async def text_tokens(self, text: str) -> int:
+        """The engine's tokens of a text by itself, without those of the chat template."""
+        count_tokens = self._reader.engine.count_tokens
+        if "" not in self._part_tokens:
+            self._part_tokens[""] = await count_tokens((Message(role="user", content=""),))
+        of_message = await count_tokens((Message(role="user", content=text),))
+        return of_message - self._part_tokens[""]
+
+    async def part_tokens(self, parts: Iterable[str]) -> int:
+        """The sum of `text_tokens` over the stripped parts of a context. Each is counted once for
+        all of the unit's questions."""
+        num_tokens = 0
+        for part in filter(None, map(str.strip, parts)):
+            async with self._counting:
+                if part not in self._part_tokens:
+                    self._part_tokens[part] = await self.text_tokens(part)
+            num_tokens += self._part_tokens[part]
+        return num_tokens
