@@ -5,6 +5,7 @@ The API key comes from the environment and never gets into an error message.
 """
 
 import asyncio
+import json
 import math
 import os
 import random
@@ -258,7 +259,8 @@ class OpenAIClient:
         request = {**body, "model": self._model, "messages": with_breaks(messages)}
         with self._errors():
             answer: Any = await self._client.post(url, cast_to=object, body=request)
-            return answer
+            # A text: the server does not say that its answer is JSON.
+            return json.loads(answer) if isinstance(answer, str) else answer
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -303,10 +305,11 @@ class OpenAIClient:
         own words where it has an error instead. Servers differ in which parts they leave out."""
         choices = _field(completion, "choices")
         choice = choices[0] if isinstance(choices, list) else None
-        message = _field(choice, "message")
+        message = choice.get("message") if isinstance(choice, dict) else None
         content = message.get("content") if isinstance(message, dict) else ()  # which is no text
         parts = content if isinstance(content, list) else []
-        thoughts = [part for part in parts if _field(part, "thinking")]  # as in Mistral's API
+        # As in Mistral's API.
+        thoughts = [part for part in parts if isinstance(part, dict) and "thinking" in part]
         text = _text([part for part in parts if part not in thoughts] if parts else content)
         error = _field(completion, "error", "message", "detail") or _field(choice, "error")
         if error and not text:

@@ -87,6 +87,9 @@ class QuestionKey:
     is_bad: bool
 
 
+_MOST_CHARS_OF_A_WORD = 20  # of more, as in tables of numbers, a word counts as several
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
     """The hashes of one document and its questions that name units, all that the driver keeps of
@@ -111,7 +114,7 @@ class DocumentKey:
         return cls(
             document.document_id,
             _shas(document, dict.fromkeys(step.document_fields for step in steps)),
-            document.num_words,
+            max(document.num_words, len(document.text or "") // _MOST_CHARS_OF_A_WORD),
             document.problem is not None or document.skipped,
             tuple(
                 QuestionKey(row.question_id, _shas(row, of_question), row.problem is not None)

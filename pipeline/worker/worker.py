@@ -142,7 +142,7 @@ class Worker:
         self._heartbeat.close()
         if self._reader is None:
             return
-        with suppress(CommandError):  # it did not start
+        with suppress(CommandError, asyncio.CancelledError):  # it did not start
             engine = (await self._reader).engine
             if isinstance(engine, Closable):
                 await engine.close()
@@ -292,18 +292,20 @@ class _InlineExecution:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def cancel(self) -> None:
-        """Cancel the documents in flight, from another thread."""
+        """Cancel the documents in flight and an engine that starts, from another thread."""
         self._is_cancelled = True
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._task.cancel)
+                self._loop.call_soon_threadsafe(self._cancel_all)
+
+    def _cancel_all(self) -> None:
+        for task in asyncio.all_tasks():
+            task.cancel()
 
     async def finish(self) -> None:
         """Execute every document, by another worker after each dead engine, first those that were
         in flight before. Raises EngineError if one was cancelled, unless by `cancel`."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._task, self._loop = task, asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         is_finished = False
         while not is_finished and not self._is_cancelled:
             self._left, self._begun = chain(self._begun, self._left), []

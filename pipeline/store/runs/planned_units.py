@@ -4,7 +4,7 @@ documents first. A launch plans every document before it executes one.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, fields
-from itertools import chain, groupby
+from itertools import chain, count, groupby, repeat
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -103,17 +103,29 @@ def _row_groups(placed: Iterable[tuple[int, PlannedDocument]]) -> Iterator[Any]:
 
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
     """A row per question of each unit, and one per unit without questions."""
-    rows = [
-        (unit.step_id, unit.unit, document.document_id, question_id, unit.attempt, input_sha,
-         unit.chunk, unit.is_done, document.num_words, document.is_bad, document.num_questions,
-         place)
-        for place, document in documents
-        for unit in document.units
-        for question_id, input_sha in (unit.inputs or _NO_QUESTION).items()
-    ]  # fmt: skip
-    columns = zip(*rows, strict=True) if rows else [()] * len(PLANNED)
-    typed = zip(columns, PLANNED.types, strict=True)
-    return pa.Table.from_arrays([pa.array(column, kind) for column, kind in typed], schema=PLANNED)
+    units = [(unit, document, place) for place, document in documents for unit in document.units]
+    of_units = {
+        "step_id": [unit.step_id for unit, _, _ in units],
+        "unit": [unit.unit for unit, _, _ in units],
+        "document_id": [document.document_id for _, document, _ in units],
+        "attempt": [unit.attempt for unit, _, _ in units],
+        "chunk": [unit.chunk for unit, _, _ in units],
+        "is_done": [unit.is_done for unit, _, _ in units],
+        "num_words": [document.num_words for _, document, _ in units],
+        "is_bad": [document.is_bad for _, document, _ in units],
+        "num_questions": [document.num_questions for _, document, _ in units],
+        "place": [place for _, _, place in units],
+    }
+    inputs = [unit.inputs or _NO_QUESTION for unit, _, _ in units]
+    unit_of_row = pa.array(chain.from_iterable(map(repeat, count(), map(len, inputs))), pa.int64())
+    columns = {
+        name: pa.array(values, PLANNED.field(name).type).take(unit_of_row)
+        for name, values in of_units.items()
+    }
+    columns["question_id"] = pa.array(chain.from_iterable(inputs), pa.string())
+    shas = chain.from_iterable(of_unit.values() for of_unit in inputs)
+    columns["input_sha"] = pa.array(shas, pa.string())
+    return pa.table(columns, PLANNED)
 
 
 def _longest_first(tables: Iterable[Any]) -> Iterator[Any]:

@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import compress
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -188,12 +187,19 @@ class DamagedFiles:
     def sound(self, files: Sequence[UPath], check: Callable[[UPath], object]) -> list[UPath]:
         """The files for which `check` does not raise DamagedError."""
 
-        def is_sound(file: UPath) -> bool:
+        def damage(file: UPath) -> DamagedError | None:
             try:
                 check(file)
             except DamagedError as error:
-                self.add(error)
-                return False
-            return True
+                return error
+            return None
 
-        return [*compress(files, map_files(is_sound, files, files[0]) if files else ())]
+        sound = []
+        for file, error in zip(
+            files, map_files(damage, files, files[0]) if files else (), strict=True
+        ):
+            if error is None:
+                sound.append(file)
+            else:
+                self.add(error)
+        return sound

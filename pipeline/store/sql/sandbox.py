@@ -8,7 +8,7 @@ DuckDB 1.5 and 2.0.
 import os
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from errno import EROFS
 from functools import lru_cache, partial
@@ -18,7 +18,15 @@ from fsspec import AbstractFileSystem
 from upath import UPath
 
 from pipeline.core.sql_files import text
-from pipeline.files.storage import as_path, exists, file_size, is_remote, modified_at, with_retries
+from pipeline.files.storage import (
+    as_path,
+    exists,
+    file_size,
+    is_remote,
+    modified_at,
+    read,
+    with_retries,
+)
 
 _PROTOCOL = "read"
 
@@ -59,8 +67,14 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
         if mode != "rb":
             raise OSError(EROFS, os.strerror(EROFS), path)
         file = _file(path)
-        opened = partial(file.open, "rb") if is_remote(file) else partial(_LocalFile, str(file))
-        return with_retries(opened, file, (FileNotFoundError,))
+        if is_remote(file):
+            return _OpenFile(partial(_part, path, modified_at(file)))
+        descriptor = with_retries(
+            partial(os.open, str(file), os.O_RDONLY), file, (FileNotFoundError,)
+        )
+        opened = _OpenFile(partial(os.pread, descriptor))
+        opened.close = weakref.finalize(opened, os.close, descriptor)  # DuckDB may not close it
+        return opened
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """The path itself: it may hold characters that are a pattern elsewhere."""
@@ -81,12 +95,23 @@ def _file(path: str) -> UPath:
     return as_path(path.removeprefix(f"{_PROTOCOL}://"))
 
 
-class _LocalFile:
-    """A local file with a position per thread, as DuckDB seeks and reads in several at once."""
+@lru_cache(maxsize=4)
+def _content(path: str, modified: float) -> bytes:
+    """A remote file, whole: a plan or an index, which every part of is read."""
+    return read(_file(path))
 
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY)
-        self.close = weakref.finalize(self, os.close, self._file)  # DuckDB may not close it
+
+def _part(path: str, modified: float, size: int, position: int) -> bytes:
+    return _content(path, modified)[position : position + size]
+
+
+class _OpenFile:
+    """A file with a position per thread, as DuckDB seeks and reads in several at once. `read_at`
+    reads so many bytes at a position."""
+
+    def __init__(self, read_at: Callable[[int, int], bytes]) -> None:
+        self._read_at = read_at
+        self.close: Callable[[], object] = lambda: None
         self._of_thread = threading.local()
 
     def seek(self, position: int, whence: int = os.SEEK_SET) -> None:
@@ -96,6 +121,6 @@ class _LocalFile:
         return getattr(self._of_thread, "position", 0)
 
     def read(self, size: int) -> bytes:
-        content = os.pread(self._file, size, self.tell())
+        content = self._read_at(size, self.tell())
         self._of_thread.position = self.tell() + len(content)
         return content

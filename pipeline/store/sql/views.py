@@ -87,7 +87,7 @@ def shard_views(
     current = loose_shards(folder, listed, index, are_current=True)
     loose = {table: left_out.sound(files, check) for table, files in current.items()}
     compacted = _compacted_files(connection, folder, index, left_out)
-    _superseded_rows(connection, index, loose, compacted)
+    superseded = _superseded_rows(connection, index, loose, compacted)
     connection.files += chain(*loose.values(), *compacted.values())
     is_small = (
         len(connection.files) <= _MOST_FILES
@@ -104,7 +104,7 @@ def shard_views(
     for table, columns in _readable_tables(connection, loose, compacted).items():
         lists = loose.get(table, []), compacted.get(table, []), steps.get(table, set())
         tables[table] = TableFiles(columns, *lists, are_alike=table not in of_other_versions)
-        _raw_view(connection, table, tables[table], is_small)
+        _raw_view(connection, table, tables[table], table in superseded, is_small)
     _views_of_files(connection, tables)
     return tables, is_small
 
@@ -153,9 +153,9 @@ def _superseded_rows(
     index: Index,
     loose: Mapping[str, list[UPath]],
     compacted: Mapping[str, list[UPath]],
-) -> None:
+) -> set[str]:
     """Create `superseded_rows`: the entries of the index that do not count, because a higher
-    attempt is committed, or their file is damaged."""
+    attempt is committed, or their file is damaged. Returns the tables that have some."""
     entries: list[dict[str, Any]] = []
     if index.rows.num_rows:
         import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
@@ -172,16 +172,19 @@ def _superseded_rows(
             keys = [(table, step_id, unit, attempts[unit]) for unit in units if unit in attempts]
             entries += [dict(zip(_KEY.names, key, strict=True)) for key in keys]
     connection.create_table("superseded_rows", _KEY, entries)
+    return {str(entry["table_name"]) for entry in entries}
 
 
-def _raw_view(connection: Connection, table: str, files: TableFiles, is_small: bool) -> None:
+def _raw_view(
+    connection: Connection, table: str, files: TableFiles, is_superseded: bool, is_small: bool
+) -> None:
     """Add the view, or table, of all rows of a table; columns that a shard lacks are null, others
     that it has are left out. Remote files are registered as datasets."""
     is_typed = bool(files.compacted or not files.loose or not files.are_alike)
     sources = [f"no_{table}"] if is_typed else []
     remote: dict[str, tuple[list[UPath], Any]] = {}
     with_attempt = files.columns.append(pa.field(ATTEMPT, pa.int32()))
-    conditions = _NOT_SUPERSEDED.format(table=table)
+    conditions = _NOT_SUPERSEDED.format(table=table) if is_superseded else ""
     for name, paths, columns, are_alike, condition in (
         (f"{table}_loose_rows", files.loose, files.columns, files.are_alike, ""),
         (f"{table}_compacted_rows", files.compacted, with_attempt, False, conditions),
