@@ -24,7 +24,7 @@ _USED: Mapping[str, Sequence[str]] = {
     "--published": ("by", "where", "rater"),
     "--corpus": ("picture",),
     "html=": ("by", "where", "rater", "columns", "names", "plugins"),
-    "": REPORT,
+    "": tuple(key for key in REPORT if key != "plugins"),
 }
 """The keys that each page takes, and the printed report, whose page is ""."""
 

@@ -127,8 +127,8 @@ def read_options(words: Sequence[str], keys: Sequence[str]) -> ReadOptions:
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or key not in keys:
-            there = f"there are {', '.join(keys)}=..." if keys else "it takes none"
-            raise UsageError(f"{word!r}: unknown word; {there}")
+            order = "" if equals else ", after what the verb is about"
+            raise UsageError(f"{word!r}: unknown word; there are {', '.join(keys)}=...{order}")
         if not value:
             raise UsageError(f"{key}= is empty; give it a value or leave it out")
         if key not in _SQL:

@@ -72,6 +72,11 @@ def _refusal(error: ValidationError, *section: str) -> UsageError:
     parts = [*section, *(str(part) for part in first["loc"])]
     if parts[0] == "cluster":  # cluster.local.deadline is written cluster.deadline
         parts = [parts[0], *parts[2:]]
+    if first["type"] == "union_tag_invalid":  # `input` is the whole section then
+        tags = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}
+        key = ".".join([*parts, tags["discriminator"]])
+        names = tags["expected_tags"]
+        return UsageError(f"{key}={tags['tag'][:80]}: no such choice; it is one of {names}")
     # Of a whole section only the key is shown: its values may be secrets.
     value = "" if isinstance(first["input"], Mapping) else f"={str(first['input'])[:80]}"
     return UsageError(f"{'.'.join(parts)}{value}: {first['msg']}")

@@ -193,7 +193,7 @@ class Written:
 def check_page_name(file: Path) -> None:
     """Raise UsageError unless the name ends in .html and its folder exists."""
     if file.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"html={file}: not a name that ends in .html; write html=FILE.html")
+        raise UsageError(f"html={file}: write a name that ends in .html")
     if not file.parent.is_dir():
         raise UsageError(f"html={file}: no folder {file.parent}; write it elsewhere")
 

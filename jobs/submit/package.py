@@ -143,21 +143,28 @@ def _named_files(run: ResolvedRun) -> dict[str, Path]:
 
 
 def refuse_unshared(config: RunConfig) -> None:
-    """Raise UsageError if the rows would be written where nobody finds them. Other paths that the
-    cluster lacks are named by the run itself."""
+    """Raise UsageError if the config names a folder by a path that only exists here: a run that
+    has waited for its machines all night would say it in the morning."""
     cluster = config.cluster
-    if is_remote(as_path(config.warehouse)):
-        return
-    if isinstance(cluster, KubeRayCluster) and not (cluster.volume_claim or cluster.overlay):
+    is_bare = isinstance(cluster, KubeRayCluster) and not (cluster.volume_claim or cluster.overlay)
+    if is_bare and not is_remote(as_path(config.warehouse)):
         raise UsageError(
             f"warehouse={config.warehouse}: would be lost with its pod; name an object store, "
             "s3://..., or set cluster.volume_claim= (or cluster.overlay=) to mount shared storage"
         )
-    if not Path(config.warehouse).is_absolute():
-        raise UsageError(
-            f"warehouse={config.warehouse}: the cluster does not see this folder; name storage "
-            "that it shares, s3://... or an absolute path of a mounted folder"
-        )
+    folders = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
+    for key in ("path", "stories"):
+        folders[f"corpus.{key}"] = str(getattr(config.corpus, key, None) or "")
+    for section, engine in _engines(config).items():
+        folders[f"{section}.model"] = getattr(engine, "model", None)
+    for key, value in folders.items():
+        if not value or is_remote(as_path(value)) or Path(value).is_absolute():
+            continue
+        if key == "warehouse" or Path(value).exists():
+            raise UsageError(
+                f"{key}={value}: the cluster does not see this folder; name storage that it "
+                "shares, s3://... or an absolute path of a mounted folder"
+            )
 
 
 def gpus_of_a_machine(config: RunConfig) -> int:

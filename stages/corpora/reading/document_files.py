@@ -91,7 +91,8 @@ def walk(folder: UPath, without: Collection[str] = ()) -> list[Entry]:
     named = ", ".join(entry.name for entry in more[:3])
     rest = f"{len(more)} more that are left out ({named} ...); move them to be rid of this line"
     last = Entry(folder, "(others)", left_out=rest)
-    return [*(entry for entry in entries if entry not in more), last]
+    left = {entry.name for entry in more}
+    return [*(entry for entry in entries if entry.name not in left), last]
 
 
 def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
@@ -99,7 +100,6 @@ def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
     whole = prefix.rstrip("/") or str(folder)
     try:
         files = sorted(folder.iterdir(), key=lambda file: file.name)
-        folders = {file.name for file in files if file.is_dir() and not is_book(file)}
     except OSError as error:
         yield Entry(folder, whole, wrong=f"{error.strerror}; fix or delete it")
         return
@@ -111,7 +111,11 @@ def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
         name = prefix + file.name
         if is_warehouse and file.name in FOLDERS:
             continue
-        is_folder = file.name in folders
+        try:
+            is_folder = file.is_dir() and not is_book(file)
+        except OSError as error:
+            yield Entry(file, name, wrong=f"{error.strerror}; fix or delete it")
+            continue
         if is_folder and not file.name.startswith(".") and not _is_read_elsewhere(file, read):
             yield from _walked(file, f"{name}/", read)
         else:

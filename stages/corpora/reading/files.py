@@ -176,7 +176,10 @@ def _json(file: UPath) -> Iterator[Row]:
                 return
             first = content.readline()
             is_line = _json_row(file, 1, first).value is not None
-            lines = chain([first], content) if is_line else [first + content.read()]
+            if not is_line:
+                yield _json_row(file, 1, first + content.read())
+                return
+            lines = chain([first], content)
         for number, line in enumerate(lines, 1):
             if line.strip():
                 yield _json_row(file, number, line)

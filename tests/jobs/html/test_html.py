@@ -161,7 +161,7 @@ def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
     (tmp_path / "folder.html").mkdir()
     assert "Is a directory" in refused(*words, f"html={tmp_path / 'folder.html'}")
     assert refused("report", "html=night", f"warehouse={run.warehouse}") == (
-        "html=night: not a name that ends in .html; write html=FILE.html"
+        "html=night: write a name that ends in .html"
     )
     assert "one of them at a time" in refused(*words, page, "--corpus")
     assert "it has night" in refused(*words, page, "run=day")
