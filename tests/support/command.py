@@ -16,8 +16,11 @@ from typing import Any
 import pytest
 
 from jobs.cli import main
+from stages.builtin import load_builtin
 from tests.support.fork_server import forked, started
 from tests.support.without_ray import needs_ray, without_ray
+
+load_builtin()  # all, once: as many as the first tests need would be in another order
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"  # ships with the project

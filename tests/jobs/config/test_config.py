@@ -139,7 +139,7 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen(tmp_path: Path) -> None:
             "nearest",
         ),
         (["extractr=none"], "extractr: no such key", "nearest: extractor"),
-        (["cluster.name=cloud"], "cluster: ", "'inline', 'local', 'ray'"),
+        (["cluster.name=cloud"], "cluster.name=cloud: ", "inline, local, ray"),
     ],
 )
 def test_a_mistake_is_one_line_saying_what_to_do(words: list[str], key: str, advice: str) -> None:

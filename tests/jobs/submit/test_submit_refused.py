@@ -39,6 +39,10 @@ RAY = ["cluster=ray", "cluster.address=http://h:1"]
     ("words", "says"),
     [
         (["cluster.address=http://h:1"], "warehouse=warehouse: the cluster does not see this"),
+        (["cluster.address=http://h:1", "warehouse=/x", "corpus=text", "corpus.path=conf/demo"],
+         "corpus.path=conf/demo: the cluster does not see this folder; name storage that it"),
+        (["cluster=slurm", "warehouse=s3://b/w", "embedder.model=conf/demo"],
+         "embedder.model=conf/demo: the cluster does not see this folder"),
         (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
          "engine.model=stages: no folder with a config.json"),
         (["warehouse=/x"], "cluster.address is not set"),

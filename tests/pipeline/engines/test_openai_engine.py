@@ -95,6 +95,7 @@ BELL = {"type": "text", "text": "a bell"}
         ({"content": None, "reasoning": "on and on"}, "", "on and on"),
         ({"content": [BELL, {"type": "text", "text": " rang"}]}, "a bell rang", None),
         ({"content": [THOUGHT, BELL]}, "a bell", "let me see"),
+        ({"content": [{"type": "thinking", "thinking": []}, BELL]}, "a bell", None),
     ],
 )
 def test_thinking_is_kept_apart_and_a_text_may_be_in_parts(
@@ -103,6 +104,13 @@ def test_thinking_is_kept_apart_and_a_text_may_be_in_parts(
     with LoopbackServer(answer=answers(Answer(message=message, finish_reason="length"))) as server:
         found = reply(settings(server.url))
     assert (found.text, found.thinking, found.finish_reason) == (text, thinking, "length")
+
+
+def test_json_is_read_whatever_the_server_calls_it() -> None:
+    body = '{"choices": [{"finish_reason": "stop", "message": {"content": "a bell"}}]}'
+    answer = Answer(body=body, content_type="text/plain")
+    with LoopbackServer(answer=answers(answer)) as server:
+        assert reply(settings(server.url)).text == "a bell"
 
 
 BODIES = [

@@ -29,6 +29,7 @@ class Answer:
     status: int = 200
     body: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"  # of a `body`
     seconds: float = 0.0
     hang_up: bool = False
     vanish: bool = False  # the whole server, from now on
@@ -136,7 +137,7 @@ class LoopbackServer:
                 text=text,
                 status=answer.status,
                 headers=answer.headers,
-                content_type="application/json",
+                content_type=answer.content_type,
             )
         return web.json_response(completion(body, answer), status=answer.status)
 
