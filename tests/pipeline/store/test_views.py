@@ -3,8 +3,6 @@
 import os
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,7 +24,6 @@ from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.compaction import compact
 from stages.tables.answers import Answer
-from tests.support.command import ROOT
 from tests.support.runs.warehouse import (
     Warehouse,
     answer,
@@ -364,23 +361,3 @@ def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Wa
             connection.execute("from gists")
         away.rename(shard)
         assert len(connection.execute("from gists").fetchall()) == 1
-
-
-@pytest.mark.slow
-def test_views_are_made_and_read_without_pandas(warehouse: Warehouse) -> None:
-    """It takes a fifth of a second of every command. Shards are compacted, loose, and of a higher
-    attempt than a compacted one. On the newest DuckDB: that of 1.5 imports pandas itself."""
-    first = commit_answers(warehouse, "q1")
-    compact(warehouse.folder, least=1)
-    warehouse.commit(ANSWERS, replace(first, attempt=2), [answer("q1")])
-    warehouse.plan("night", (ANSWERS, [first, commit_answers(warehouse, "q2")]))
-    code = (
-        "import sys; from pipeline.store import connect\n"
-        f"with connect({str(warehouse.folder)!r}) as connection:\n"
-        "    assert len(connection.execute('from answers').fetchall()) == 2\n"
-        "    assert connection.execute('from runs').fetchall()\n"
-        "assert 'pandas' not in sys.modules"
-    )
-    command = [sys.executable, "-c", code]  # as another test may have imported it here
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
