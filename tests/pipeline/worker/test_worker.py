@@ -1,6 +1,7 @@
 """The worker in this process, on a scripted engine: rows pulled, committed, replayed, lost."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,15 +9,17 @@ from pathlib import Path
 import pytest
 from upath import UPath
 
+from pipeline.asking.reader import Reader
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
-from pipeline.core.errors import AccountingError, EngineError, UsageError
+from pipeline.core.errors import AccountingError, EndedError, EngineError, UsageError
 from pipeline.core.rows import UnitRows
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.units import DocumentWork, work_on
 from pipeline.worker.crashes import Crashes, InFlight, Placement
 from pipeline.worker.executor import DocumentExecutor
 from pipeline.worker.progress import Summary
-from pipeline.worker.worker import Worker
+from pipeline.worker.worker import Worker, execute_inline
 from stages.index.gist_pages import GistPages
 from stages.retrieve.read_agent import ReadAgentP
 from stages.tables.lookups import Lookup
@@ -267,3 +270,23 @@ def test_storage_that_is_not_shared_is_named(tmp_path: Path) -> None:
     made = Worker(tmp_path / "w" / "runs" / "night", "launch", Placement("w"), [], None, 60.0)
     with pytest.raises(UsageError, match=r"w: not visible from .*; put it where all machines"):
         asyncio.run(made.work("d1", []))
+
+
+def test_an_engine_that_starts_is_ended_with_the_run_inline(tmp_path: Path) -> None:
+    """Else Ctrl-C and the deadline would wait for the end of its start."""
+    small = SmallRun(tmp_path)
+    units = small.units()
+
+    async def slow_start() -> Reader:
+        await asyncio.sleep(600)
+        raise AssertionError("not reached")
+
+    def worker(placement: Placement) -> Worker:
+        folder = small.shards.warehouse / "runs" / "night"
+        return Worker(folder, "launch", placement, small.steps, slow_start, 60.0)
+
+    work = work_on([DocumentWork("d1", units["d1"], 1.0, 120)])
+    began = time.monotonic()
+    with pytest.raises(EndedError, match="the deadline"):
+        execute_inline(worker, 2, work, lambda: EndedError("the deadline"), lambda outcome: None)
+    assert time.monotonic() - began < 60
