@@ -134,6 +134,10 @@ _OF_VALUE = re.compile(
 )
 _MOST_FIELDS = 100
 _DECODER = json.JSONDecoder(strict=False)  # accepts line breaks within strings
+_HALF = re.compile(
+    r"\\u(?:d[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud[89ab][0-9a-f]{2}\\u)d[c-f][0-9a-f]{2})",
+    re.IGNORECASE,
+)
 
 
 def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
@@ -180,9 +184,15 @@ def shown(value: Any) -> str:
     return f"[{', '.join(map(shown, value))}]" if isinstance(value, list) else str(value)
 
 
+def without_half_pairs(reply: str) -> str:
+    """The reply, of the same length, with U+FFFD for each half surrogate pair that JSON escapes: no
+    file can hold one."""
+    return _HALF.sub(r"\\ufffd", reply)
+
+
 def _objects(reply: str) -> Iterator[tuple[int, int, Any]]:
     """Start, end and content of each JSON object, or list of objects, in a reply."""
-    position = 0
+    position, reply = 0, without_half_pairs(reply)
     for _ in range(_MOST_FIELDS):
         if (start := _JSON.search(reply, position)) is None:
             return

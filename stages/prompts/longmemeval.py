@@ -25,7 +25,6 @@ _ROLE = re.compile(r"(?:user|assistant|system):\s*")
 _LEAST_WORDS, _MOST_WORDS = 3, 30  # of a sentence that is taken over; of a longer one its clauses
 # Our assumption: a typical reply has an item of twelve words for each hundred words of chat.
 _WORDS_AN_ITEM, _ITEM_WORDS = 100, 12
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 CHAT = (  # a sample
     "user: I moved to {{ Bern }} on 2023/05/02. <3> Any tips?\n\n"
     "assistant: {% Welcome %}, try my \\n favourite café.\n\nuser: My cat {# Max #} is 3."
@@ -148,11 +147,6 @@ class ListFromChat(OfChat[tuple[T, ...]], Generic[T]):
         return [" ".join(words[start : start + _ITEM_WORDS]) for start in starts]
 
 
-def _stored(text: str) -> str:
-    """The text on one line, without lone surrogates: JSON can escape them, UTF-8 not store them."""
-    return " ".join(_SURROGATE.sub("\ufffd", text).split())
-
-
 def _as_json(items: Iterable[Any]) -> str:
     rows = [json.dumps(item, ensure_ascii=False) for item in items]
     return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
@@ -169,7 +163,7 @@ class ExtractFacts(ListFromChat[str]):
     name = "extract_facts"
 
     def item(self, value: Any) -> str | None:
-        return _stored(value) if isinstance(value, str) else None
+        return " ".join(value.split()) if isinstance(value, str) else None
 
     def extractive(self) -> str:
         facts = [text for text in user_sentences(self.chat) if _OF_THE_USER.search(text)]
@@ -199,7 +193,7 @@ class ExtractEvents(ListFromChat[Event]):
     def item(self, value: Any) -> Event | None:
         """An object that has an `event`; a `date` that is no single day becomes ""."""
         text = value.get("event") if isinstance(value, dict) else None
-        if not isinstance(text, str) or not (event := _stored(text)):
+        if not isinstance(text, str) or not (event := " ".join(text.split())):
             return None
         said = value.get("date")
         return (day_of(said) if isinstance(said, str) else "", event)

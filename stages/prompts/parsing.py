@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from pipeline.core.prompts import Constraint, Prompt
+from pipeline.core.reply_forms import without_half_pairs
 
 T = TypeVar("T", bound=Hashable)
 V = TypeVar("V")
@@ -254,7 +255,7 @@ def list_items(reply: str, is_cut: bool) -> list[Any] | None:
     list with invalid JSON, the items before it count if the reply was cut (`is_cut`); else None.
     """
     items: list[Any] | None = None
-    position = 0
+    position, reply = 0, without_half_pairs(reply)
     while start := _JSON_LIST.search(reply, position):
         other, position = _json_items(reply, start.end(), is_cut)
         if other is None or (items is not None and other != items):

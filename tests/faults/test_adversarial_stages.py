@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
 import_installed()
 
-MARKS = re.compile("think|```")  # what is taken off a reply, in part
+MARKS = re.compile("(?i:think)|```")  # what is taken off a reply, in part
 
 
 def finished(folder: Path, words: list[str], seed: int, is_constrained: bool = False) -> HostileRun:
@@ -51,8 +51,9 @@ def refuse_wrong_rows(run: HostileRun) -> None:
 
 
 def plain(reply: str) -> str:
-    """In lower case, without quotes and marks, with the digits of all scripts as our own."""
-    text = re.sub(r"[\"'`*_]", "", normalize("NFKC", reply).lower())
+    """In lower case, without quotes (JSON escapes them) and marks, with the digits of all scripts
+    as our own."""
+    text = re.sub(r"\\?\"|['`*_]", "", normalize("NFKC", reply).lower())
     return "".join(str(decimal(char)) if char.isdecimal() else char for char in text)
 
 
