@@ -66,7 +66,7 @@ def _page(options: ReadOptions, published: bool, corpus: bool, whole: bool) -> s
         raise UsageError(f"{', '.join(pages)}: one of them at a time")
     page = pages[0] if pages else ""
     keys = dict.fromkeys(key for keys in _USED.values() for key in keys)
-    unused = [f"{key}=" for key in keys if key not in _USED[page] and getattr(options, key)]
+    unused = [key for key in keys if key not in _USED[page] and getattr(options, key)]
     switches = {"--split-shared": options.split_shared, "--all": whole}
     unused += [switch for switch, is_on in switches.items() if is_on and page]
     if unused:
