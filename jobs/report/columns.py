@@ -56,7 +56,7 @@ class Names:
         canonical name."""
         arguments = {name: _arguments(name) for name in dict.fromkeys(names)}
         found = {name: self._method(name, arguments) for name in arguments}
-        for fuller in (self._whole, str):
+        for fuller in (lambda name: self._with(name, arguments[name]), str):
             number = Counter(found.values())
             found |= {name: fuller(name) for name, text in found.items() if number[text] > 1}
         return found
@@ -69,9 +69,6 @@ class Names:
             if any(own.get(key) != value for own in alike)
         }
         return self.methods.get(name) or self._with(name, differ)
-
-    def _whole(self, name: str) -> str:
-        return self._with(name, _arguments(name))
 
     def _with(self, name: str, arguments: Mapping[str, str]) -> str:
         base = self.methods.get(_base(name), _base(name))

@@ -16,6 +16,7 @@ from asyncio import to_thread
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,18 +27,18 @@ from pipeline.core.errors import EngineError, StartError, UsageError
 from pipeline.core.prompts import Message
 from pipeline.core.registry import hint
 from pipeline.engines.vllm.chat_tokenizer import ChatTokenizer, without_breaks
-from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores, with_cpu_defaults
+from pipeline.engines.vllm.vllm_settings import (
+    VllmSettings,
+    is_cpu_build,
+    use_all_cores,
+    with_cpu_defaults,
+)  # fmt: skip
 from pipeline.files.storage import own_folder
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.config import VllmConfig
     from vllm.v1.engine.async_llm import AsyncLLM
-from datetime import datetime
-
-from pipeline.engines.vllm.vllm_settings import (
-    VllmSettings,
-)
 
 # What vLLM, transformers and torch raise where a model cannot be loaded.
 _LOAD_ERRORS = (
