@@ -5,8 +5,8 @@ mean over all rows is the headline, the mean over rows without a problem covers 
 only. A metric is None for a question that it does not apply to (one for Chinese, say, for an
 English one), and, with problem `unit_failed`, where its function raises; other scores are kept.
 
-Of metrics that are no mean over questions (`metrics.PARTS`), rows hold the parts, and `scrolls_rouge`
-of a run is
+Of metrics that are no mean over questions (`metrics.PARTS`), rows hold the parts, and
+`scrolls_rouge` of a run is
 `select method, product(mean) ** (1 / count(*)) from (select method, metric, avg(value) as mean
 from scores where metric like 'scrolls_%' group by all) group by method`.
 """
