@@ -185,12 +185,12 @@ def test_a_server_without_a_list_of_models(status: int) -> None:
 @pytest.mark.parametrize(
     ("after", "least", "most"),
     [
-        ("1.2", 1.2, 5.0), ("in four seconds", 2.0, 9.0),
+        ("1.2", 1.2, 5.0), ("in six seconds", 3.0, 15.0),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0.2, 2.0), ("-5", 0.2, 2.0), ("nan", 0.2, 2.0),
     ],
 )  # fmt: skip
 def test_a_wait_may_be_a_fraction_or_a_date(after: str, least: float, most: float) -> None:
-    after = formatdate(time.time() + 4, usegmt=True) if after == "in four seconds" else after
+    after = formatdate(time.time() + 6, usegmt=True) if after == "in six seconds" else after
     busy = Answer(status=429, body="{}", headers={"Retry-After": after})
     with LoopbackServer(answer=answers(busy, Answer())) as server:
         assert reply(settings(server.url, outage_minutes=AWAY)).text == "a short reply"
