@@ -76,8 +76,8 @@ class Closable(Protocol):
 
 
 class Price(Settings):
-    """Money per million tokens, in any currency; None: not known. `cached_input`: for prompt tokens
-    found in the cache, by default the same as `input`."""
+    """Money per million tokens, in any currency; None: not known. `cached_input`, of prompt tokens
+    found in the cache, is by default the same as `input`."""
 
     input: Money | None = None
     output: Money | None = None
@@ -203,15 +203,10 @@ class EngineSettings(Settings):
         """Start the engine; return it once it is ready. Raises StartError where it cannot start."""
 
 
-def storable(reply: Reply) -> Reply:
-    """The reply with half surrogate pairs, which no file can hold, as U+FFFD."""
-    text, thinking = _HALF.sub("\ufffd", reply.text), _HALF.sub("\ufffd", reply.thinking or "")
-    return replace(reply, text=text, thinking=thinking or reply.thinking)
-
-
 def without_thinking(reply: Reply) -> Reply:
-    """Move what the reply's text thought to `thinking`, and take the markup of a chat off the
-    rest."""
+    """Move what the reply's text thought to `thinking`, and take the markup of a chat off the rest.
+    Half surrogate pairs, which no file can hold, become U+FFFD."""
     thought, text = split_reply(reply.text)
     thinking = "\n".join(filter(None, [reply.thinking, thought]))
-    return replace(reply, text=text, thinking=thinking or reply.thinking)
+    thinking = _HALF.sub("\ufffd", thinking or reply.thinking or "")
+    return replace(reply, text=_HALF.sub("\ufffd", text), thinking=thinking or reply.thinking)

@@ -1,7 +1,6 @@
 """Read a reply: remove thinking and chat markup, then find its value by its family's form or the
 prompt's own parser. The notations are those of public chat templates, and their remains where a
-server strips special tokens. Those that documents use themselves (`[3]`, `$5`) stay.
-"""
+server strips special tokens."""
 
 import html
 import json
@@ -45,11 +44,7 @@ def without_role(reply: str) -> str:
 
 
 def read_reply(
-    prompt: Prompt[T],
-    form: str | None,
-    reply: str,
-    is_cut: bool,
-    refusals: Refusals | None = None,
+    prompt: Prompt[T], form: str | None, reply: str, is_cut: bool, refusals: Refusals | None = None
 ) -> T | None:
     """The value of a reply: as stated in the family's form, or else as found by `prompt.read`, or
     by `prompt.refusal` if the reply refuses in the family's words.
@@ -65,7 +60,7 @@ def read_reply(
         return None
     if form is None or is_free:  # a form has no meaning in free text
         return prompt.read(reply, is_cut)
-    text, fields = with_fields_as_lines(without_role(reply))
+    text = with_fields_as_lines(without_role(reply))
 
     def read(texts: Sequence[str]) -> list[T]:
         values: dict[T, None] = {}
@@ -85,8 +80,7 @@ def read_reply(
     if len(values) > 1 and all(isinstance(value, tuple) for value in values):
         values = read(["\n".join([*statements, *boxed])])
     elif not values:
-        of_fields = [v for k, v in fields if _OF_VALUE.search(k) and not isinstance(v, bool)]
-        values = read([text]) or read([*map(shown, of_fields)])
+        values = read([text])
     return values[0] if len(values) == 1 else None
 
 
@@ -127,11 +121,6 @@ _ASIDE = re.compile(
     r"|reject|exclud|eliminat|discard|missing|reference|gold)",
     re.IGNORECASE,
 )
-# Fields that hold the value, unless it is stated as `key: value`.
-_OF_VALUE = re.compile(
-    r"\b(?:answer|choice|choose|chosen|option|select\w*|letter|pages?|label|break ?point|action"
-    r"|verdict|summary|node)\b"
-)
 _MOST_FIELDS = 100
 _DECODER = json.JSONDecoder(strict=False)  # accepts line breaks within strings
 _HALF = re.compile(
@@ -140,15 +129,13 @@ _HALF = re.compile(
 )
 
 
-def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
-    """The reply with a line `key: value` for each tag and each field of its JSON objects, and these
-    fields, but those beside the value (reasons, confidence)."""
-    fields: list[Field] = []
+def with_fields_as_lines(reply: str) -> str:
+    """The reply with a line `key: value` for each tag and each field of its JSON objects, but those
+    beside the value (reasons, confidence)."""
 
-    def lines(of_value: list[Field]) -> str:
-        shown_fields = [(k, v) for k, v in of_value if len(k) > 1 and not _ASIDE.search(k)]
-        fields.extend(shown_fields)
-        return "".join(f"\n{key}: {shown(value)}\n" for key, value in shown_fields)
+    def lines(fields: list[Field]) -> str:
+        of_value = [(k, v) for k, v in fields if len(k) > 1 and not _ASIDE.search(k)]
+        return "".join(f"\n{key}: {shown(value)}\n" for key, value in of_value)
 
     def untagged(tag: re.Match[str]) -> str:
         value = tag["value"].strip()
@@ -159,7 +146,7 @@ def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
         parts += [reply[position:start], lines(_fields(value))]
         position = end
     text = "".join([*parts, reply[position:]])
-    return _TAGGED.sub(untagged, text) if "</" in text else text, fields
+    return _TAGGED.sub(untagged, text) if "</" in text else text
 
 
 def boxes(reply: str) -> Iterator[tuple[str, bool]]:
@@ -171,11 +158,9 @@ def boxes(reply: str) -> Iterator[tuple[str, bool]]:
 
 def json_object(reply: str) -> dict[str, Any] | None:
     """The JSON object that makes up the whole reply; None if there is none."""
-    for start, end, value in _objects(reply):
-        return (
-            value if isinstance(value, dict) and not (reply[:start] + reply[end:]).strip() else None
-        )
-    return None
+    start, end, value = next(_objects(reply), (0, 0, None))
+    is_whole = isinstance(value, dict) and not (reply[:start] + reply[end:]).strip()
+    return value if is_whole else None
 
 
 def shown(value: Any) -> str:
