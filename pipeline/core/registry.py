@@ -60,7 +60,7 @@ class Registry(dict[str, T]):
                 "ClassVar[int] = 1`, and raise it when its rows, or the values it reads, change "
                 "meaning"
             )
-        if other is not None and _origin(other) != _origin(maker):
+        if other and (_file(other), other.__name__) != (_file(maker), maker.__name__):
             raise UsageError(
                 f"{maker.__module__}: {maker.__name__} {self._role.format(name)}, which is that of "
                 f"{other.__module__}.{other.__name__}; give it another name"
@@ -74,10 +74,9 @@ def maker_of(value: Any) -> Any:
     return value if isinstance(value, type) else getattr(value, "function", value)
 
 
-def _origin(maker: Any) -> tuple[str, str]:
-    """The file that defines a class or function (or else its module), and its name."""
-    file = getattr(sys.modules.get(maker.__module__), "__file__", None)
-    return file or maker.__module__, maker.__name__
+def _file(maker: Any) -> str:
+    """The file that defines a class or function, or else its module's name."""
+    return getattr(sys.modules.get(maker.__module__), "__file__", None) or str(maker.__module__)
 
 
 def first_sentence(documented: Any) -> str:
@@ -93,9 +92,8 @@ def is_ours(maker: Any) -> bool:
 
 def file_of(maker: Any) -> str:
     """The path of a class's or function's module, beginning with its package's folder."""
-    *packages, module = maker.__module__.removeprefix(f"{PARENT}.").split(".")
-    file = getattr(sys.modules.get(maker.__module__), "__file__", None)
-    return "/".join([*packages, Path(file or module).name])
+    packages = maker.__module__.removeprefix(f"{PARENT}.").split(".")[:-1]
+    return "/".join([*packages, Path(_file(maker)).name])
 
 
 def hint(name: str, names: Sequence[str]) -> str:

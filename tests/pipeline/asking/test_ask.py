@@ -2,29 +2,23 @@
 
 import asyncio
 import itertools
-import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from upath import UPath
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader, Slots
-from pipeline.asking.replies import Replies, SharedReplies, Wanted
+from pipeline.asking.replies import Replies, Wanted
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
-from pipeline.files.storage import commit
 from stages.prompts.readagent_memory import PageGist
 from tests.support.reading import family, reader_of
 
-T = TypeVar("T")
 PAGE = PageGist(page="The mill stands at the river.")
 REPLY_TOKENS = 50
 
@@ -97,15 +91,8 @@ def ask(given: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
     return Ask(given, "gist", "d1", Replies(calls=recorded), repeat)
 
 
-def run(talk: Callable[[], Awaitable[T]]) -> T:
-    async def wait() -> T:
-        return await talk()
-
-    return asyncio.run(wait())
-
-
 def one(asking: Ask, subject: Subject | None = None, page: PageGist = PAGE) -> Asked[str]:
-    return run(lambda: asking(page, subject or Subject(page_index=0)))
+    return asyncio.run(asking(page, subject or Subject(page_index=0)))
 
 
 def many(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
@@ -119,7 +106,7 @@ def many(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
             )
         )  # fmt: skip
 
-    return run(talk)
+    return asyncio.run(talk())
 
 
 PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
@@ -137,7 +124,7 @@ def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
     engine = Echo(context_tokens=PROMPT_CHARS + REPLY_TOKENS + spare)
     asking = ask(reader(engine))
     reply = one(asking)
-    assert run(lambda: asking.fits(PAGE, REPLY_TOKENS)) is asked
+    assert asyncio.run(asking.fits(PAGE, REPLY_TOKENS)) is asked
     assert len(asking.sent_calls) == len(engine.requests) == len(asking.calls()) == int(asked)
     expected = ("river.", "river.", None) if asked else (None, "", "context_overflow")
     assert (reply.value, reply.raw, reply.problem) == expected
@@ -154,8 +141,8 @@ def test_parts_are_counted_once_each_without_a_chat_template_and_add_up() -> Non
         parts = ["a mill\n", " by the river", "", " \n", "a mill"]
         return await asyncio.gather(*(asking.part_tokens(parts) for _ in range(3)))
 
-    assert run(at_once) == [24] * 3
-    assert run(lambda: asking.part_tokens(["by the river"])) == 12
+    assert asyncio.run(at_once()) == [24] * 3
+    assert asyncio.run(asking.part_tokens(["by the river"])) == 12
     assert sorted(engine.counted) == ["", "a mill", "by the river"]
     for text in ("", " ", "a b"):
         assert asyncio.run(asking.text_tokens(text)) == len(text)
@@ -198,7 +185,7 @@ def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -
               for a in asking for i, w in enumerate(words))
         )  # fmt: skip
 
-    assert [reply.problem for reply in run(talk)] == [None] * 20
+    assert [reply.problem for reply in asyncio.run(talk())] == [None] * 20
     assert engine.most_at_once == 2
 
 
@@ -218,7 +205,7 @@ def test_a_prompt_waits_unrendered_and_uncounted() -> None:
         assert len(engine.counted) == 2
         waiting.cancel()
 
-    run(talk)
+    asyncio.run(talk())
 
 
 def test_a_call_holds_its_slot_until_it_is_kept() -> None:
@@ -244,36 +231,7 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
         await whole
         return asked
 
-    assert run(talk) == [2, 3, 4, 5, 6, 6]
-
-
-def test_a_shared_call_holds_its_slot_until_it_is_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine, words = Echo(), [f"w{number}" for number in range(6)]
-    may_write = threading.Semaphore(0)
-
-    def slow(path: UPath, content: bytes) -> bool:
-        may_write.acquire()
-        return commit(path, content)
-
-    monkeypatch.setattr("pipeline.asking.replies.commit", slow)
-
-    async def talk() -> int:
-        shared = SharedReplies(UPath(tmp_path))
-        asking = Ask(reader(engine, slots=2), "gist", "d1", Replies(shared=shared))
-        replies = [asking(PageGist(w), Subject(page_index=i), True) for i, w in enumerate(words)]
-        whole = asyncio.gather(*replies)
-        while len(engine.requests) < 2:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.1)  # in which others would be sent
-        asked = len(engine.requests)
-        may_write.release(len(words))
-        await whole
-        return asked
-
-    assert run(talk) == 2
-    assert len(engine.requests) == len(list(tmp_path.iterdir())) == 6
+    assert asyncio.run(talk()) == [2, 3, 4, 5, 6, 6]
 
 
 def test_recorded_calls_are_replayed_and_only_others_are_asked() -> None:
@@ -323,7 +281,7 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
         for subject in reversed(subjects):
             await asking(PAGE, subject)
 
-    run(talk)
+    asyncio.run(talk())
     names = ("page_index", "question_id", "turn", "reference_index", "attempt")
     calls = asking.calls()
     assert [Subject(**{name: getattr(call, name) for name in names}) for call in calls] == subjects
@@ -332,7 +290,7 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
 
 def sha_of(given: Reader, subject: Subject | None = None, letters: int = 3) -> str:
     asking = ask(given)
-    run(lambda: asking(PageGist("w" * letters), subject or Subject(page_index=0)))
+    asyncio.run(asking(PageGist("w" * letters), subject or Subject(page_index=0)))
     return asking.calls()[0].request_sha
 
 
