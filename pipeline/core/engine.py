@@ -145,8 +145,7 @@ class EngineSettings(Settings):
 
     @property
     def samples(self) -> bool:
-        """True if replies to a request may differ by its seed; a server's own temperature is not
-        known."""
+        """True if replies to a request may differ by its seed."""
         return not self.is_deterministic and self.temperature != 0
 
     @property
@@ -179,19 +178,17 @@ class EngineSettings(Settings):
             identity = {**of_all, **self.own_identity(), **sampling}
             sha(identity)
             return identity
-        raise UsageError(
-            f"engine={self.name}: {type(self).__name__}.own_identity: {raised.line()}; return what "
-            "JSON can hold"
-        )
+        method = f"engine={self.name}: {type(self).__name__}.own_identity"
+        raise UsageError(f"{method}: {raised.line()}; return what JSON can hold")
 
     def token_rates(self) -> tuple[float, float] | None:
-        """The uncached prompt tokens and the reply tokens that one engine processes in a second,
-        where its settings say so; else `plan` has to be told, or measures."""
+        """The uncached prompt tokens and the reply tokens that one engine processes in a second, if
+        its settings say so."""
         return None
 
     def of_run(self, launched_at: datetime) -> Self:
-        """The settings for the workers of a run that was first launched then: chat templates that
-        print the date print that one. Changes no identity."""
+        """The settings for the workers of a run that was first launched then, as chat templates
+        may print the date. Changes no identity."""
         return self
 
     @abstractmethod

@@ -326,7 +326,7 @@ def empty_table(columns: Any) -> Any:
 def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[Row]) -> Any:
     """An Arrow table of `rows`; `stamps`: a mapping per row, of which the table's columns count."""
     dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
-    # In one call: converting column by column takes one and a half times as long.
+    # In one call: column by column takes one and a half times as long.
     return pa.Table.from_struct_array(pa.array(dicts, pa.struct([*schema(record)])))
 
 

@@ -53,8 +53,6 @@ def sql_sections(file: Path) -> Mapping[str, str]:
         lines = section.splitlines()
         while lines and _COMMENT.match(lines[-1]):  # they belong to the next section
             lines.pop()
-        if not name:
-            raise UsageError(f"{file}: `-- name:` without a name; write it")
         if not lines:
             raise UsageError(f"{file}: section {name!r}: no SQL; write it or remove the section")
         if name in sections:
