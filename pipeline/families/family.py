@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import jinja2
 import yaml
@@ -212,16 +212,18 @@ class Family:
         """Raise UsageError if the template of `prompt`, or one that it includes, is missing, does
         not parse, or uses a name that is no field of the prompt. Nothing is rendered."""
         parsed = self._parsed(prompt)
-        known = {"max_reply_tokens", *(field.name for field in fields(prompt))}.union(
-            self._environment.globals, *(template.defined for template in parsed.values())
-        )
-        for name, template in parsed.items():
-            for unknown in sorted(template.undeclared - known):
+        names = {"max_reply_tokens", *(field.name for field in fields(prompt))}
+        names |= self._environment.globals.keys()
+        for tree in parsed.values():
+            names |= {macro.name for macro in tree.find_all(nodes.Macro)}
+            names |= {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
+        for name, tree in parsed.items():
+            for unknown in sorted(_undeclared(tree) - names):
                 raise UsageError(f"{self.files[name]}: {unknown!r} is undefined")
 
-    def _parsed(self, prompt: type[Prompt[Any]]) -> dict[str, "_Parsed"]:
+    def _parsed(self, prompt: type[Prompt[Any]]) -> dict[str, nodes.Template]:
         """The prompt's template and all that it includes, by name."""
-        parsed: dict[str, _Parsed] = {}
+        parsed: dict[str, nodes.Template] = {}
         waiting = [f"{prompt.name}.jinja"]
         while waiting:
             name = waiting.pop()
@@ -229,9 +231,10 @@ class Family:
                 if name not in self.sources:
                     raise jinja2.TemplateNotFound(name)
                 parsed[name] = _parsed(self.sources[name], self.files[name])
-            if None in parsed[name].included:
-                raise UsageError(f"{self.files[name]}: includes a computed name; write it out")
-            waiting += [other for other in parsed[name].included if other and other not in parsed]
+            for included in find_referenced_templates(parsed[name]):
+                if included is None:
+                    raise UsageError(f"{self.files[name]}: includes a computed name; write it out")
+                waiting += [included] if included not in parsed else []
         return parsed
 
     @cached_property
@@ -281,24 +284,12 @@ def _depends_on_question(value: object) -> bool:
     return value is not None and not isinstance(value, str)
 
 
-class _Parsed(NamedTuple):
-    """What a template includes (None: a computed name), and the names that it uses and defines."""
-
-    included: tuple[str | None, ...]
-    undeclared: frozenset[str]
-    defined: frozenset[str]
-
-
 @cache  # as many steps ask for the same template
-def _parsed(source: str, file: str) -> _Parsed:
-    tree = SandboxedEnvironment().parse(source, filename=file)
-    stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
-    macros = {macro.name for macro in tree.find_all(nodes.Macro)}
-    return _Parsed(
-        included=tuple(find_referenced_templates(tree)),
-        undeclared=frozenset(find_undeclared_variables(tree)),
-        defined=frozenset(stored | macros),
-    )
+def _parsed(source: str, file: str) -> nodes.Template:
+    return SandboxedEnvironment().parse(source, filename=file)
+
+
+_undeclared = cache(find_undeclared_variables)
 
 
 def find_family(name: str, roots: Sequence[Path], key: str = "") -> Path:

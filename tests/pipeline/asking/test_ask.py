@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 
 import pytest
@@ -95,18 +95,14 @@ def one(asking: Ask, subject: Subject | None = None, page: PageGist = PAGE) -> A
     return asyncio.run(asking(page, subject or Subject(page_index=0)))
 
 
+async def at_once(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
+    """Ask about every word, as stages do; the page's index is the word's."""
+    pages = [asking(PageGist(word), Subject(page_index=i)) for i, word in enumerate(words)]
+    return await asyncio.gather(*pages)
+
+
 def many(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
-    """Ask about every word at once, as stages do; the page's index is the word's."""
-
-    async def talk() -> list[Asked[str]]:
-        return list(
-            await asyncio.gather(
-                *(asking(PageGist(w), Subject(page_index=i))
-                  for i, w in enumerate(words))
-            )
-        )  # fmt: skip
-
-    return asyncio.run(talk())
+    return asyncio.run(at_once(asking, words))
 
 
 PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
@@ -137,11 +133,11 @@ def test_parts_are_counted_once_each_without_a_chat_template_and_add_up() -> Non
     engine = Counting()
     asking = ask(reader(engine))
 
-    async def at_once() -> list[int]:
+    async def three() -> list[int]:
         parts = ["a mill\n", " by the river", "", " \n", "a mill"]
         return await asyncio.gather(*(asking.part_tokens(parts) for _ in range(3)))
 
-    assert asyncio.run(at_once()) == [24] * 3
+    assert asyncio.run(three()) == [24] * 3
     assert asyncio.run(asking.part_tokens(["by the river"])) == 12
     assert sorted(engine.counted) == ["", "a mill", "by the river"]
     for text in ("", " ", "a b"):
@@ -178,27 +174,25 @@ def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -
     engine = Echo(seconds=dict.fromkeys(words, 0.1))
     shared = reader(engine, deadline=0.7, slots=2)
 
-    async def talk() -> list[Asked[str]]:
+    async def talk() -> list[list[Asked[str]]]:
         asking = [Ask(shared, "gist", document, Replies()) for document in ("d1", "d2")]
-        return await asyncio.gather(
-            *(a(PageGist(w), Subject(page_index=i))
-              for a in asking for i, w in enumerate(words))
-        )  # fmt: skip
+        return await asyncio.gather(*(at_once(of_document, words) for of_document in asking))
 
-    assert [reply.problem for reply in asyncio.run(talk())] == [None] * 20
+    problems = [reply.problem for replies in asyncio.run(talk()) for reply in replies]
+    assert problems == [None] * 20
     assert engine.most_at_once == 2
 
 
 def test_a_prompt_waits_unrendered_and_uncounted() -> None:
     """Of six prompts and two slots, two are counted; replies that the unit has need no slot."""
-    engine = Counting(seconds={f"w{number}": 60 for number in range(6)})
+    words = [f"w{number}" for number in range(6)]
+    engine = Counting(seconds=dict.fromkeys(words, 60))
     asking = ask(reader(Echo()))
     one(asking)
 
     async def talk() -> None:
-        later = Ask(reader(engine, slots=2), "gist", "d1", Replies(calls=asking.calls()))
-        new = [later(PageGist(f"w{n}"), Subject(page_index=n)) for n in range(6)]
-        waiting = asyncio.gather(*new)
+        later = ask(reader(engine, slots=2), asking.calls())
+        waiting = asyncio.create_task(at_once(later, words))
         await turns()
         assert len(engine.counted) == len(engine.requests) == 2
         assert (await later(PAGE, Subject(page_index=0))).value == "river."
@@ -221,8 +215,7 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
                 return call
 
         asking = Ask(reader(engine, slots=2), "gist", "d1", Slow())
-        replies = [asking(PageGist(w), Subject(page_index=i)) for i, w in enumerate(words)]
-        whole = asyncio.gather(*replies)
+        whole = asyncio.create_task(at_once(asking, words))
         asked = []
         for _ in words:
             await turns()
@@ -282,7 +275,7 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
             await asking(PAGE, subject)
 
     asyncio.run(talk())
-    names = ("page_index", "question_id", "turn", "reference_index", "attempt")
+    names = [column.name for column in fields(Subject)]
     calls = asking.calls()
     assert [Subject(**{name: getattr(call, name) for name in names}) for call in calls] == subjects
     assert [call.call_index for call in calls] == [*range(len(subjects))]
