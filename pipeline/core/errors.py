@@ -75,12 +75,9 @@ class UsageError(CommandError):
 
     def __init__(self, message: str, hints: tuple[str, ...] = ()) -> None:
         """Escape line breaks and other control characters, as a name in the message may have."""
-
-        def in_one_line(text: str) -> str:
-            return _CONTROL.sub(lambda control: ascii(control[0])[1:-1], text)
-
-        super().__init__(in_one_line(message))
-        self.hints = tuple(redacted(in_one_line(hint)) for hint in hints)
+        lines = [_CONTROL.sub(lambda c: ascii(c[0])[1:-1], text) for text in (message, *hints)]
+        super().__init__(lines[0])
+        self.hints = tuple(map(redacted, lines[1:]))
 
 
 class AccountingError(CommandError):
@@ -177,11 +174,10 @@ def through_proxy(url: str) -> str:
     from urllib.request import proxy_bypass  # imported here, as it loads all of HTTP
 
     parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
-        return ""
     names = [n for n in proxies() if n.lower() in (f"{parts.scheme}_proxy", "all_proxy")]
-    named = max(names, key=lambda name: name.lower() != "all_proxy", default=None)
-    return f" through the proxy that {named} names" if named else ""
+    if not names or proxy_bypass(parts.hostname or ""):
+        return ""
+    return f" through the proxy that {' or '.join(names)} names"
 
 
 @contextmanager

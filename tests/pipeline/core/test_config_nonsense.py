@@ -144,9 +144,9 @@ def family_file() -> dict[str, Any]:
     return {**shipped, **SAMPLES, "examples": {}}
 
 
-def check_family(folder: Path, key: tuple[str, ...], value: Any) -> None:
-    mine = written_family(folder, yaml.safe_dump(put(family_file(), key, value)))
-
+@pytest.mark.slow
+@pytest.mark.parametrize("key", list(keys(family_file())), ids=".".join)
+def test_every_key_of_a_family(tmp_path: Path, key: tuple[str, ...]) -> None:
     def resolved() -> ResolvedRun:
         try:
             return read_run([f"family={mine}", METHODS])
@@ -154,21 +154,9 @@ def check_family(folder: Path, key: tuple[str, ...], value: Any) -> None:
             assert f"{mine}/family.yaml" in str(error)
             raise
 
-    check(resolved, value, key[-1])
-
-
-@pytest.mark.parametrize("key", ["metrics", "max_words", "constant_answer"])
-def test_a_setting_of_a_family(tmp_path: Path, key: str) -> None:
-    values: list[Any] = [None, 1, "x", HUGE, [[]], "l" * 300, "l" * 5000, "\0"]
-    for value in values:
-        check_family(tmp_path, ("settings", key), value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("key", list(keys(family_file())), ids=".".join)
-def test_every_key_of_a_family(tmp_path: Path, key: tuple[str, ...]) -> None:
     for value in VALUES:
-        check_family(tmp_path, key, value)
+        mine = written_family(tmp_path, yaml.safe_dump(put(family_file(), key, value)))
+        check(resolved, value, key[-1])
 
 
 def refusal(*words: str) -> str:
