@@ -60,7 +60,7 @@ def read_reply(
         return None
     if form is None or is_free:  # a form has no meaning in free text
         return prompt.read(reply, is_cut)
-    text = with_fields_as_lines(without_role(reply))
+    text, fields = with_fields_as_lines(without_role(reply))
 
     def read(texts: Sequence[str]) -> list[T]:
         values: dict[T, None] = {}
@@ -80,7 +80,8 @@ def read_reply(
     if len(values) > 1 and all(isinstance(value, tuple) for value in values):
         values = read(["\n".join([*statements, *boxed])])
     elif not values:
-        values = read([text])
+        of_fields = [v for k, v in fields if _OF_VALUE.search(k) and not isinstance(v, bool)]
+        values = read([text]) or read([*map(shown, of_fields)])
     return values[0] if len(values) == 1 else None
 
 
@@ -121,6 +122,11 @@ _ASIDE = re.compile(
     r"|reject|exclud|eliminat|discard|missing|reference|gold)",
     re.IGNORECASE,
 )
+# Fields that hold the value, unless it is stated as `key: value`.
+_OF_VALUE = re.compile(
+    r"\b(?:answer|choice|choose|chosen|option|select\w*|letter|pages?|label|break ?point|action"
+    r"|verdict|summary|node)\b"
+)
 _MOST_FIELDS = 100
 _DECODER = json.JSONDecoder(strict=False)  # accepts line breaks within strings
 _HALF = re.compile(
@@ -129,13 +135,15 @@ _HALF = re.compile(
 )
 
 
-def with_fields_as_lines(reply: str) -> str:
-    """The reply with a line `key: value` for each tag and each field of its JSON objects, but those
-    beside the value (reasons, confidence)."""
+def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
+    """The reply with a line `key: value` for each tag and each field of its JSON objects, and these
+    fields, but those beside the value (reasons, confidence)."""
+    fields: list[Field] = []
 
-    def lines(fields: list[Field]) -> str:
-        of_value = [(k, v) for k, v in fields if len(k) > 1 and not _ASIDE.search(k)]
-        return "".join(f"\n{key}: {shown(value)}\n" for key, value in of_value)
+    def lines(of_value: list[Field]) -> str:
+        shown_fields = [(k, v) for k, v in of_value if len(k) > 1 and not _ASIDE.search(k)]
+        fields.extend(shown_fields)
+        return "".join(f"\n{key}: {shown(value)}\n" for key, value in shown_fields)
 
     def untagged(tag: re.Match[str]) -> str:
         value = tag["value"].strip()
@@ -146,7 +154,7 @@ def with_fields_as_lines(reply: str) -> str:
         parts += [reply[position:start], lines(_fields(value))]
         position = end
     text = "".join([*parts, reply[position:]])
-    return _TAGGED.sub(untagged, text) if "</" in text else text
+    return _TAGGED.sub(untagged, text) if "</" in text else text, fields
 
 
 def boxes(reply: str) -> Iterator[tuple[str, bool]]:
