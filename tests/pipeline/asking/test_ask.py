@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -69,22 +70,11 @@ class Dead(Echo):
 
 
 def reader(
-    engine: Echo,
-    deadline: float = 60,
-    slots: int = 8,
-    temperature: float = 0,
-    seed: int = 0,
-    reply_tokens: int = REPLY_TOKENS,
+    engine: Echo, slots: int = 8, reply_tokens: int = REPLY_TOKENS, **changes: Any
 ) -> Reader:
-    return reader_of(
-        engine,
-        identity=f"echo at {temperature}",
-        family=family("generic", {"gist": reply_tokens}),
-        temperature=temperature,
-        seed=seed,
-        deadline_seconds=deadline,
-        slots=Slots(slots),
-    )
+    changes["identity"] = f"echo at {changes.get('temperature', 0.0)}"
+    budgets = family("generic", {"gist": reply_tokens})
+    return reader_of(engine, family=budgets, slots=Slots(slots), **changes)
 
 
 def ask(given: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
@@ -160,7 +150,7 @@ def test_how_a_reply_ended_is_its_problem(finish_reason: FinishReason, problem: 
 
 def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
     engine = Echo(seconds={"slow": 60})
-    asking = ask(reader(engine, deadline=0.05, slots=1))
+    asking = ask(reader(engine, deadline_seconds=0.05, slots=1))
     slow, quick = many(asking, ["slow", "quick"])
     assert (slow.problem, slow.value, slow.raw, slow.has_reply) == ("timeout", None, "", False)
     assert (quick.problem, quick.value) == (None, "quick"), "its slot is free again"
@@ -172,7 +162,7 @@ def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -
     """Twenty requests of 0.1 s through two slots: the last waits 0.9 s, with a deadline of 0.7."""
     words = [f"w{number}" for number in range(10)]
     engine = Echo(seconds=dict.fromkeys(words, 0.1))
-    shared = reader(engine, deadline=0.7, slots=2)
+    shared = reader(engine, deadline_seconds=0.7, slots=2)
 
     async def talk() -> list[list[Asked[str]]]:
         asking = [Ask(shared, "gist", document, Replies()) for document in ("d1", "d2")]
@@ -292,7 +282,7 @@ def test_a_request_is_named_by_what_is_sent() -> None:
     same = sha_of(cold)
     assert sha_of(cold) == same
     assert sha_of(cold, Subject(page_index=5, question_id="q")) == same, "not by what it is about"
-    assert sha_of(reader(Echo(), deadline=9, slots=1)) == same
+    assert sha_of(reader(Echo(), deadline_seconds=9, slots=1)) == same
     others = [
         sha_of(cold, Subject(page_index=0, attempt=2)),
         sha_of(reader(Echo(), reply_tokens=REPLY_TOKENS + 1)),
