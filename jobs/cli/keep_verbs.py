@@ -176,7 +176,7 @@ def export(
       gistmill prompts export qmsum my_prompts
     """
 
-    from pipeline.families.family_copy import export_family
+    from pipeline.families.family import export_family
 
     made = export_family(family, folder, options.plugins)
     files = f"family.yaml and {len(made['templates'])} templates"

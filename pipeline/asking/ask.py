@@ -1,20 +1,27 @@
 """`Ask`: a stage's only access to a model. Renders a prompt, checks that it fits the context,
 reuses a reply that is there or sends the prompt, parses the reply and records a Call."""
 
-from dataclasses import replace
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from pipeline.asking.reader import EngineFacts, Reader
+from pipeline.asking.reader import Reader
 from pipeline.asking.replies import Replies, Wanted
-from pipeline.core.calls import Call, Subject, UnitProgress, call_key, call_row, numbered, with_sent
-from pipeline.core.prompts import Asked, Prompt
+from pipeline.core.calls import Call, Subject, UnitProgress, call_key, numbered, with_sent
+from pipeline.core.prompts import Asked, Message, Prompt
 
 T = TypeVar("T")
 _WITH_A_REPLY = (None, "truncated")  # problems of calls whose reply is read
+_OF_REPLY = (  # columns of a call
+    "prompt_tokens", "cached_tokens", "reply_tokens", "finish_reason", "seconds", "thinking",
+    "answered_by", "problem",
+)  # fmt: skip
 
 
-class Ask(EngineFacts):
-    """Sends the prompts of one stage for one unit, unless `replies` has the reply already.
+class Ask:
+    """Sends the prompts of one stage for one unit, unless `replies` has the reply already, and
+    tells what a stage may know of its engine: its name, its context, and its counts of tokens.
 
     `rank`: the priority of the document in its worker; the lowest goes first. `sent_calls` has the
     calls that were sent, `progress` the progress of the unit.
@@ -29,12 +36,14 @@ class Ask(EngineFacts):
         repeat: int = 0,
         rank: int = 0,
     ) -> None:
-        super().__init__(reader, stage)
+        self._given, self._stage = reader, stage
         self._document_id, self._replies = document_id, replies
         self._repeat, self._rank = repeat, rank
         self._calls: list[Call] = []
         self.sent_calls: list[Call] = []
         self.progress = UnitProgress()
+        self._part_tokens: dict[str, int] = {}
+        self._counting = asyncio.Lock()  # or concurrent questions would count a part again
 
     async def __call__(
         self, prompt: Prompt[T], subject: Subject, is_shared: bool = False
@@ -69,7 +78,7 @@ class Ask(EngineFacts):
 
     async def _call(self, prompt: Prompt[Any], subject: Subject, is_shared: bool) -> Call | None:
         """The call that answers the prompt; None if it does not fit the context."""
-        if self._replies.is_empty and not is_shared:
+        if not self._replies.calls and not self._replies.earlier and not is_shared:
             return await self._new_call(prompt, subject, is_shared)
         wanted = self._wanted(prompt, subject, is_shared)
         async with self._replies.only_one(wanted):
@@ -90,11 +99,13 @@ class Ask(EngineFacts):
             if not await self._fits(request.messages, request.max_reply_tokens):
                 return None
             started_at, reply = await self._reader.generate(request)
-            call = call_row(
-                reply,
-                request,
-                subject,
+            call = Call(
+                **asdict(subject),
+                **{name: getattr(reply, name) for name in _OF_REPLY},
+                call_index=0,  # until the unit is done
+                prompt=request.prompt,
                 request_sha=request_sha,
+                reply=reply.text,
                 document_id=self._document_id,
                 stage=self._stage,
                 engine=self.engine_name,
@@ -135,3 +146,62 @@ class Ask(EngineFacts):
 
     def calls(self) -> tuple[Call, ...]:
         return numbered(self._calls)
+
+    @property
+    def _reader(self) -> Reader:
+        if self._given is None:
+            raise RuntimeError(f"{self._stage} asks a model in a phase without an engine")
+        return self._given
+
+    @property
+    def engine_name(self) -> str:
+        """The engine's name; "" in a phase without an engine."""
+        return "" if self._given is None else self._given.engine.name
+
+    @property
+    def rater_name(self) -> str:
+        """The engine's name and 4 hex of its identity: a model with two settings is two raters."""
+        return f"{self._reader.engine.name}-{self._reader.identity[:4]}"
+
+    @property
+    def is_model(self) -> bool:
+        return self._reader.is_model
+
+    @property
+    def context_tokens(self) -> int:
+        """The most tokens that prompt and reply may have together."""
+        return self._reader.engine.context_tokens
+
+    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
+        """The reply budget of a prompt, in the engine's tokens."""
+        return self._reader.family.max_reply_tokens(prompt)
+
+    async def num_tokens(self, prompt: Prompt[Any]) -> int:
+        """The tokens of the rendered prompt, counted by the engine."""
+        return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
+
+    async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
+        return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
+
+    async def _fits(self, messages: Sequence[Message], max_reply_tokens: int) -> bool:
+        num_tokens = await self._reader.engine.count_tokens(messages)
+        return num_tokens + max_reply_tokens <= self.context_tokens
+
+    async def text_tokens(self, text: str) -> int:
+        """The engine's tokens of a text by itself, without those of the chat template."""
+        count_tokens = self._reader.engine.count_tokens
+        if "" not in self._part_tokens:
+            self._part_tokens[""] = await count_tokens((Message(role="user", content=""),))
+        of_message = await count_tokens((Message(role="user", content=text),))
+        return of_message - self._part_tokens[""]
+
+    async def part_tokens(self, parts: Iterable[str]) -> int:
+        """The sum of `text_tokens` over the stripped parts of a context. Each is counted once for
+        all of the unit's questions."""
+        num_tokens = 0
+        for part in filter(None, map(str.strip, parts)):
+            async with self._counting:
+                if part not in self._part_tokens:
+                    self._part_tokens[part] = await self.text_tokens(part)
+            num_tokens += self._part_tokens[part]
+        return num_tokens

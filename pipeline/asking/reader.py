@@ -1,11 +1,10 @@
-"""`Reader`: an engine with all settings that shape its replies; starting the engine of a settings
-section; what a stage may know of its engine; a worker's limits: requests in flight, and the text of
-documents in flight."""
+"""`Reader`: an engine with all settings that shape its replies; and a worker's limits: requests in
+flight, and the text of documents in flight."""
 
 import asyncio
 import heapq
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -14,16 +13,9 @@ from typing import Any, Literal
 
 from pipeline.asking.reply_health import ReplyWatch
 from pipeline.core.calls import UsageCounters
-from pipeline.core.engine import (
-    Engine,
-    EngineSettings,
-    Reply,
-    Request,
-    storable,
-    without_thinking,
-)
+from pipeline.core.engine import Engine, EngineSettings, Reply, Request, without_thinking
 from pipeline.core.errors import CommandError, Problem, StartError, StorageError, contained
-from pipeline.core.prompts import Message, Prompt
+from pipeline.core.prompts import Prompt
 from pipeline.core.registry import is_ours
 from pipeline.core.rows import utc_now
 from pipeline.core.settings import sha
@@ -41,8 +33,8 @@ _PROBLEMS: dict[str, Problem] = {"length": "truncated", "abort": "engine_failed"
 
 
 class Slots:
-    """`size` slots; a free one goes to the waiting request of lowest `rank`, then by arrival. Once
-    storage refuses a reply for good, no more slots are given: further replies could not be kept."""
+    """`size` slots; a free one goes to the waiting request of lowest `rank`, then by arrival. None
+    is given once storage refuses a reply for good: further replies could not be kept."""
 
     def __init__(self, size: int) -> None:
         self._free = size
@@ -110,10 +102,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """An engine with all settings that shape its replies, shared by the units of a worker.
-
-    `is_constrained`: replies follow the prompt's Constraint, for prompts that have one.
-    """
+    """An engine with all settings that shape its replies, shared by the units of a worker."""
 
     engine: Engine
     identity: str  # hash of the engine's identity in a step (model, context, sampling ...)
@@ -123,7 +112,7 @@ class Reader:
     seed: int
     deadline_seconds: float | None  # None: the engine keeps it
     slots: Slots  # limits the requests in flight of all documents together
-    is_constrained: bool = False
+    is_constrained: bool = False  # replies follow the prompt's Constraint, if it has one
     keeps_journal: bool = True  # of the calls of open units
     keeps_prompts: bool = True  # requests, in the rows of calls
     waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
@@ -146,11 +135,9 @@ class Reader:
     def requests(
         self, prompt: Prompt[Any], repeat: int, attempt: int, of_unit: int
     ) -> dict[str, Request]:
-        """The request by its hash, for the unit's attempt `of_unit`, then for earlier attempts.
-
-        They differ if replies are sampled: each repeat, further attempt and retry of the unit gets
-        its own seed, or it would draw the same reply again.
-        """
+        """The request by its hash, for the unit's attempt `of_unit`, then for earlier attempts. If
+        replies are sampled, each repeat, further attempt and retry of the unit gets its own seed,
+        or it would draw the same reply again."""
         seeds: dict[int, None] = {}  # in order
         for number in range(of_unit, 0, -1):
             seed = self.seed
@@ -178,7 +165,7 @@ class Reader:
             seconds = self.deadline_seconds or 0.0
             reply = Reply(text="", finish_reason="abort", seconds=seconds, problem="timeout")
         problem = reply.problem or _PROBLEMS.get(reply.finish_reason)
-        return started_at, replace(storable(without_thinking(reply)), problem=problem)
+        return started_at, replace(without_thinking(reply), problem=problem)
 
 
 def num_slots(settings: EngineSettings) -> int:
@@ -194,8 +181,8 @@ def is_constrained(settings: EngineSettings, reply_format: ReplyFormat) -> bool:
 async def start_reader(
     settings: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
-    """Start an engine and return its Reader. Raises StartError if it cannot start; for a plugin's
-    engine, whatever its `start` raises, and if it returns no engine."""
+    """Start an engine. Raises StartError if it cannot start; for a plugin's engine, whatever its
+    `start` raises, and if it returns no engine."""
     if is_ours(type(settings)):
         return reader_of(await settings.start(), settings, family, reply_format)
     start = f"engine={settings.name}: {type(settings).__name__}.start"
@@ -230,71 +217,3 @@ def reader_of(
         keeps_prompts=settings.keep_prompts,
         waiting_for=server.waiting_for if server else str,
     )
-
-
-class EngineFacts:
-    """What a stage may know of its engine: its name, its context, and its counts of tokens."""
-
-    def __init__(self, reader: Reader | None, stage: str) -> None:
-        self._given, self._stage = reader, stage
-        self._part_tokens: dict[str, int] = {}
-        self._counting = asyncio.Lock()  # or concurrent questions would count a part again
-
-    @property
-    def _reader(self) -> Reader:
-        if self._given is None:
-            raise RuntimeError(f"{self._stage} asks a model in a phase without an engine")
-        return self._given
-
-    @property
-    def engine_name(self) -> str:
-        """The engine's name; "" in a phase without an engine."""
-        return "" if self._given is None else self._given.engine.name
-
-    @property
-    def rater_name(self) -> str:
-        """The engine's name and 4 hex of its identity: a model with two settings is two raters."""
-        return f"{self._reader.engine.name}-{self._reader.identity[:4]}"
-
-    @property
-    def is_model(self) -> bool:
-        return self._reader.is_model
-
-    @property
-    def context_tokens(self) -> int:
-        """The most tokens that prompt and reply may have together."""
-        return self._reader.engine.context_tokens
-
-    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
-        """The reply budget of a prompt, in the engine's tokens."""
-        return self._reader.family.max_reply_tokens(prompt)
-
-    async def num_tokens(self, prompt: Prompt[Any]) -> int:
-        """The tokens of the rendered prompt, counted by the engine."""
-        return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
-
-    async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
-        return await self._fits(self._reader.family.render(prompt), max_reply_tokens)
-
-    async def _fits(self, messages: Sequence[Message], max_reply_tokens: int) -> bool:
-        num_tokens = await self._reader.engine.count_tokens(messages)
-        return num_tokens + max_reply_tokens <= self.context_tokens
-
-    async def text_tokens(self, text: str) -> int:
-        """The engine's tokens of a text by itself, without those of the chat template."""
-        count_tokens = self._reader.engine.count_tokens
-        if "" not in self._part_tokens:
-            self._part_tokens[""] = await count_tokens((Message(role="user", content=""),))
-        of_message = await count_tokens((Message(role="user", content=text),))
-        return of_message - self._part_tokens[""]
-
-    async def part_tokens(self, parts: Iterable[str]) -> int:
-        """The sum of `text_tokens` over the stripped parts of a context. Each is counted once for
-        all of the unit's questions."""
-        num_tokens = 0
-        for part in filter(None, map(str.strip, parts)):
-            async with self._counting:
-                if part not in self._part_tokens:
-                    self._part_tokens[part] = await self.text_tokens(part)
-            num_tokens += self._part_tokens[part]
-        return num_tokens

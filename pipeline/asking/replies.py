@@ -5,15 +5,13 @@ previous attempt at it, and, if documents may send the same request, in the shar
 then is an engine asked.
 
 The journal has the finished calls of an open unit, written as they arrive, and replayed after a
-crash of the process: <warehouse>/journal/<step_id>/<unit>.<attempt>.<number>.jsonl, a Call as JSON
-per line. A file is only ever written by the process that made it. The numbers have no gap, so a
-single look shows that a unit has no journal. Locally each call is appended at once: the kernel
-keeps what a killed process has written (it is not synced: after a power cut some calls are sent
-again). On object stores a file holds 20 calls, or those of 30 seconds, and is one PUT. A call that
-cannot be written for good ends the run, so that no others are paid for in vain; one that cannot be
-read is sent again.
+crash: <warehouse>/journal/<step_id>/<unit>.<attempt>.<number>.jsonl, a Call as JSON per line. Only
+the process that made a file writes it. The numbers have no gap, so a single look shows that a unit
+has no journal. Locally each call is appended at once and not synced: after a power cut some calls
+are sent again. On object stores a file holds 20 calls, or those of 30 seconds, and is one PUT. A
+call that cannot be written for good ends the run, so that no others are paid for in vain.
 
-Documents that send the same request share its reply: one chat session is in many histories.
+Documents that send the same request share its reply, as one chat session is in many histories.
 <warehouse>/shared/<step_id>/<request_sha>.json holds the call of the first document. A worker sends
 a request at most once; if several workers send it at the same time, the first to commit wins.
 """
@@ -31,7 +29,7 @@ from weakref import WeakValueDictionary
 from pydantic import TypeAdapter
 from upath import UPath
 
-from pipeline.core.calls import SENT, UNANSWERED, Call, CallKey, Subject, call_key
+from pipeline.core.calls import OF_SUBJECT, SENT, UNANSWERED, Call, CallKey, Subject, call_key
 from pipeline.core.engine import Request
 from pipeline.core.errors import StorageError
 from pipeline.core.rows import Record
@@ -52,7 +50,6 @@ _SECONDS_A_FILE = 30.0
 # Threads of its own: a call holds its slot until it is written, and must not wait for commits.
 _WRITERS = ThreadPoolExecutor(4, "journal")
 _SHARED = (None, "truncated")  # problems of shared replies; after others each document asks again
-_OF_SUBJECT = ("question_id", "page_index", "turn", "reference_index")
 
 
 class Wanted(NamedTuple):
@@ -79,26 +76,15 @@ class Wanted(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Replies:
-    """The replies that one unit has already.
+    """The replies that one unit has already."""
 
-    `calls`: of this attempt at it (see `Unit.attempt`), committed or from its journal;
-    `is_committed`: no more calls of this attempt will be committed. `earlier`: calls of the
-    previous attempt; `problems`: its rows that have a problem. `shared`: replies of other
-    documents.
-    """
-
-    calls: Sequence[Call] = ()
-    is_committed: bool = False
+    calls: Sequence[Call] = ()  # of this attempt (see `Unit.attempt`), committed or in its journal
+    is_committed: bool = False  # no more calls of this attempt will be committed
     attempt: int = 1
-    earlier: Sequence[Call] = ()
-    problems: Sequence[Record] = ()
-    shared: "SharedReplies | None" = None
+    earlier: Sequence[Call] = ()  # of the previous attempt
+    problems: Sequence[Record] = ()  # its rows that have a problem
+    shared: "SharedReplies | None" = None  # of other documents
     journal: "Journal | None" = None
-
-    @property
-    def is_empty(self) -> bool:
-        """True if the unit has no calls yet, neither of this attempt nor of the previous one."""
-        return not self.calls and not self.earlier
 
     async def find(self, wanted: Wanted) -> Call | None:
         """The unit's call, of this attempt or good in the previous one, or else another document's,
@@ -141,11 +127,10 @@ class Replies:
         no reply, or may have caused the problem of a row about the same subject."""
         if call.problem in UNANSWERED:
             return False
-        subject = {name: getattr(call, name) for name in _OF_SUBJECT}
+        subject = {name: getattr(call, name) for name in OF_SUBJECT}
         problems = {
-            row.problem
-            for row in self.problems
-            if all(None in (mine := getattr(row, name, None), value) or mine == value
+            row.problem for row in self.problems
+            if all(getattr(row, name, None) in (None, value) or value is None
                    for name, value in subject.items())
         }  # fmt: skip
         if "out_of_range" in problems:  # made from a reply without a problem
@@ -160,8 +145,8 @@ class Replies:
 
 
 class SharedReplies:
-    """The shared replies of one step, each named by the hash of its request. If the warehouse
-    `is_only_read`, new calls are kept in memory."""
+    """The shared replies of one step, each named by the hash of its request. New calls are kept in
+    memory if the warehouse `is_only_read`."""
 
     def __init__(self, folder: UPath, is_only_read: bool = False) -> None:
         self._folder = folder
@@ -191,10 +176,8 @@ class SharedReplies:
 
 
 class Journal:
-    """The journal of one unit, while it is executed in this process.
-
-    Leaving the context deletes it, as the unit is committed by then; after an error it stays.
-    """
+    """The journal of one unit, while it is executed in this process. Leaving the context deletes
+    it, as the unit is committed by then; after an error it stays."""
 
     def __init__(self, warehouse: UPath, step_id: str, unit: str, attempt: int) -> None:
         self._folder = warehouse.joinpath("journal", step_id)
@@ -219,8 +202,8 @@ class Journal:
                 await to_thread(self.delete)
 
     def read(self) -> tuple[Call, ...]:
-        """The calls that earlier executions of the unit have written. Lines that are no call, such
-        as a torn last one, are left out. It blocks."""
+        """The calls that earlier executions of the unit have written, without lines that are no
+        call, such as a torn last one. It blocks."""
         calls: list[Call | None] = []
         with ignore_refusals(), suppress(FileNotFoundError):
             while True:
@@ -256,14 +239,15 @@ class Journal:
     async def _flush(self) -> None:
         async with self._lock:
             content, self._pending = b"".join(self._pending), []
-            if content:
-                loop = asyncio.get_running_loop()
-                writing = loop.run_in_executor(_WRITERS, self._write, content)
-                try:
-                    await asyncio.shield(writing)
-                except asyncio.CancelledError:
-                    await writing  # the replies are paid for
-                    raise
+            if not content:
+                return
+            loop = asyncio.get_running_loop()
+            writing = loop.run_in_executor(_WRITERS, self._write, content)
+            try:
+                await asyncio.shield(writing)
+            except asyncio.CancelledError:
+                await writing  # the replies are paid for
+                raise
 
     def _write(self, content: bytes) -> None:
         if not is_remote(self._folder):

@@ -1,8 +1,5 @@
-"""Detect that a model's replies as a whole are unhealthy, even if each can be read: bounds,
-findings as lines, and a watch over the first replies of a run.
-
-A finding never changes a row. The view `reply_health` has the numbers of a run.
-"""
+"""Detect that a model's replies as a whole are unhealthy, even if each can be read: lines about the
+numbers of a run (the view `reply_health`), and a watch over its first replies."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -84,7 +81,7 @@ def _legal_replies(prompt: str) -> tuple[bool, int | None]:
 
 class ReplyWatch:
     """Checks the first `FIRST` replies of each stage to each prompt in a worker. `findings`: lines
-    by stage, prompt and bound; `of_engine`: an engine's own findings, which they join."""
+    by stage, prompt and bound; they join those `of_engine`."""
 
     def __init__(
         self, may_constrain: bool = False, of_engine: dict[str, str] | None = None

@@ -6,17 +6,13 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, ClassVar
 
-from pipeline.core.engine import Reply, Request
+from pipeline.core.engine import Request
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.rows import Record
 
 UNANSWERED = ("timeout", "refused", "engine_failed")  # problems of calls without a reply to keep
-_OF_SUBJECT = ("page_index", "question_id", "turn", "reference_index")
-_SUBJECT: Any = attrgetter(*_OF_SUBJECT)
-_OF_REPLY = (
-    "prompt_tokens", "cached_tokens", "reply_tokens", "finish_reason", "seconds", "thinking",
-    "answered_by", "problem",
-)  # fmt: skip
+OF_SUBJECT = ("page_index", "question_id", "turn", "reference_index")
+_SUBJECT: Any = attrgetter(*OF_SUBJECT)
 SENT = ("messages", "temperature", "seed", "max_reply_tokens", "constraint")
 
 
@@ -76,20 +72,6 @@ CallKey = tuple[str, int | None, str | None, int | None, int | None]
 
 def call_key(request_sha: str, subject: Subject | Call) -> CallKey:
     return (request_sha, *_SUBJECT(subject))
-
-
-def call_row(reply: Reply, request: Request, subject: Subject, **columns: Any) -> Call:
-    """The row of a request and its reply. `call_index` is set when the unit is done, columns of
-    `SENT` by `with_sent`."""
-    return Call(
-        call_index=0,
-        prompt=request.prompt,
-        attempt=request.attempt,
-        reply=reply.text,
-        **dict(zip(_OF_SUBJECT, _SUBJECT(subject), strict=True)),
-        **{name: getattr(reply, name) for name in _OF_REPLY},
-        **columns,
-    )
 
 
 def with_sent(call: Call, request: Request | None) -> Call:

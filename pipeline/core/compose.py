@@ -70,8 +70,8 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
     composed = {str(key): value for key, value in resolved.items()}
     leaves = [(k, v) for k, v in _paths(composed, "") if not isinstance(v, Mapping | list)]
     for variable in (str(value) for key, value in leaves if value and key.endswith("_env")):
-        given = os.environ.get(variable, "")
-        if remember_key(given) != given:
+        secret = os.environ.get(variable, "")
+        if remember_key(secret) != secret:
             why = f"white space around the key in {variable}"
             warnings.warn(why, LeftOutWarning, stacklevel=2)
     for key, value in leaves:
@@ -96,8 +96,7 @@ def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
 
 
 def _quoted(word: str, folders: Sequence[Path]) -> str:
-    """The override in Hydra's grammar. Raises UsageError if `word` is not an override or has no
-    value."""
+    """The override in Hydra's grammar. Raises UsageError for what is none, or has no value."""
     key, equals, value = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
         raise UsageError(f"{word!r} is not an override; write key=value")
@@ -134,7 +133,7 @@ def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path
         section = unknown[1].rpartition(".")[0]
         beside = [key for key in keys if section and key.rpartition(".")[0] == section]
         return f"{unknown[1]}: no such key; {hint(unknown[1], beside or keys)}"
-    return " ".join(line.strip() for line in text.splitlines() if line.strip())
+    return " ".join(text.split())
 
 
 def _options(key: str, folders: Sequence[Path]) -> str:

@@ -76,8 +76,8 @@ class Closable(Protocol):
 
 
 class Price(Settings):
-    """Money per million tokens, in any currency; None: not known. `cached_input`: for prompt tokens
-    found in the cache, by default the same as `input`."""
+    """Money per million tokens, in any currency; None: not known. `cached_input`, of prompt tokens
+    found in the cache, is by default the same as `input`."""
 
     input: Money | None = None
     output: Money | None = None
@@ -145,8 +145,7 @@ class EngineSettings(Settings):
 
     @property
     def samples(self) -> bool:
-        """True if replies to a request may differ by its seed; a server's own temperature is not
-        known."""
+        """True if replies to a request may differ by its seed."""
         return not self.is_deterministic and self.temperature != 0
 
     @property
@@ -179,19 +178,17 @@ class EngineSettings(Settings):
             identity = {**of_all, **self.own_identity(), **sampling}
             sha(identity)
             return identity
-        raise UsageError(
-            f"engine={self.name}: {type(self).__name__}.own_identity: {raised.line()}; return what "
-            "JSON can hold"
-        )
+        method = f"engine={self.name}: {type(self).__name__}.own_identity"
+        raise UsageError(f"{method}: {raised.line()}; return what JSON can hold")
 
     def token_rates(self) -> tuple[float, float] | None:
-        """The uncached prompt tokens and the reply tokens that one engine processes in a second,
-        where its settings say so; else `plan` has to be told, or measures."""
+        """The uncached prompt tokens and the reply tokens that one engine processes in a second, if
+        its settings say so."""
         return None
 
     def of_run(self, launched_at: datetime) -> Self:
-        """The settings for the workers of a run that was first launched then: chat templates that
-        print the date print that one. Changes no identity."""
+        """The settings for the workers of a run that was first launched then, as chat templates
+        may print the date. Changes no identity."""
         return self
 
     @abstractmethod
@@ -203,15 +200,10 @@ class EngineSettings(Settings):
         """Start the engine; return it once it is ready. Raises StartError where it cannot start."""
 
 
-def storable(reply: Reply) -> Reply:
-    """The reply with half surrogate pairs, which no file can hold, as U+FFFD."""
-    text, thinking = _HALF.sub("\ufffd", reply.text), _HALF.sub("\ufffd", reply.thinking or "")
-    return replace(reply, text=text, thinking=thinking or reply.thinking)
-
-
 def without_thinking(reply: Reply) -> Reply:
-    """Move what the reply's text thought to `thinking`, and take the markup of a chat off the
-    rest."""
+    """Move what the reply's text thought to `thinking`, and take the markup of a chat off the rest.
+    Half surrogate pairs, which no file can hold, become U+FFFD."""
     thought, text = split_reply(reply.text)
     thinking = "\n".join(filter(None, [reply.thinking, thought]))
-    return replace(reply, text=text, thinking=thinking or reply.thinking)
+    thinking = _HALF.sub("\ufffd", thinking or reply.thinking or "")
+    return replace(reply, text=_HALF.sub("\ufffd", text), thinking=thinking or reply.thinking)

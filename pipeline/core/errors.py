@@ -1,8 +1,5 @@
-"""The errors that cross module boundaries, problem codes, and the redaction of secrets in all that
-leaves the process.
-
-Errors that end a command carry its exit code. All other failures become rows.
-"""
+"""Problem codes of rows, the errors that end a command with an exit code, and the redaction of
+secrets in all that leaves the process."""
 
 import os
 import re
@@ -37,7 +34,7 @@ with suppress(OSError):  # a process may have none
 
 
 def remember_key(key: str) -> str:
-    """Remember a key, which `redacted` hides from then on; returns it without outer white space."""
+    """Have `redacted` hide a key from now on; returns it without outer white space."""
     stripped = key.strip()
     _keys.update(stripped.splitlines())  # errors escape line breaks, so each line is hidden
     return stripped
@@ -78,12 +75,9 @@ class UsageError(CommandError):
 
     def __init__(self, message: str, hints: tuple[str, ...] = ()) -> None:
         """Escape line breaks and other control characters, as a name in the message may have."""
-        message, *hints_in_one_line = [
-            _CONTROL.sub(lambda control: ascii(control[0])[1:-1], text)
-            for text in (message, *hints)
-        ]
-        super().__init__(message)
-        self.hints = tuple(map(redacted, hints_in_one_line))
+        lines = [_CONTROL.sub(lambda c: ascii(c[0])[1:-1], text) for text in (message, *hints)]
+        super().__init__(lines[0])
+        self.hints = tuple(map(redacted, lines[1:]))
 
 
 class AccountingError(CommandError):
@@ -91,8 +85,7 @@ class AccountingError(CommandError):
 
 
 class DamagedError(AccountingError):
-    """A file of the warehouse cannot be used. Commands that only read the warehouse leave it
-    out."""
+    """A file of the warehouse cannot be used. Commands that only read leave it out."""
 
     def __init__(self, file: object, why: str) -> None:
         super().__init__(f"{file}: {why}")
@@ -181,17 +174,16 @@ def through_proxy(url: str) -> str:
     from urllib.request import proxy_bypass  # imported here, as it loads all of HTTP
 
     parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
-        return ""
     names = [n for n in proxies() if n.lower() in (f"{parts.scheme}_proxy", "all_proxy")]
-    named = max(names, key=lambda name: name.lower() != "all_proxy", default=None)
-    return f" through the proxy that {named} names" if named else ""
+    if not names or proxy_bypass(parts.hostname or ""):
+        return ""
+    return f" through the proxy that {' or '.join(names)} names"
 
 
 @contextmanager
 def environment_errors(address: str, invalid_url: type[Exception]) -> Iterator[None]:
-    """Turn errors of creating a client of `address` into a StartError that names the variables.
-    `invalid_url`: the exception that its library raises for a malformed address."""
+    """Turn errors of creating a client into a StartError that names the environment's variables.
+    `invalid_url`: what the client's library raises for a malformed address."""
     try:
         yield
     except (ImportError, OSError, ValueError, invalid_url) as error:

@@ -1,6 +1,5 @@
 """The base class of prompts. `await ask(prompt)` renders one by the family's template of the same
-name and returns an `Asked`. Importing a prompt's module registers its class in `PROMPTS` by name.
-"""
+name and returns an `Asked`. Importing a prompt's module registers its class in `PROMPTS`."""
 
 import dataclasses
 import re
@@ -42,12 +41,11 @@ class Constraint:
 
 class Refusals(BaseModel):
     """Words of refusals, in small letters and without apostrophes; `*` in a phrase of `enough`
-    stands for a few words.
+    stands for a few words. A reply refuses in three cases:
 
-    A reply refuses in three cases. A sentence has a word of `negations`, soon after it and before a
-    comma one of `needed`, and after the negation none of `unless`. Or a part of a sentence has a
-    phrase of `enough`, and beside the phrase no negation and no word of `open`. Or a part is one of
-    `alone`.
+    A sentence has a word of `negations`, soon after it and before a comma one of `needed`, and
+    after the negation none of `unless`. Or a part of a sentence has a phrase of `enough`, and
+    beside it no negation and no word of `open`. Or a part is one of `alone`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -87,10 +85,8 @@ def _pattern(phrase: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Prompt(Generic[T]):
-    """Base class of prompts: one field for each value that the template is filled with.
-
-    References, evidence and the right option are never fields of a reader's prompt.
-    """
+    """Base class of prompts: one field for each value that the template is filled with. References,
+    evidence and the right option are never fields of a reader's prompt."""
 
     name: ClassVar[str]  # of its template, and in the calls table
     max_reply_tokens: ClassVar[int]  # default budget, in the engine's tokens; families override it
@@ -126,9 +122,7 @@ class Prompt(Generic[T]):
 
     def read(self, reply: str, is_cut: bool) -> T | None:
         """Parse a reply to its value, or None if it cannot be read: never guesses, never raises.
-
-        `is_cut`: the reply budget ended the reply. By default the value is any text, stripped.
-        """
+        `is_cut`: the reply budget ended the reply. By default the value is any text, stripped."""
         return cast(T, reply.strip()) or None
 
     def refusal(self, text: str, refusals: Refusals) -> T | None:
@@ -185,11 +179,8 @@ def rendered_values(part: Any) -> Iterator[str]:
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
     """A parsed reply, and `raw`, its text without thinking. `value` is None if there is a problem
-    other than truncated.
-
-    Problems: context_overflow (not sent), timeout, refused, engine_failed, unparseable; truncated
-    (if the prompt `is_whole`, or if the truncated reply cannot be parsed).
-    """
+    other than truncated. Problems: context_overflow (not sent), timeout, refused, engine_failed,
+    unparseable; truncated (if the prompt `is_whole`, or if the reply cannot be parsed)."""
 
     value: T | None
     problem: Problem | None

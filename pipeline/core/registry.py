@@ -1,12 +1,9 @@
-"""Registries of classes and functions by name, hints for misspelt names, and plugins: a user's own
-stages, prompts, methods, families and corpora.
+"""Registries of classes and functions by name, hints for misspelt names, and plugins.
 
 A plugin is a folder of Python modules, imported as the package `gistmill_plugins.<folder's name>`
-to avoid clashes with other packages. Its modules import one another by `from .module import name`.
-The `.sql` files of its tables lie beside them (sql_files.py); its subfolder `conf` has the layout
-of ours (`conf/method/*.yaml`, `conf/prompts/<family>/`, `conf/corpus/`, `conf/experiment/`).
-`plugins=FOLDER,FOLDER` loads plugins; an installed package registers one in the entry point group
-`gistmill.plugins`, as gistmill does with its own stages.
+to avoid clashes with other packages. Its `.sql` files lie beside them (sql_files.py); its subfolder
+`conf` has the layout of ours. `plugins=FOLDER,FOLDER` loads plugins; an installed package registers
+one in the entry point group `gistmill.plugins`, as gistmill does with its own stages.
 """
 
 import difflib
@@ -36,11 +33,9 @@ _FOLDERS: dict[str, Path] = {}  # by package name, of plugins loaded by this pro
 
 
 class Registry(dict[str, T]):
-    """Everything of one kind that is registered by name, ours and plugins'.
-
-    `about`: a line on each. `role`: how messages describe a name, such as "is the engine {!r}".
-    `kind`: its heading in `ls`. `has_versions`: a plugin's class without a `version` is refused.
-    """
+    """All of one kind that is registered by name, ours and plugins'. `about`: a line on each.
+    `role`: how messages describe a name, such as "is the engine {!r}". `kind`: its heading in `ls`.
+    `has_versions`: a plugin's class without a `version` is refused."""
 
     def __init__(self, role: str, kind: str | None = None, has_versions: bool = False) -> None:
         super().__init__()
@@ -50,12 +45,10 @@ class Registry(dict[str, T]):
             REGISTRIES[kind] = self
 
     def add(self, name: str, value: T, about: str | None = None) -> None:
-        """Add a class or function; `about` is by default its docstring's first sentence.
-
-        Raises UsageError if another one has the name, or a plugin's class has no `version`: old
-        rows could not be told from those of changed code. One of the same file and name replaces
-        the earlier one, as dataclasses with slots are created twice.
-        """
+        """Add a class or function; `about` is by default its docstring's first sentence. Raises
+        UsageError if another one has the name, or a plugin's class has no `version`: old rows could
+        not be told from those of changed code. One of the same file and name replaces the earlier
+        one, as dataclasses with slots are created twice."""
         maker, other = maker_of(value), maker_of(self.get(name))
         if (
             self._has_versions
@@ -67,7 +60,7 @@ class Registry(dict[str, T]):
                 "ClassVar[int] = 1`, and raise it when its rows, or the values it reads, change "
                 "meaning"
             )
-        if other is not None and _origin(other) != _origin(maker):
+        if other and (_file(other), other.__name__) != (_file(maker), maker.__name__):
             raise UsageError(
                 f"{maker.__module__}: {maker.__name__} {self._role.format(name)}, which is that of "
                 f"{other.__module__}.{other.__name__}; give it another name"
@@ -81,10 +74,9 @@ def maker_of(value: Any) -> Any:
     return value if isinstance(value, type) else getattr(value, "function", value)
 
 
-def _origin(maker: Any) -> tuple[str, str]:
-    """The file that defines a class or function (or else its module), and its name."""
-    file = getattr(sys.modules.get(maker.__module__), "__file__", None)
-    return file or maker.__module__, maker.__name__
+def _file(maker: Any) -> str:
+    """The file that defines a class or function, or else its module's name."""
+    return getattr(sys.modules.get(maker.__module__), "__file__", None) or str(maker.__module__)
 
 
 def first_sentence(documented: Any) -> str:
@@ -100,9 +92,8 @@ def is_ours(maker: Any) -> bool:
 
 def file_of(maker: Any) -> str:
     """The path of a class's or function's module, beginning with its package's folder."""
-    *packages, module = maker.__module__.removeprefix(f"{PARENT}.").split(".")
-    file = getattr(sys.modules.get(maker.__module__), "__file__", None)
-    return "/".join([*packages, Path(file or module).name])
+    packages = maker.__module__.removeprefix(f"{PARENT}.").split(".")[:-1]
+    return "/".join([*packages, Path(_file(maker)).name])
 
 
 def hint(name: str, names: Sequence[str]) -> str:
@@ -129,8 +120,7 @@ def loaded_folders() -> list[Path]:
 
 @cache
 def conf_folders(plugins: str | None) -> tuple[Path, ...]:
-    """The `conf` folders of the plugins that `plugins=A,B` names, then our own; imports their
-    modules once."""
+    """The `conf` folders of the named plugins, then our own; imports their modules once."""
     return (*load_plugins(plugin_folders(plugins)), CONF)
 
 
@@ -142,8 +132,7 @@ def found_conf_folders(plugins: str | None) -> tuple[Path, ...]:
 
 def load_plugins(folders: Sequence[str]) -> list[Path]:
     """Import every module of each folder and of installed plugins; returns their `conf` folders.
-    Raises UsageError for a folder that does not exist, cannot be imported or has the name of
-    another plugin."""
+    Raises UsageError for a folder that is no plugin or has the name of another one."""
     installed = import_installed()  # first: a name clash must blame the user's plugin
     named = [_load_folder(Path(folder).resolve(), f"plugins={folder}") for folder in folders]
     return [folder / "conf" for folder in (*named, *installed) if (folder / "conf").is_dir()]
@@ -173,8 +162,7 @@ def import_all(package: ModuleType) -> None:
 
 
 def _files(folder: Path, *endings: str) -> list[Path]:
-    """The importable files with these endings below a folder, but pytest's (test_*.py,
-    conftest.py)."""
+    """The importable files with these endings below a folder, but pytest's."""
     return [
         file
         for ending in endings
@@ -185,8 +173,8 @@ def _files(folder: Path, *endings: str) -> list[Path]:
 
 
 def _load_folder(folder: Path, word: str) -> Path:
-    """Import a plugin's modules once; returns the folder. Raises UsageError naming `word`. After a
-    failure no module stays imported, so that a notebook can try the import again."""
+    """Import a plugin's modules once; returns the folder. After a failure no module stays imported,
+    so that a notebook can try the import again."""
     name, before = folder.name, {*sys.modules}
     if not folder.is_dir():
         raise UsageError(f"{word}: no such folder; name one that holds Python modules")
@@ -196,7 +184,6 @@ def _load_folder(folder: Path, word: str) -> Path:
         raise UsageError(f"{word}: {_FOLDERS[name]} has the same name; rename one of the folders")
     if name in _FOLDERS:
         return folder
-
     try:
         with _in_one_line(word):
             importlib.invalidate_caches()
@@ -231,28 +218,20 @@ def _in_one_line(plugin: str) -> Iterator[None]:
 
 def pickle_with_plugins(content: Any) -> bytes:
     """Pickle an object for workers, with the modules and .sql files of the loaded plugins, which
-    the workers' machines need not have.
-
-    Not by Ray's `py_modules`: they are set once, when a process joins Ray, so a second run in a
-    notebook could not add a plugin. Classes pickled by value would not be registered in the worker.
-    """
+    the workers' machines need not have."""
+    # Not by Ray's `py_modules`: they are set once, when a process joins Ray, so a second run in a
+    # notebook could not add a plugin. Classes pickled by value are not registered in the worker.
     plugins = {
-        folder.name: {
-            str(file.relative_to(folder)): file.read_bytes() for file in _files(folder, "py", "sql")
-        }
-        for folder in loaded_folders()
+        name: {str(f.relative_to(folder)): f.read_bytes() for f in _files(folder, "py", "sql")}
+        for name, folder in _FOLDERS.items()
     }
     return pickle.dumps((plugins, pickle.dumps(content)))
 
 
 def unpickle_with_plugins(pickled: bytes) -> Any:
-    """Import the plugins in a pickle of `pickle_with_plugins`, then unpickle its object. The pickle
-    comes from this run's driver through Ray; nothing that a warehouse, a corpus or a server holds
-    is ever unpickled.
-
-    Raises UsageError, with the machine's name, if a plugin or one of its imports is not installed
-    there.
-    """
+    """Import the plugins in a pickle of this run's driver, then unpickle its object. (Nothing that
+    a warehouse, a corpus or a server holds is ever unpickled.) Raises UsageError, with the
+    machine's name, if a plugin or one of its imports is not installed there."""
     plugins, content = pickle.loads(pickled)
     try:
         with tempfile.TemporaryDirectory(prefix="gistmill-plugin-") as parent:

@@ -1,7 +1,6 @@
 """Read a reply: remove thinking and chat markup, then find its value by its family's form or the
 prompt's own parser. The notations are those of public chat templates, and their remains where a
-server strips special tokens. Those that documents use themselves (`[3]`, `$5`) stay.
-"""
+server strips special tokens."""
 
 import html
 import json
@@ -45,11 +44,7 @@ def without_role(reply: str) -> str:
 
 
 def read_reply(
-    prompt: Prompt[T],
-    form: str | None,
-    reply: str,
-    is_cut: bool,
-    refusals: Refusals | None = None,
+    prompt: Prompt[T], form: str | None, reply: str, is_cut: bool, refusals: Refusals | None = None
 ) -> T | None:
     """The value of a reply: as stated in the family's form, or else as found by `prompt.read`, or
     by `prompt.refusal` if the reply refuses in the family's words.
@@ -171,11 +166,9 @@ def boxes(reply: str) -> Iterator[tuple[str, bool]]:
 
 def json_object(reply: str) -> dict[str, Any] | None:
     """The JSON object that makes up the whole reply; None if there is none."""
-    for start, end, value in _objects(reply):
-        return (
-            value if isinstance(value, dict) and not (reply[:start] + reply[end:]).strip() else None
-        )
-    return None
+    start, end, value = next(_objects(reply), (0, 0, None))
+    is_whole = isinstance(value, dict) and not (reply[:start] + reply[end:]).strip()
+    return value if is_whole else None
 
 
 def shown(value: Any) -> str:

@@ -1,9 +1,8 @@
 """Base classes of every table's record, the records of documents and questions, the rows that a
 stage reads, their lines in a trace, and their conversion to and from Arrow tables.
 
-Importing a record class's module registers it in `RECORDS` by its table's name; its SQL is a file
-beside that module (sql_files.py). Positions count from 0, spans are half-open, words are counted by
-stages/text/words.py, tokens by the engine.
+Importing a record class's module registers it in `RECORDS` by its table's name. Positions count
+from 0, spans are half-open, words are counted by stages/text/words.py, tokens by the engine.
 """
 
 import dataclasses
@@ -60,8 +59,9 @@ Row = Mapping[str, Any]  # selected by SQL
 
 def is_vector(value: object) -> bool:
     """True for a list of fractions too long to print."""
-    is_long = isinstance(value, list | tuple) and len(value) >= _VECTOR
-    return is_long and all(isinstance(x, float) for x in value)  # type: ignore[attr-defined]
+    if not isinstance(value, list | tuple) or len(value) < _VECTOR:
+        return False
+    return all(isinstance(number, float) for number in value)
 
 
 def columns_line(row: Row) -> str:
@@ -173,10 +173,8 @@ def _nothing(record: Any) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRow(Record):
     """A row of a document's memory (pages, gists, embeddings ...), made once for all questions.
-
-    The stamp `memory` names the pagination it is based on. `once_per_memory`: only one step of a
-    run may write them for a memory, so that joins on memory and page_index find one row.
-    """
+    `once_per_memory`: only one step of a run may write them for a memory, so that joins on memory
+    and page_index find one row."""
 
     stamps: ClassVar[tuple[str, ...]] = ("memory",)
     has_pages: ClassVar[bool] = True
@@ -191,11 +189,7 @@ class IndexRow(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionRow(Record):
-    """A row that one method made for one question.
-
-    The stamp `memory` names the pagination that its page indexes refer to; `input_sha` is the hash
-    of all inputs of the question's rows.
-    """
+    """A row that one method made for one question."""
 
     stamps: ClassVar[tuple[str, ...]] = ("method", "repeat", "memory", "input_sha")
     has_pages: ClassVar[bool] = True
@@ -251,11 +245,8 @@ Q = TypeVar("Q", bound=QuestionRow)
 
 @dataclass(frozen=True)
 class UnitRows:
-    """The rows that a stage reads for one unit; `rows[Page]` are the rows of class Page.
-
-    `questions` is empty for a stage that writes index rows. Fields that the stage does not name
-    hold their defaults.
-    """
+    """The rows that a stage reads for one unit; `rows[Page]` are the rows of class Page. Fields
+    that the stage does not name hold their defaults."""
 
     document: Document
     questions: tuple[Question, ...] = ()
@@ -270,9 +261,8 @@ class UnitRows:
 
     def made_of(self, question: Question) -> list[QuestionRow]:
         """The rows of all record classes for one question."""
-        id_ = question.question_id
-        all_rows = (row for rows in self.tables.values() for row in rows)
-        return [row for row in all_rows if getattr(row, "question_id", None) == id_]
+        tables = (rows for record, rows in self.tables.items() if is_per_question(record))
+        return [r for rows in tables for r in rows if r.question_id == question.question_id]
 
 
 def is_per_question(record: type[Record]) -> bool:
@@ -281,8 +271,7 @@ def is_per_question(record: type[Record]) -> bool:
 
 
 def utc_now() -> datetime:
-    """The time in UTC, without a zone: DuckDB would convert one with a zone to the reader's
-    zone."""
+    """The time in UTC, without a zone: DuckDB would convert it to the reader's zone."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
@@ -337,13 +326,12 @@ def empty_table(columns: Any) -> Any:
 def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[Row]) -> Any:
     """An Arrow table of `rows`; `stamps`: a mapping per row, of which the table's columns count."""
     dicts = [{**s, **dataclasses.asdict(row)} for row, s in zip(rows, stamps, strict=True)]
-    # In one call: converting column by column takes one and a half times as long.
+    # In one call: column by column takes one and a half times as long.
     return pa.Table.from_struct_array(pa.array(dicts, pa.struct([*schema(record)])))
 
 
 def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
-    """The records of an Arrow table, without stamps. A missing column, as in files of earlier
-    versions, gets its default."""
+    """The records of an Arrow table. A column that an earlier version lacked gets its default."""
     names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
     return tuple(_rows_of(cast(Any, record)).validate_python(rows.select(names).to_pylist()))
 

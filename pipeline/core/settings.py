@@ -60,8 +60,7 @@ def text_of(file: Path) -> str:
 
 
 def read_yaml(file: Path, kind: type[M], unchecked: frozenset[str] = frozenset()) -> M:
-    """The content of a YAML file. Raises UsageError, naming file and key, for a wrong key or
-    value."""
+    """The content of a YAML file. Raises UsageError, naming file and key, for a wrong one."""
     text = text_of(file)
     try:
         content = kind.model_validate(yaml.load(text, YAML_LOADER) or {})
@@ -97,13 +96,11 @@ def refuse_nonsense(value: Any, key: str = "") -> None:
 
 
 class ClusterSettings(Settings):
-    """The keys of a `cluster` section that every kind of cluster has. Never hashed.
-
-    `address`: null in YAML starts a local Ray, `auto` joins the one this machine is part of, and a
-    URL is the dashboard that `gistmill submit` sends the run to.
-    """
+    """The keys of a `cluster` section that every kind of cluster has. Never hashed."""
 
     name: str
+    # null starts a local Ray, `auto` joins the one that this machine is part of, and a URL is the
+    # dashboard that `gistmill submit` sends the run to.
     address: str | None
     autoscales: bool  # whether the cluster adds machines on demand
     wait_minutes: Minutes  # for the first workers to be placed

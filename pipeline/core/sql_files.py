@@ -3,12 +3,12 @@
 Each section begins with a line `-- name: NAME`, and may end with a semicolon. Comments before the
 first section are about the whole file. Names in braces are filled in by a module.
 
-The file of a table is called `<table>.sql` and lies beside the module of its record class, in
-plugins too. Each of its sections is a view over the table, or the table's part of a view that
-commands read (`PARTS`). A view's section is `create view {prefix}NAME as ...`. {prefix} is empty,
-or `all_` for a view whose first column is `run`; {run} is then `run, `, else empty. Comments after
-the `create view` line say what a row is, and `-- column: ...` what a column means, for `gistmill
-schema`. Parts join rows of a memory by (memory, document_id, page_index).
+The file of a table is `<table>.sql` beside the module of its record class, in plugins too. Each of
+its sections is a view over the table, or the table's part of a view that commands read (`PARTS`). A
+view's section is `create view {prefix}NAME as ...`. {prefix} is empty, or `all_` for a view whose
+first column is `run`; {run} is then `run, `, else empty. Comments after the `create view` line say
+what a row is, and `-- column: ...` what a column means, for `gistmill schema`. Parts join rows of a
+memory by (memory, document_id, page_index).
 """
 
 import re
@@ -20,29 +20,15 @@ from types import MappingProxyType
 
 from pipeline.core.errors import UsageError
 
-PARTS = (
-    # whose means reports show: method, repeat, document_id, question_id, rater, problem, measure,
-    # value.
-    "measures",
-    # a query without rows where `measures` has none, which is quicker to find out.
-    "measured",
-    # whose values reports add up: method, document_id, question_id, rater, counted (n, answered,
-    # unscored), value.
-    "counts",
-    # the distributions of `report --corpus`: memory (or null), measure, rows_of (the unit of the
-    # sample, in the plural), place (the measure's position in the report), value.
-    "sizes",
-    # what `gistmill show` has: memory, document_id, page_index, last_page_index (of a text of
-    # several pages), place (the column's position), heading, text, num_words, problem.
-    "page_texts",
-    # what methods reply to questions: method, repeat, memory, document_id, question_id, answer,
-    # answer_index, page_indexes (of pages read), num_context_words, num_context_tokens, problem,
-    # detail.
-    "results",
-    # memory, and columns of its own, one row per memory.
-    "memories",
-    # the rows that `gistmill trace` reads instead of the table's.
-    "traced",
+PARTS = (  # those that are a view's have its columns, in its order (docs/schema.md)
+    "measures",  # whose means reports show
+    "measured",  # without rows where `measures` has none, which is quicker to find out
+    "counts",  # whose values reports add up
+    "sizes",  # the distributions of `report --corpus`
+    "page_texts",  # what `gistmill show` has
+    "results",  # what methods reply to questions
+    "memories",  # memory, and columns of its own, one row per memory
+    "traced",  # the rows that `gistmill trace` reads instead of the table's
 )
 _COMMENT = re.compile(r"^\s*(--.*)?$")
 
@@ -54,8 +40,7 @@ def sql_beside(module_file: str) -> Mapping[str, str]:
 
 @cache
 def sql_sections(file: Path) -> Mapping[str, str]:
-    """The sections of a file, by name. Raises UsageError, naming file and section, for a
-    mistake."""
+    """The sections of a file, by name. Raises UsageError for a mistake."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -68,8 +53,6 @@ def sql_sections(file: Path) -> Mapping[str, str]:
         lines = section.splitlines()
         while lines and _COMMENT.match(lines[-1]):  # they belong to the next section
             lines.pop()
-        if not name:
-            raise UsageError(f"{file}: `-- name:` without a name; write it")
         if not lines:
             raise UsageError(f"{file}: section {name!r}: no SQL; write it or remove the section")
         if name in sections:

@@ -1,5 +1,4 @@
-"""A prompt family: a folder of templates with a `family.yaml`. Independent of the meaning of
-prompts.
+"""A prompt family: a folder of templates with a `family.yaml`.
 
 Templates and settings that the folder lacks come from its bases, then from `generic`: first the
 folder of that name beside it, then a plugin's, then the shipped one. A `Family` is self-contained:
@@ -7,6 +6,7 @@ workers on other machines receive one and read no files.
 """
 
 import hashlib
+import math
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,24 +14,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import jinja2
+import yaml
 from jinja2 import nodes
 from jinja2.meta import find_referenced_templates, find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StrictInt, field_validator
 
 from pipeline.core.errors import UsageError
-from pipeline.core.prompts import (
-    PROMPTS,
-    Constraint,
-    Message,
-    Prompt,
-    Refusals,
-    rendered_values,
-)
-from pipeline.core.registry import hint
+from pipeline.core.prompts import PROMPTS, Constraint, Message, Prompt, Refusals, rendered_values
+from pipeline.core.registry import conf_folders, hint
 from pipeline.core.reply_forms import plain_text, read_reply
 from pipeline.core.settings import read_yaml, sha, text_of
 
@@ -51,14 +45,8 @@ class Example(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     reply: str
-    reads: int | str | tuple[int | str | tuple[str, ...], ...] | None
-
-    @field_validator("reads", mode="before")
-    @classmethod
-    def _no_bool(cls, reads: object) -> object:
-        if isinstance(reads, bool):
-            raise ValueError("YAML reads yes and no as booleans; put them in quotes")
-        return reads
+    # Strict, as YAML reads an unquoted yes or no as a boolean.
+    reads: StrictInt | str | tuple[StrictInt | str | tuple[str, ...], ...] | None
 
 
 class FamilyFile(BaseModel):
@@ -95,18 +83,15 @@ def read_family_file(folder: Path) -> FamilyFile:
         if form.count("{}") != 1:
             raise UsageError(f"{path}: forms.{name}: write {{}} once, where the value goes")
         if PROMPTS[name].form is None:
-            why = "replies to this prompt are free text; remove the form"
-            raise UsageError(f"{path}: forms.{name}: {why}")
+            raise UsageError(f"{path}: forms.{name}: replies are free text; remove the form")
     return file
 
 
 def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]:
     """The folders that a family is read from, with their family.yaml, in order of precedence: the
-    family; its bases, each followed by its own; then every `generic`, first the one beside the
-    family, then those in `roots` (folders of families).
-
-    Raises UsageError if the folder is no family, or a base is unknown or its own base.
-    """
+    family; its bases, each followed by its own; then every `generic`, the one beside the family
+    before those in `roots` (folders of families). Raises UsageError for a folder without a family,
+    and for a base that is unknown or its own base."""
     if not (folder / "family.yaml").is_file():
         raise UsageError(f"{folder}: no family.yaml there; name a folder of prompts")
     layers: dict[Path, FamilyFile] = {}
@@ -137,10 +122,8 @@ def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]
 @dataclass(frozen=True)
 class Family:
     """A resolved family. `sources`: its templates by file name; `files`: the path of each.
-
     `own_refusals`: its words of refusals if they differ from the shipped ones, for the hash of
-    steps. `known_answers`: the words that audits use as answers, by kind; no step depends on them.
-    """
+    steps. `known_answers`, the words that audits use as answers by kind, are in no step's hash."""
 
     name: str
     folder: str
@@ -157,11 +140,8 @@ class Family:
 
     def render(self, prompt: Prompt[Any]) -> tuple[Message, ...]:
         """The messages of `prompt`: those of its conversation so far, then the user's. An earlier
-        reply is its value in the family's form, without a model's reasons for it.
-
-        Raises UsageError if the template is missing, malformed, fails, or uses a name that is no
-        field of the prompt.
-        """
+        reply is its value in the family's form, without a model's reasons for it. Raises UsageError
+        if the template is missing, malformed, fails, or uses a name that is no field."""
         values = {field.name: getattr(prompt, field.name) for field in fields(prompt)}
         values["max_reply_tokens"] = self.max_reply_tokens(type(prompt))  # a template may state it
         file = f"{prompt.name}.jinja"
@@ -175,7 +155,7 @@ class Family:
         return (*self.render(earlier), {"role": "assistant", "content": reply}, message)
 
     def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
-        """The reply budget of a prompt, in the engine's tokens."""
+        """In the engine's tokens."""
         return self.reply_tokens.get(prompt.name, prompt.max_reply_tokens)
 
     def form(self, prompt: type[Prompt[Any]]) -> str | None:
@@ -192,9 +172,8 @@ class Family:
         return None if form is None else prompt.legal(form)
 
     def examples(self, prompt: type[Prompt[Any]]) -> tuple[str, ...]:
-        """Lines of the rendered samples that are replies to the prompt, such as `Answer: (C)`:
-        models repeat them. Left out are lines with a value of the sample, replies that are free
-        text, and fixed replies that every prompt shows, such as yes and STOP."""
+        """Lines of the rendered samples that are replies to the prompt, such as `Answer: (C)`.
+        Left out: lines with a value of the sample, free text, and fixed replies, such as STOP."""
         examples: dict[str, None] = {}
         lead = _compared((self.form(prompt) or "{}").partition("{}")[0])
         for sample in prompt.samples():
@@ -233,16 +212,18 @@ class Family:
         """Raise UsageError if the template of `prompt`, or one that it includes, is missing, does
         not parse, or uses a name that is no field of the prompt. Nothing is rendered."""
         parsed = self._parsed(prompt)
-        known = {"max_reply_tokens", *(field.name for field in fields(prompt))}.union(
-            self._environment.globals, *(template.defined for template in parsed.values())
-        )
-        for name, template in parsed.items():
-            for unknown in sorted(template.undeclared - known):
+        names = {"max_reply_tokens", *(field.name for field in fields(prompt))}
+        names |= self._environment.globals.keys()
+        for tree in parsed.values():
+            names |= {macro.name for macro in tree.find_all(nodes.Macro)}
+            names |= {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
+        for name, tree in parsed.items():
+            for unknown in sorted(_undeclared(tree) - names):
                 raise UsageError(f"{self.files[name]}: {unknown!r} is undefined")
 
-    def _parsed(self, prompt: type[Prompt[Any]]) -> dict[str, "_Parsed"]:
+    def _parsed(self, prompt: type[Prompt[Any]]) -> dict[str, nodes.Template]:
         """The prompt's template and all that it includes, by name."""
-        parsed: dict[str, _Parsed] = {}
+        parsed: dict[str, nodes.Template] = {}
         waiting = [f"{prompt.name}.jinja"]
         while waiting:
             name = waiting.pop()
@@ -250,10 +231,10 @@ class Family:
                 if name not in self.sources:
                     raise jinja2.TemplateNotFound(name)
                 parsed[name] = _parsed(self.sources[name], self.files[name])
-            if None in parsed[name].included:
-                why = "includes a computed name; write the name out"
-                raise UsageError(f"{self.files[name]}: {why}")
-            waiting += [other for other in parsed[name].included if other and other not in parsed]
+            for included in find_referenced_templates(parsed[name]):
+                if included is None:
+                    raise UsageError(f"{self.files[name]}: includes a computed name; write it out")
+                waiting += [included] if included not in parsed else []
         return parsed
 
     @cached_property
@@ -281,9 +262,6 @@ class Family:
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__dict__.update(state)
-
     def hashed(self) -> dict[str, Any]:
         """The family's settings, budgets and templates for a run's name, as JSON with hashes."""
         return {
@@ -306,24 +284,12 @@ def _depends_on_question(value: object) -> bool:
     return value is not None and not isinstance(value, str)
 
 
-class _Parsed(NamedTuple):
-    """What a template includes (None: a computed name), and the names that it uses and defines."""
-
-    included: tuple[str | None, ...]
-    undeclared: frozenset[str]
-    defined: frozenset[str]
-
-
 @cache  # as many steps ask for the same template
-def _parsed(source: str, file: str) -> _Parsed:
-    tree = SandboxedEnvironment().parse(source, filename=file)
-    stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
-    macros = {macro.name for macro in tree.find_all(nodes.Macro)}
-    return _Parsed(
-        included=tuple(find_referenced_templates(tree)),
-        undeclared=frozenset(find_undeclared_variables(tree)),
-        defined=frozenset(stored | macros),
-    )
+def _parsed(source: str, file: str) -> nodes.Template:
+    return SandboxedEnvironment().parse(source, filename=file)
+
+
+_undeclared = cache(find_undeclared_variables)
 
 
 def find_family(name: str, roots: Sequence[Path], key: str = "") -> Path:
@@ -348,13 +314,9 @@ def _names(roots: Sequence[Path]) -> list[str]:
 def load_family(
     folder: Path, roots: Sequence[Path], reply_tokens: Mapping[str, int] | None = None
 ) -> Family:
-    """The family in `folder`, completed from its bases and from each `generic`, beside it and in
-    `roots` (folders of families, in order of precedence). `reply_tokens` overrides budgets by
-    prompt.
-
-    Raises UsageError naming the file and the wrong key, and where two `generic` families of `roots`
-    have a template of the same name.
-    """
+    """The family in `folder`, completed as `family_layers` has it. `reply_tokens` overrides budgets
+    by prompt. Raises UsageError naming the file and the wrong key, and where two `generic` families
+    of `roots` have a template of the same name."""
     first: dict[str, Path] = {}
     for template in (t for root in roots for t in sorted((root / GENERIC).glob("*.jinja"))):
         if (other := first.setdefault(template.name, template)) != template:
@@ -387,3 +349,40 @@ def load_family(
 def _merged(layers: Iterable[dict[str, T]]) -> dict[str, T]:
     """Merge the dictionaries, keys sorted; of several values for a key, the first counts."""
     return dict(sorted(ChainMap(*layers).items()))
+
+
+def export_family(name: str, folder: Path, plugins: str | None) -> dict[str, Any]:
+    """Copy a family (a shipped or a plugin's one, or a folder), with all that it inherits, to a new
+    folder; returns `folder` and `templates` (file name -> the family that it came from). Steps made
+    with the copy have the same names. Raises UsageError if there is none, or `folder` has files."""
+    roots = [conf / "prompts" for conf in conf_folders(plugins)]
+    source = find_family(name, roots)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder}: is there already and not empty; name a new folder")
+    layers, family = family_layers(source, roots), load_family(source, roots)
+    base = next(iter(layers.values())).base
+    if source.parent in roots and source.name != GENERIC:
+        base = (source.name,)
+    prompts = [p for name, p in sorted(PROMPTS.items()) if f"{name}.jinja" in family.sources]
+    content = {
+        **({"base": [*base]} if base else {}),
+        "wording": family.wording,
+        "settings": dict(family.settings),
+        "judging": dict(family.judging),
+        "reply_tokens": {prompt.name: family.max_reply_tokens(prompt) for prompt in prompts},
+        "forms": {p.name: form for p in prompts if (form := family.form(p)) is not None},
+        "refusals": {key: words.model_dump(mode="json") for key, words in family.refusals.items()},
+        "examples": {
+            prompt: [example.model_dump(mode="json") for example in examples]
+            for prompt, examples in _merged(file.examples for file in layers.values()).items()
+        },
+    }
+    text = yaml.safe_dump(content, width=math.inf, allow_unicode=True, sort_keys=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, written in {**family.sources, "family.yaml": text}.items():
+            (folder / file).write_text(written, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be written: {error.strerror}") from None
+    origins = {file: Path(path).parent.name for file, path in sorted(family.files.items())}
+    return {"folder": str(folder), "templates": origins}

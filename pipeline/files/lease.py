@@ -16,7 +16,6 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from upath import UPath
 
@@ -40,8 +39,9 @@ SECONDS = 60.0  # a lease that is not renewed for so long expires
 class Lease:
     """A lease that this process holds, until it releases it or `is_held` returns False."""
 
-    def __init__(self, path: UPath, seconds: float) -> None:
-        self._path, self._seconds = path, seconds
+    def __init__(self, folder: UPath, name: str, number: int) -> None:
+        self._folder, self._name = folder, name
+        self._path = folder / f"{name}.{number}.lease"
         self._token = uuid.uuid4().hex
         self._ended = threading.Event()
         self._lock = threading.Lock()  # a late renewal must not undo the release
@@ -52,12 +52,12 @@ class Lease:
 
     def is_held(self) -> bool:
         """True if no other process has taken the lease over. Raises StorageError."""
-        is_newest = self._files()[-1:] == [self._path]
+        is_newest = _files(self._folder, self._name)[-1:] == [self._path]
         return is_newest and read_object(self._path).get("token") == self._token
 
     def renew(self) -> None:
         """Renew the lease until its release. If a renewal fails, the next one makes up for it."""
-        while not self._ended.wait(self._seconds / 4):
+        while not self._ended.wait(SECONDS / 4):
             with ignore_refusals(), self._lock:
                 if not self._ended.is_set() and self.is_held():
                     write(self._path, self._content())
@@ -67,30 +67,23 @@ class Lease:
         self._ended.set()
         with ignore_refusals(), self._lock:
             if self.is_held():
-                for file in self._files():  # files of dead holders too
+                for file in _files(self._folder, self._name):  # files of dead holders too
                     delete(file)
 
-    def _files(self) -> list[UPath]:
-        return _files(self._path.parent, self._path.name.partition(".")[0])
-
     def _content(self) -> bytes:
-        host, pid, expires_at = socket.gethostname(), os.getpid(), time.time() + self._seconds
+        host, pid, expires_at = socket.gethostname(), os.getpid(), time.time() + SECONDS
         fields = {"token": self._token, "host": host, "pid": pid, "expires_at": expires_at}
         return json.dumps(fields).encode()
 
 
 @contextmanager
-def lease(folder: UPath, name: str, seconds: float = SECONDS) -> Iterator[Lease | None]:
+def lease(folder: UPath, name: str) -> Iterator[Lease | None]:
     """Hold the lease `name` of a folder in the `with` block; yields None if another process holds
-    it.
-
-    `seconds`: without renewal for so long, it expires. The folder is made, and deleted again if
-    nothing else was written there. Raises StorageError.
-    """
+    it. The folder is made, and deleted again if nothing else was written there. Raises
+    StorageError."""
     files = _files(folder, name)
     new = [] if is_remote(folder) else [f for f in (folder, *folder.parents) if not exists(f)]
-    number = _number(files[-1]) + 1 if files else 1
-    taken = Lease(folder / f"{name}.{number}.lease", seconds)
+    taken = Lease(folder, name, _number(files[-1]) + 1 if files else 1)
     if _holder(files) is not None or not taken.take():
         yield None
         return
@@ -110,7 +103,7 @@ def holder(folder: UPath, name: str) -> str | None:
 
 def _holder(files: list[UPath]) -> str | None:
     """None also if the lease has expired, its holder is known to have ended, or it is no lease."""
-    content: dict[str, Any] = read_object(files[-1]) if files else {}
+    content = read_object(files[-1]) if files else {}
     try:
         process = f"{content['host']}-{int(content['pid'])}"
         is_fresh = float(content["expires_at"]) >= time.time()

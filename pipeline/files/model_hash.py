@@ -1,13 +1,12 @@
 """Hash a model's file or folder by content, and the user's cache, which holds such hashes.
 
 Every byte is hashed: two fine-tunes share names, sizes and most of their bytes. A model may have
-hundreds of gigabytes and every command needs its hash several times, so the hashes of large files
-are cached, by path, size, inode, modification time and status change time. No program can set the
-last, so it reveals even a write that restores the modification time (`rsync --times`).
+hundreds of gigabytes, so the hashes of large files are cached, by path, size, inode, modification
+time and status change time. No program can set the last, so it reveals even a write that restores
+the modification time (`rsync --times`).
 
 The cache has small files in $XDG_CACHE_HOME/gistmill or ~/.cache/gistmill, which may be deleted at
-any time. Entries not used for 30 days are deleted. If the folder cannot be read or written, nothing
-is cached.
+any time. If the folder cannot be read or written, nothing is cached.
 """
 
 import hashlib
@@ -38,12 +37,9 @@ _hashes_of_this_process: dict[str, bytes] = {}
 
 
 def content_hash(path: Path) -> str:
-    """16 hex digits of a hash of a model's file, or of all the files in its folder.
-
-    The path does not count, so a model that was moved or copied keeps its hash. In a folder the
-    files' relative names count; hidden files and documentation do not, as no model loader reads
-    them. Links are followed. Raises UsageError naming a file that cannot be read.
-    """
+    """16 hex digits of a hash of a model's file, or of all the files in its folder, with their
+    relative names. Its own path does not count, nor do hidden files and documentation, as no model
+    loader reads them. Links are followed. Raises UsageError naming a file that cannot be read."""
     notice = f"gistmill: hashing all files of {path}, as their content identifies the model\n"
     timer = Timer(_SILENT_SECONDS, sys.stderr.write, [notice])
     timer.start()

@@ -1,10 +1,8 @@
-"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...), and
-the names of processes for them.
+"""Files and folders, on this machine or behind any fsspec filesystem (s3://, gs://, hf:// ...).
 
 Operations that fail for a transient reason are retried with exponential back-off and jitter for
-`cluster.storage_seconds`; an object store's library also retries within each attempt. Storage that
-refuses for longer, or is full, read-only or forbidden, raises StorageError: a line with the path
-and what to do. Operations block: on an event loop, call them in a thread.
+`cluster.storage_seconds`. Storage that refuses for longer, or is full, read-only or forbidden,
+raises StorageError. Operations block: on an event loop, call them in a thread.
 """
 
 import errno
@@ -41,9 +39,9 @@ _AT_ONCE = 16  # threads: an object store has a latency of tens of milliseconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 8.0  # seconds; doubled each time, with jitter of half
 _SECONDS_TO_REACH = 20.0  # at the start of a command, as an address may be a mistake
 _TRANSIENT = {
-    getattr(errno, name, -1)  # a Mac lacks some
-    for name in ("EAGAIN", "EBUSY", "EHOSTUNREACH", "EINTR", "EIO", "EMFILE", "ENETDOWN",
-                 "ENETUNREACH", "ENFILE", "EREMOTEIO", "ESTALE")
+    errno.EAGAIN, errno.EBUSY, errno.EHOSTUNREACH, errno.EINTR, errno.EIO, errno.EMFILE,
+    errno.ENETDOWN, errno.ENETUNREACH, errno.ENFILE, errno.ESTALE,
+    getattr(errno, "EREMOTEIO", -1),  # a Mac lacks it
 }  # fmt: skip
 ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 # Errors of object stores' libraries that are not OSErrors.
@@ -66,15 +64,14 @@ _FIXES = {
 
 _seconds = 60.0  # of this process
 _seconds_here: ContextVar[float] = ContextVar("seconds_here", default=math.inf)
-# Local folders that are not made again once they have gone: what was moved away would be in two
-# places.
+# Local folders that are not made again once they are gone: a warehouse would be in two places.
 never_made: set[UPath] = set()
 _HOST = socket.gethostname()
 
 
 def as_path(path: AnyPath) -> UPath:
-    """The path as a UPath; a local one is also a pathlib.Path, and spelled as on the disk. Raises
-    UsageError if no filesystem for such an address is installed."""
+    """The path as a UPath; a local one is also a pathlib.Path. Raises UsageError if no filesystem
+    for such an address is installed."""
     try:
         if not is_remote(local := UPath(path)):
             return _as_spelled(local)
@@ -141,14 +138,14 @@ def file_size(path: UPath) -> int:
 def list_paths(folder: UPath, pattern: str = "*") -> list[UPath]:
     """The paths in a folder that match; empty if there is no such folder."""
     list_them = _remote_paths if is_remote(folder) else _local_paths
-    return with_retries(lambda: list_them(folder, pattern), folder)
+    return with_retries(partial(list_them, folder, pattern), folder)
 
 
 def list_names(folder: UPath) -> list[str]:
     """The names in a folder; empty if there is no such folder."""
     if is_remote(folder):
         return [path.name for path in list_paths(folder)]
-    return with_retries(lambda: _local_names(folder), folder)
+    return with_retries(partial(_local_names, folder), folder)
 
 
 def _local_names(folder: UPath) -> list[str]:
@@ -208,18 +205,18 @@ def commit(path: UPath, content: bytes) -> bool:
     remotely one conditional PUT. True if it holds `content` now: this call created it, or an
     earlier attempt whose reply was lost."""
 
-    def create() -> bool:
-        try:
-            if is_remote(path):
-                path.fs.pipe_file(path.path, content, mode="create")
-            else:
-                with _written_beside(path, content, sync=True) as part:
-                    os.link(str(part), str(path))
-        except FileExistsError:
-            return False
-        return True
+    def create() -> None:
+        if is_remote(path):
+            path.fs.pipe_file(path.path, content, mode="create")
+            return
+        with _written_beside(path, content, sync=True) as part:
+            os.link(str(part), str(path))
 
-    return with_retries(create, path) or read(path) == content
+    try:
+        with_retries(create, path, (FileExistsError,))
+    except FileExistsError:
+        return read(path) == content
+    return True
 
 
 def write(path: UPath, content: bytes) -> None:
@@ -263,8 +260,8 @@ def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
 
 def move_file(file: Path, path: UPath) -> None:
     """Move a local file to `path`, replacing it; a local `path` must be on the same filesystem."""
-    send = partial(path.fs.put_file, str(file), path.path)
-    with_retries(send if is_remote(path) else partial(file.replace, str(path)), path)
+    upload = partial(path.fs.put_file, str(file), path.path)
+    with_retries(upload if is_remote(path) else partial(file.replace, str(path)), path)
 
 
 def delete(path: UPath) -> None:
@@ -412,8 +409,8 @@ def refusal_reason(error: Exception) -> str:
 
 
 class Advisory:
-    """Tries operations on files that are soon written or read again, such as progress and
-    heartbeats: a refusal raises no error. `is_refused`: the last operation was refused."""
+    """Tries operations on files that are soon written or read again, such as heartbeats: a refusal
+    raises no error. `is_refused`: the last operation was refused."""
 
     def __init__(self) -> None:
         self.is_refused = False
@@ -447,7 +444,7 @@ def ignore_refusals() -> AbstractContextManager[None]:
 
 
 def unwritable(folder: UPath) -> UPath | None:
-    """The path that prevents a local folder from being made or written; None if there is none."""
+    """The path that prevents a local folder from being written; None if there is none."""
     if is_remote(folder):
         return None  # a remote store refuses when it is used
     existing = next(path for path in (folder, *folder.parents) if path.exists())

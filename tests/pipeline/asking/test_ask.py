@@ -2,29 +2,24 @@
 
 import asyncio
 import itertools
-import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
-from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pytest
-from upath import UPath
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader, Slots
-from pipeline.asking.replies import Replies, SharedReplies, Wanted
+from pipeline.asking.replies import Replies, Wanted
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
-from pipeline.files.storage import commit
 from stages.prompts.readagent_memory import PageGist
 from tests.support.reading import family, reader_of
 
-T = TypeVar("T")
 PAGE = PageGist(page="The mill stands at the river.")
 REPLY_TOKENS = 50
 
@@ -75,51 +70,29 @@ class Dead(Echo):
 
 
 def reader(
-    engine: Echo,
-    deadline: float = 60,
-    slots: int = 8,
-    temperature: float = 0,
-    seed: int = 0,
-    reply_tokens: int = REPLY_TOKENS,
+    engine: Echo, slots: int = 8, reply_tokens: int = REPLY_TOKENS, **changes: Any
 ) -> Reader:
-    return reader_of(
-        engine,
-        identity=f"echo at {temperature}",
-        family=family("generic", {"gist": reply_tokens}),
-        temperature=temperature,
-        seed=seed,
-        deadline_seconds=deadline,
-        slots=Slots(slots),
-    )
+    changes["identity"] = f"echo at {changes.get('temperature', 0.0)}"
+    budgets = family("generic", {"gist": reply_tokens})
+    return reader_of(engine, family=budgets, slots=Slots(slots), **changes)
 
 
 def ask(given: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
     return Ask(given, "gist", "d1", Replies(calls=recorded), repeat)
 
 
-def run(talk: Callable[[], Awaitable[T]]) -> T:
-    async def wait() -> T:
-        return await talk()
-
-    return asyncio.run(wait())
-
-
 def one(asking: Ask, subject: Subject | None = None, page: PageGist = PAGE) -> Asked[str]:
-    return run(lambda: asking(page, subject or Subject(page_index=0)))
+    return asyncio.run(asking(page, subject or Subject(page_index=0)))
+
+
+async def at_once(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
+    """Ask about every word, as stages do; the page's index is the word's."""
+    pages = [asking(PageGist(word), Subject(page_index=i)) for i, word in enumerate(words)]
+    return await asyncio.gather(*pages)
 
 
 def many(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
-    """Ask about every word at once, as stages do; the page's index is the word's."""
-
-    async def talk() -> list[Asked[str]]:
-        return list(
-            await asyncio.gather(
-                *(asking(PageGist(w), Subject(page_index=i))
-                  for i, w in enumerate(words))
-            )
-        )  # fmt: skip
-
-    return run(talk)
+    return asyncio.run(at_once(asking, words))
 
 
 PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
@@ -137,7 +110,7 @@ def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
     engine = Echo(context_tokens=PROMPT_CHARS + REPLY_TOKENS + spare)
     asking = ask(reader(engine))
     reply = one(asking)
-    assert run(lambda: asking.fits(PAGE, REPLY_TOKENS)) is asked
+    assert asyncio.run(asking.fits(PAGE, REPLY_TOKENS)) is asked
     assert len(asking.sent_calls) == len(engine.requests) == len(asking.calls()) == int(asked)
     expected = ("river.", "river.", None) if asked else (None, "", "context_overflow")
     assert (reply.value, reply.raw, reply.problem) == expected
@@ -150,12 +123,12 @@ def test_parts_are_counted_once_each_without_a_chat_template_and_add_up() -> Non
     engine = Counting()
     asking = ask(reader(engine))
 
-    async def at_once() -> list[int]:
+    async def three() -> list[int]:
         parts = ["a mill\n", " by the river", "", " \n", "a mill"]
         return await asyncio.gather(*(asking.part_tokens(parts) for _ in range(3)))
 
-    assert run(at_once) == [24] * 3
-    assert run(lambda: asking.part_tokens(["by the river"])) == 12
+    assert asyncio.run(three()) == [24] * 3
+    assert asyncio.run(asking.part_tokens(["by the river"])) == 12
     assert sorted(engine.counted) == ["", "a mill", "by the river"]
     for text in ("", " ", "a b"):
         assert asyncio.run(asking.text_tokens(text)) == len(text)
@@ -177,7 +150,7 @@ def test_how_a_reply_ended_is_its_problem(finish_reason: FinishReason, problem: 
 
 def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
     engine = Echo(seconds={"slow": 60})
-    asking = ask(reader(engine, deadline=0.05, slots=1))
+    asking = ask(reader(engine, deadline_seconds=0.05, slots=1))
     slow, quick = many(asking, ["slow", "quick"])
     assert (slow.problem, slow.value, slow.raw, slow.has_reply) == ("timeout", None, "", False)
     assert (quick.problem, quick.value) == (None, "quick"), "its slot is free again"
@@ -189,36 +162,34 @@ def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -
     """Twenty requests of 0.1 s through two slots: the last waits 0.9 s, with a deadline of 0.7."""
     words = [f"w{number}" for number in range(10)]
     engine = Echo(seconds=dict.fromkeys(words, 0.1))
-    shared = reader(engine, deadline=0.7, slots=2)
+    shared = reader(engine, deadline_seconds=0.7, slots=2)
 
-    async def talk() -> list[Asked[str]]:
+    async def talk() -> list[list[Asked[str]]]:
         asking = [Ask(shared, "gist", document, Replies()) for document in ("d1", "d2")]
-        return await asyncio.gather(
-            *(a(PageGist(w), Subject(page_index=i))
-              for a in asking for i, w in enumerate(words))
-        )  # fmt: skip
+        return await asyncio.gather(*(at_once(of_document, words) for of_document in asking))
 
-    assert [reply.problem for reply in run(talk)] == [None] * 20
+    problems = [reply.problem for replies in asyncio.run(talk()) for reply in replies]
+    assert problems == [None] * 20
     assert engine.most_at_once == 2
 
 
 def test_a_prompt_waits_unrendered_and_uncounted() -> None:
     """Of six prompts and two slots, two are counted; replies that the unit has need no slot."""
-    engine = Counting(seconds={f"w{number}": 60 for number in range(6)})
+    words = [f"w{number}" for number in range(6)]
+    engine = Counting(seconds=dict.fromkeys(words, 60))
     asking = ask(reader(Echo()))
     one(asking)
 
     async def talk() -> None:
-        later = Ask(reader(engine, slots=2), "gist", "d1", Replies(calls=asking.calls()))
-        new = [later(PageGist(f"w{n}"), Subject(page_index=n)) for n in range(6)]
-        waiting = asyncio.gather(*new)
+        later = ask(reader(engine, slots=2), asking.calls())
+        waiting = asyncio.create_task(at_once(later, words))
         await turns()
         assert len(engine.counted) == len(engine.requests) == 2
         assert (await later(PAGE, Subject(page_index=0))).value == "river."
         assert len(engine.counted) == 2
         waiting.cancel()
 
-    run(talk)
+    asyncio.run(talk())
 
 
 def test_a_call_holds_its_slot_until_it_is_kept() -> None:
@@ -234,8 +205,7 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
                 return call
 
         asking = Ask(reader(engine, slots=2), "gist", "d1", Slow())
-        replies = [asking(PageGist(w), Subject(page_index=i)) for i, w in enumerate(words)]
-        whole = asyncio.gather(*replies)
+        whole = asyncio.create_task(at_once(asking, words))
         asked = []
         for _ in words:
             await turns()
@@ -244,36 +214,7 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
         await whole
         return asked
 
-    assert run(talk) == [2, 3, 4, 5, 6, 6]
-
-
-def test_a_shared_call_holds_its_slot_until_it_is_committed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine, words = Echo(), [f"w{number}" for number in range(6)]
-    may_write = threading.Semaphore(0)
-
-    def slow(path: UPath, content: bytes) -> bool:
-        may_write.acquire()
-        return commit(path, content)
-
-    monkeypatch.setattr("pipeline.asking.replies.commit", slow)
-
-    async def talk() -> int:
-        shared = SharedReplies(UPath(tmp_path))
-        asking = Ask(reader(engine, slots=2), "gist", "d1", Replies(shared=shared))
-        replies = [asking(PageGist(w), Subject(page_index=i), True) for i, w in enumerate(words)]
-        whole = asyncio.gather(*replies)
-        while len(engine.requests) < 2:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.1)  # in which others would be sent
-        asked = len(engine.requests)
-        may_write.release(len(words))
-        await whole
-        return asked
-
-    assert run(talk) == 2
-    assert len(engine.requests) == len(list(tmp_path.iterdir())) == 6
+    assert asyncio.run(talk()) == [2, 3, 4, 5, 6, 6]
 
 
 def test_recorded_calls_are_replayed_and_only_others_are_asked() -> None:
@@ -323,8 +264,8 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
         for subject in reversed(subjects):
             await asking(PAGE, subject)
 
-    run(talk)
-    names = ("page_index", "question_id", "turn", "reference_index", "attempt")
+    asyncio.run(talk())
+    names = [column.name for column in fields(Subject)]
     calls = asking.calls()
     assert [Subject(**{name: getattr(call, name) for name in names}) for call in calls] == subjects
     assert [call.call_index for call in calls] == [*range(len(subjects))]
@@ -332,7 +273,7 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
 
 def sha_of(given: Reader, subject: Subject | None = None, letters: int = 3) -> str:
     asking = ask(given)
-    run(lambda: asking(PageGist("w" * letters), subject or Subject(page_index=0)))
+    asyncio.run(asking(PageGist("w" * letters), subject or Subject(page_index=0)))
     return asking.calls()[0].request_sha
 
 
@@ -341,7 +282,7 @@ def test_a_request_is_named_by_what_is_sent() -> None:
     same = sha_of(cold)
     assert sha_of(cold) == same
     assert sha_of(cold, Subject(page_index=5, question_id="q")) == same, "not by what it is about"
-    assert sha_of(reader(Echo(), deadline=9, slots=1)) == same
+    assert sha_of(reader(Echo(), deadline_seconds=9, slots=1)) == same
     others = [
         sha_of(cold, Subject(page_index=0, attempt=2)),
         sha_of(reader(Echo(), reply_tokens=REPLY_TOKENS + 1)),

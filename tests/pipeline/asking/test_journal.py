@@ -1,4 +1,5 @@
-"""The journal of an open unit: what a killed worker has asked is not asked again."""
+"""The journal of an open unit: what a killed worker has asked is not asked again. Whole runs that
+are killed are in tests/faults/test_journal_run.py."""
 
 import asyncio
 import json
@@ -14,12 +15,8 @@ from upath import UPath
 
 from pipeline.asking.replies import Journal, journal_files
 from pipeline.core.calls import Call
-from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, StorageError
 from pipeline.files.storage import as_path
-from pipeline.worker.progress import Summary
-from tests.support.runs.small_run import SmallRun
-from tests.support.texts.small_corpus import document, question, write
 
 STEP, UNIT = "gist-0123abcd", "00ff"
 
@@ -44,9 +41,9 @@ def files(warehouse: UPath) -> list[UPath]:
 
 async def cut_short(warehouse: UPath, calls: Sequence[Call]) -> None:
     with pytest.raises(EngineError):
-        async with journal(warehouse) as made:
-            for one in calls:
-                await made.add(one)
+        async with journal(warehouse) as opened:
+            for finished in calls:
+                await opened.add(finished)
             raise EngineError("dead")
 
 
@@ -64,27 +61,23 @@ def test_calls_are_read_again_until_the_unit_is_committed(warehouse: UPath) -> N
     asyncio.run(cut_short(warehouse, calls[:2]))
     assert journal(warehouse, attempt=2).read() == (), "an attempt has a journal of its own"
 
-    async def again() -> tuple[Call, ...]:
-        async with journal(warehouse) as made:
-            found = made.read()
-            await made.add(calls[2])
+    async def again() -> None:
+        async with journal(warehouse) as opened:
+            assert opened.read() == tuple(calls[:2])
+            await opened.add(calls[2])
             names = [file.name for file in files(warehouse)]
             assert names == [f"{UNIT}.1.{number}.jsonl" for number in (0, 1)], "its own, and ours"
-            return found
 
-    assert asyncio.run(again()) == tuple(calls[:2])
+    asyncio.run(again())
     assert files(warehouse) == []
 
 
 def test_a_call_is_on_disk_before_the_next_is_asked(warehouse: UPath) -> None:
     async def one_by_one() -> None:
-        async with journal(warehouse) as made:
+        async with journal(warehouse) as opened:
             for number in range(3):
-                await made.add(call(number))
-                (file,) = files(warehouse)
-                lines = file.read_bytes().split()
-                assert file.read_bytes().endswith(b"}\n")
-                assert sum(line.startswith(b'{"') for line in lines) == number + 1
+                await opened.add(call(number))
+                assert left(warehouse) == tuple(call(n) for n in range(number + 1))
 
     asyncio.run(one_by_one())
 
@@ -123,19 +116,14 @@ def test_a_journal_that_cannot_be_written_ends_the_unit(warehouse: UPath) -> Non
 
 def test_what_killed_processes_left_is_known_by_step_unit_and_attempt(warehouse: UPath) -> None:
     """Of earlier versions, too, which had a folder for each unit."""
-    made = warehouse / "journal" / STEP
-    for attempt in (1, 2):
-        (made / f"{UNIT}.{attempt}").mkdir(parents=True)
-        (made / f"{UNIT}.{attempt}" / "host-1.0.jsonl").write_bytes(b"{}\n")
-        (made / f"{UNIT}.{attempt}.0.jsonl").write_bytes(b"{}\n")
-    (made / "notes.jsonl").write_text("not ours")
-    assert sorted(
-        (str(file.relative_to(made)), *which) for file, *which in journal_files(warehouse)
-    ) == [
-        (f"{UNIT}.{attempt}{rest}", STEP, UNIT, attempt)
-        for attempt in (1, 2)
-        for rest in (".0.jsonl", "/host-1.0.jsonl")
-    ]
+    folder, expected = warehouse / "journal" / STEP, []
+    (folder / f"{UNIT}.2").mkdir(parents=True)
+    for file in (f"{UNIT}.1.0.jsonl", f"{UNIT}.2.0.jsonl", f"{UNIT}.2/host-1.0.jsonl"):
+        (folder / file).write_bytes(b"{}\n")
+        expected.append((file, STEP, UNIT, int(file.split(".")[1][0])))
+    (folder / "notes.jsonl").write_text("not ours")
+    named = [(str(f.relative_to(folder)), *which) for f, *which in journal_files(warehouse)]
+    assert sorted(named) == expected
 
 
 def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
@@ -226,17 +214,16 @@ def store() -> UPath:
 
 def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
     async def many() -> None:
-        async with journal(store) as made:
+        async with journal(store) as opened:
             for number in range(45):
-                await made.add(call(number))
+                await opened.add(call(number))
             assert len(files(store)) == 2
-            assert len(journal(store).read()) == 40
+            assert len(left(store)) == 40
             raise EngineError("dead")
 
     with pytest.raises(EngineError):
         asyncio.run(many())
-    pages = sorted(call.page_index or 0 for call in left(store))
-    assert pages == [*range(45)], "what is pending is written when the unit ends in an error"
+    assert left(store) == tuple(map(call, range(45))), "what is pending is written at an error"
 
 
 def test_an_object_store_gets_a_part_after_a_while(
@@ -253,66 +240,3 @@ def test_an_object_store_gets_a_part_after_a_while(
 
     asyncio.run(two())
     assert files(store) == []
-
-
-# A whole document.
-
-PAGES, DIES_AT, AT_ONCE = 300, 290, 5
-
-
-class Dying:
-    """Replies until it has been asked `dies_at` times, then never again; counts every request."""
-
-    def __init__(self, engine: Any, dies_at: int) -> None:
-        self.name, self.context_tokens = engine.name, engine.context_tokens
-        self.count_tokens = engine.count_tokens
-        self.num_asked, self._dies_at = 0, dies_at
-        self._at_once = asyncio.Semaphore(AT_ONCE)
-
-    async def generate(self, request: Request) -> Reply:
-        async with self._at_once:
-            self.num_asked += 1
-            if self.num_asked > self._dies_at:
-                raise EngineError("dead")
-            await asyncio.sleep(0)
-            text = f"reply {self.num_asked}"
-            return Reply(text=text, finish_reason="stop", prompt_tokens=9, reply_tokens=2)
-
-
-def long_document(folder: Path) -> SmallRun:
-    paragraphs = [f"{n} " + " ".join(f"w{n}x{k}" for k in range(39)) for n in range(PAGES)]
-    long = {**document(1), "text": "\n\n".join(paragraphs)}
-    small = SmallRun(folder)
-    write(folder / "corpus", [long], [question(1, of=1)])
-    return small
-
-
-def work(small: SmallRun, dies_at: int) -> tuple[Dying, list[Summary] | None]:
-    async def work() -> tuple[Dying, list[Summary] | None]:
-        engine = Dying(small.reader.engine, dies_at)
-        worker = small.worker(replace(small.reader, engine=engine))
-        try:
-            return engine, [await worker.work(d, units) for d, units in small.units().items()]
-        except EngineError:
-            return engine, None
-
-    return asyncio.run(work())
-
-
-def test_a_long_document_killed_near_its_end_is_not_begun_again(tmp_path: Path) -> None:
-    """300 gists are one unit. The worker dies at the 291st, and asks again what was in flight;
-    replayed calls do not count as work."""
-    small = long_document(tmp_path)
-    _, nothing = work(small, dies_at=DIES_AT)
-    assert nothing is None and not small.shard("gists").exists()
-    again, made = work(small, dies_at=10**9)
-    assert made is not None
-    assert made[0].calls == again.num_asked
-    assert (made[0].prompt_tokens, made[0].reply_tokens) == (9 * made[0].calls, 2 * made[0].calls)
-    others = sum(n for step, n in made[0].asked.items() if not step.startswith("gist"))
-    of_gists = again.num_asked - others
-    assert PAGES - DIES_AT <= of_gists <= PAGES - DIES_AT + AT_ONCE
-    assert [row.problem for row in small.rows("gists")] == [None] * PAGES
-    kept = small.shards.load(Call, small.step("gists").id, small.shard("gists").name.split(".")[0])
-    assert [one.page_index for one in kept] == list(range(PAGES))
-    assert not list((small.shards.warehouse / "journal").glob("*/*"))

@@ -31,7 +31,6 @@ from tests.support.reading import (
     question,
     run,
 )
-from tests.support.runs.hand_run import HandRun
 
 PAGINATE = PaginateByModel(
     page_breaks=False, paragraphs="lines", min_words=20, max_words=40, tail_words=0,
@@ -75,10 +74,6 @@ def chosen(*replies: str) -> Constraint:
     return Constraint(choices=replies)
 
 
-def pages(*labels: int) -> list[str]:
-    return [f"Page {label}" for label in labels]
-
-
 def list_of(legal: str) -> Constraint:
     return Constraint(regex=rf"I want to look up Page \[{legal}\]")
 
@@ -100,7 +95,8 @@ ASKED: list[tuple[Stage, UnitRows, str, tuple[str, ...], list[Constraint | None]
     # The pages left, or to stop; page 9 is not there.
     (ReadAgentS(max_pages=4, first_page=1, **IN_TURN), first_pages(4), "generic",
      ("Page 2", "Page 9", "Page 1", "STOP"),
-     [chosen(*pages(*left), "STOP") for left in ((1, 2, 3, 4), (1, 3, 4), (1, 3, 4), (3, 4))]),
+     [chosen(*(f"Page {n}" for n in left), "STOP")
+      for left in ((1, 2, 3, 4), (1, 3, 4), (1, 3, 4), (3, 4))]),
     (ReadAgentS(max_pages=3, first_page=0, **IN_TURN), first_pages(1), "generic",
      ("Page 0", "STOP"), [chosen("Page 0", "STOP"), chosen("STOP")]),
     (CLOSED, asking(CHOICE), "generic", ("Answer: (B)",), [LETTERS]),
@@ -204,8 +200,3 @@ def test_replies_are_constrained_by_default_where_the_engine_can(
 ) -> None:
     resolved = read_run(words)
     assert run_manifest(resolved)["report"]["reply_format"] == expected
-
-
-@pytest.mark.slow
-def test_the_foot_of_a_report_says_what_replies_were(hand: HandRun) -> None:
-    assert " · replies constrained · " in hand.out

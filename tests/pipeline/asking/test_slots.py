@@ -19,21 +19,19 @@ def run(talk: Callable[[], Awaitable[T]]) -> T:
     return asyncio.run(wait())
 
 
-async def _enters(slots: Slots, ranks: list[int]) -> list[int]:
-    """In which order requests of these ranks, arriving one after the other, are let in."""
-    entered: list[int] = []
+def test_the_lowest_rank_goes_first_once_the_slots_are_taken() -> None:
+    slots, entered = Slots(1), list[int]()
 
     async def request(rank: int) -> None:
         async with slots.one(rank):
             entered.append(rank)
             await asyncio.sleep(0)
 
-    await asyncio.gather(*(request(rank) for rank in ranks))
-    return entered
+    async def talk() -> None:
+        await asyncio.gather(*map(request, [5, 3, 9, 1, 3]))
 
-
-def test_the_lowest_rank_goes_first_once_the_slots_are_taken() -> None:
-    assert run(lambda: _enters(Slots(1), [5, 3, 9, 1, 3])) == [5, 1, 3, 3, 9]
+    run(talk)
+    assert entered == [5, 1, 3, 3, 9]
 
 
 def test_a_reply_that_storage_refuses_is_the_last() -> None:
@@ -62,10 +60,9 @@ def test_who_gives_up_waiting_costs_no_slot(handed_over: bool) -> None:
 
     async def talk() -> str:
         slots = Slots(1)
-        first = slots.one(0)
+        first, second = slots.one(0), slots.one(1)
         await first.__aenter__()
-        waiting = asyncio.create_task(_enters(slots, [1]))
-        await asyncio.sleep(0)
+        waiting = asyncio.create_task(second.__aenter__())
         await asyncio.sleep(0)
         if handed_over:
             await first.__aexit__(None, None, None)

@@ -96,12 +96,9 @@ def test_every_key_of_a_section(words: str) -> None:
 
 
 REFUSED = [
-    ("engine.temperature=inf", "engine.temperature=inf: not a number that is finite"),
     ("engine.temperature=-1", "engine.temperature=-1: Input should be greater than or equal to 0"),
-    (f"engine.seed={2**63}", "engine.seed: beyond 64 bits; write a smaller number"),
     ("engine.sequences=1000000", "engine.sequences=1000000: Input should be less than or equal to"),
     ("engine.deadline_seconds=1e30", "engine.deadline_seconds=1e+30: Input should be less than"),
-    ("repeats=1000000000", "repeats=1000000000: Input should be less than or equal to 1000"),
     ("warehouse=nosuch://x", "nosuch://x: Unsupported filesystem: 'nosuch'"),
     ("warehouse=http://h/x", "warehouse=http://h/x: cannot be written; name a folder, or s3://"),
     ("warehouse= ", "warehouse= : cannot be written"),
@@ -109,13 +106,9 @@ REFUSED = [
     (f"family={'f' * 300}", "File name too long"),
     ("methods=bm25(top_k=true)", "look_up.top_k: Input should be a valid integer"),
     (f"methods=bm25(top_k={HUGE})", "bm25: top_k: beyond 64 bits; write a smaller number"),
-    ("methods=bm25(top_k=.inf)", "methods: bm25: top_k=inf: not a number that is finite"),
     ('methods=bm25(top_k="\\0")', "bm25: top_k='\\x00': holds a control character; remove it"),
     ("methods=bm25(top_k=[])", "bm25: top_k=[] is not a value; write a number or a word"),
-    (
-        "methods=bm25(top_k=1..999999999999)",
-        "bm25: top_k=1..999999999999: count up, to at most 10,000",
-    ),
+    ("methods=bm25(top_k=1..99999999)", "bm25: top_k=1..99999999: count up, to at most 10,000"),
     ("corpus.name=a\x1b[2J", "corpus.name='a\\x1b[2J': holds a control character; remove it"),
 ]
 
@@ -151,9 +144,9 @@ def family_file() -> dict[str, Any]:
     return {**shipped, **SAMPLES, "examples": {}}
 
 
-def check_family(folder: Path, key: tuple[str, ...], value: Any) -> None:
-    mine = written_family(folder, yaml.safe_dump(put(family_file(), key, value)))
-
+@pytest.mark.slow
+@pytest.mark.parametrize("key", list(keys(family_file())), ids=".".join)
+def test_every_key_of_a_family(tmp_path: Path, key: tuple[str, ...]) -> None:
     def resolved() -> ResolvedRun:
         try:
             return read_run([f"family={mine}", METHODS])
@@ -161,21 +154,9 @@ def check_family(folder: Path, key: tuple[str, ...], value: Any) -> None:
             assert f"{mine}/family.yaml" in str(error)
             raise
 
-    check(resolved, value, key[-1])
-
-
-@pytest.mark.parametrize("key", ["metrics", "max_words", "constant_answer"])
-def test_a_setting_of_a_family(tmp_path: Path, key: str) -> None:
-    values: list[Any] = [None, "x", HUGE, [[]], "l" * 300, "l" * 5000]
-    for value in values:
-        check_family(tmp_path, ("settings", key), value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("key", list(keys(family_file())), ids=".".join)
-def test_every_key_of_a_family(tmp_path: Path, key: tuple[str, ...]) -> None:
     for value in VALUES:
-        check_family(tmp_path, key, value)
+        mine = written_family(tmp_path, yaml.safe_dump(put(family_file(), key, value)))
+        check(resolved, value, key[-1])
 
 
 def refusal(*words: str) -> str:
@@ -185,28 +166,12 @@ def refusal(*words: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "says"),
-    [
-        ("base", "l" * 300, "base.0: String should have at most 63 characters"),
-        ("settings", {"metrics": 1}, "settings.metrics: write a list of names"),
-        ("settings", {"metrics": [[]]}, "settings.metrics: '[]' is none of rouge1_stem"),
-        ("settings", {"words": HUGE}, "settings.words: beyond 64 bits; write a smaller number"),
-        ("reply_tokens", {"gist": HUGE}, "reply_tokens.gist: beyond 64 bits"),
-        ("settings", {"constant_answer": "\0"}, "settings.constant_answer='\\x00': holds a cont"),
-    ],
-)
-def test_what_is_said_of_a_family(tmp_path: Path, key: str, value: Any, says: str) -> None:
-    mine = written_family(tmp_path, **{key: value})
-    assert refusal(f"family={mine}", METHODS).startswith(f"{mine}/family.yaml: {says}")
-
-
 @pytest.mark.parametrize("value", NEVER)
 def test_a_method_of_ones_own(tmp_path: Path, value: Any) -> None:
     file = tmp_path / "conf" / "method" / "mine.yaml"
     file.parent.mkdir(parents=True)
     stages = {"look_up": {"kind": "bm25", "top_k": "$top_k"}, "answer": {"kind": "pages"}}
-    for arguments, own in (({"top_k": value}, stages), ({}, {"look_up": {"kind": value}})):
-        file.write_text(yaml.safe_dump({"arguments": arguments, "stages": own}))
+    for arguments, chain in (({"top_k": value}, stages), ({}, {"look_up": {"kind": value}})):
+        file.write_text(yaml.safe_dump({"arguments": arguments, "stages": chain}))
         said = refusal(f"plugins={tmp_path}", "methods=mine")
         assert said.startswith(f"{file}: ") and len(said) < 500

@@ -179,6 +179,6 @@ def test_an_installed_plugin(tmp_path: Path) -> None:
         return done.stdout
 
     command("run", "experiment=demo", "methods=quotes", "limit=1")
-    (made,) = sql(tmp_path, "select count(*) as n from quotes where quote is not null")
-    assert json.loads(command("sql", "select count(*) as n from quoted", "--json")) == [made]
-    assert made["n"] > 0
+    (counted,) = sql(tmp_path, "select count(*) as n from quotes where quote is not null")
+    assert json.loads(command("sql", "select count(*) as n from quoted", "--json")) == [counted]
+    assert counted["n"] > 0

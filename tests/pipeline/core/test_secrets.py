@@ -27,7 +27,6 @@ from pipeline.files.storage import refusal_error
 from tests.support.command import gistmill, refused
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 SECRET = "0p3nSesame"
 OPENAI = ("engine=openai", "engine.model=m", "engine.base_url=http://127.0.0.1:1/v1")
@@ -115,20 +114,18 @@ def test_what_a_server_says_of_the_key_is_stored_and_printed_without_it(
 ) -> None:
     key = "sk-echoed-0123456789"
     monkeypatch.setenv("NIGHT_KEY", key)
-    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
     echo = Answer(status=400, body=json.dumps({"error": {"message": f"not with {key}"}}))
     with LoopbackServer(key=key, answer=lambda body: echo) as server:
         done = gistmill(
-            "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
-            "methods=gist_only", f"warehouse={tmp_path / 'w'}", "engine=openai", "cluster=inline",
+            "run", "corpus=demo", "memory=uniform", "limit=1", "rater=none", "methods=gist_only",
+            f"warehouse={tmp_path}", "engine=openai", "cluster=inline",
             f"engine.base_url={server.url}", "engine.model=m", "engine.api_key_env=NIGHT_KEY",
         )  # fmt: skip
     assert key not in done.stdout + done.stderr
-    files = [file for file in (tmp_path / "w").rglob("*") if file.is_file()]
     contents = [
         str(pq.read_table(str(file)).to_pylist()) if file.suffix == ".parquet" else file.read_text()
-        for file in files
-    ]
+        for file in tmp_path.rglob("*") if file.is_file()
+    ]  # fmt: skip
     assert any("not with ***" in content for content in contents)
     assert any("NIGHT_KEY" in content for content in contents)
     assert not any(key in content for content in contents)

@@ -41,13 +41,11 @@ def refused(folder: Path) -> str:
     return line.removeprefix(f"{folder / 'family.yaml'}: ")
 
 
-@pytest.mark.parametrize("line", ["settings: {answer_words: 7}", "wording: authors", "# all of it"])
-def test_one_line_is_a_family(tmp_path: Path, line: str) -> None:
-    folder = written(tmp_path, line)
+def test_one_line_is_a_family(tmp_path: Path) -> None:
+    folder = written(tmp_path, "wording: authors")
     own, generic = loaded(folder), family("generic")
-    words = 7 if "answer_words" in line else 40
-    assert own.settings == {**generic.settings, "answer_words": words}
-    assert own.wording == ("authors" if "authors" in line else "ours")
+    assert (own.wording, generic.wording) == ("authors", "ours")
+    assert own.settings == generic.settings
     assert own.judging == generic.judging == {"rate": {}, "score": {}}
     for prompt in PROMPTS.values():
         assert own.max_reply_tokens(prompt) == generic.max_reply_tokens(prompt)
@@ -82,7 +80,6 @@ def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
     assert content(own, PageGist("A page.")) == "Cut it down: A page."
     assert own.sha(PageGist) != family().sha(PageGist)
     assert own.sha(ParallelLookUp) == family().sha(ParallelLookUp)
-    assert check_family(folder, SHIPPED) == []
 
 
 def test_a_template_may_say_the_reply_budget_and_needs_no_file_once_loaded(tmp_path: Path) -> None:
@@ -105,17 +102,15 @@ def test_generic_beside_a_family_goes_before_the_shipped_one(tmp_path: Path) -> 
     assert content(loaded(folder), PageGist("A page.")) == "Theirs: A page."
 
 
-def based(folder: Path, name: str, text: str, **templates: str) -> Path:
+def based(folder: Path, name: str, text: str) -> Path:
     (folder / name).mkdir()
     (folder / name / "family.yaml").write_text(text)
-    for prompt, template in templates.items():
-        (folder / name / f"{prompt}.jinja").write_text(template)
     return folder / name
 
 
 def test_what_a_family_leaves_out_is_its_bases_then_generics(tmp_path: Path) -> None:
-    based(tmp_path, "short", "settings: {answer_words: 7, min_words: 9}\nreply_tokens: {gist: 50}",
-          gist="Cut: {{ page }}")  # fmt: skip
+    text = "settings: {answer_words: 7, min_words: 9}\nreply_tokens: {gist: 50}"
+    (based(tmp_path, "short", text) / "gist.jinja").write_text("Cut: {{ page }}")
     own = loaded(based(tmp_path, "mine", "base: [short, qmsum]\nsettings: {min_words: 8}"))
     ours, generic = family("qmsum"), family("generic")
     assert own.settings == {**ours.settings, "answer_words": 7, "min_words": 8}
@@ -124,7 +119,6 @@ def test_what_a_family_leaves_out_is_its_bases_then_generics(tmp_path: Path) -> 
     assert content(own, PageGist("A page.")) == "Cut: A page."
     assert own.sha(BreakPoint) == ours.sha(BreakPoint) != generic.sha(BreakPoint)
     assert own.sha(ParallelLookUp) == generic.sha(ParallelLookUp)
-    assert own.settings["metrics"] != generic.settings["metrics"]
     assert check_family(tmp_path / "mine", SHIPPED) == []
 
 
@@ -141,7 +135,6 @@ def test_a_bases_base_and_a_family_named_like_its_base(tmp_path: Path) -> None:
     [
         ("nosuch", "base: no family 'nosuch'; there are chats, generic, govreport"),
         ("[qmsum, nosuch]", "base: no family 'nosuch'; there are chats, generic"),
-        ("mine", "base: mine -> mine is a circle; remove one of them"),
         ("other", "base: mine -> other -> mine is a circle; remove one of them"),
         ("[7]", "base.0: Input should be a valid string"),
     ],
@@ -150,10 +143,9 @@ def test_a_wrong_base_is_named(tmp_path: Path, base: str, complaint: str) -> Non
     based(tmp_path, "other", "base: mine")
     folder = written(tmp_path, f"base: {base}")
     assert refused(folder).startswith(complaint)
-    for words in (("prompts", "check", folder), ("run", f"family={folder}", "methods=gist_only")):
-        done = gistmill(*words)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-        assert done.stderr.startswith(f"gistmill: {folder / 'family.yaml'}: {complaint}")
+    done = gistmill("prompts", "check", folder)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"gistmill: {folder / 'family.yaml'}: {complaint}")
 
 
 THERE = "no such prompt; nearest: "
@@ -169,11 +161,10 @@ THERE = "no such prompt; nearest: "
         ("reply_tokens: {look_up: 128}", f"reply_tokens.look_up: {THERE}"),
         ("forms: {rate: '{}'}", f"forms.rate: {THERE}"),
         ("forms: {answer: 'Answer: (X)'}", "forms.answer: write {} once, where the value goes"),
-        ("forms: {gist: 'Gist: {}'}", "forms.gist: replies to this prompt are free text; remove"),
+        ("forms: {gist: 'Gist: {}'}", "forms.gist: replies are free text; remove the form"),
         ("refusals: {rate: {}}", f"refusals.rate: {THERE}"),
         ("refusals: {look_up_p: {negations: [no]}}", "refusals.look_up_p.negations.0: Input"),
-        ("examples: {rate_strict: [{reply: 'YES', reads: yes}]}",
-         "examples.rate_strict.0.reads: YAML reads yes and no as booleans; put them in quotes"),
+        ("examples: {rate_strict: [{reply: 'YES', reads: yes}]}", "examples.rate_strict.0.reads"),
         ("first: [", "not YAML: "),
         ("- 1", "the file: Input should be a valid dictionary"),
     ],
@@ -226,32 +217,18 @@ ESCAPES = [
 ]
 
 
-def template_refused(folder: Path, template: str, *words: str) -> str:
-    """The line about a family whose template of answers is this one."""
+@pytest.mark.slow
+@pytest.mark.parametrize("template", ESCAPES)
+def test_a_template_reaches_its_fields_alone(tmp_path: Path, template: str) -> None:
+    """One line that names the file, at the start of a run or where it is rendered."""
+    folder = written(tmp_path, "# mine")
     (folder / "answer.jinja").write_text(template)
     with pytest.raises(UsageError) as raised:
-        family = read_run(["corpus=demo", *words]).family
+        family = read_run(["corpus=demo", f"family={folder}"]).family
         [family.render(sample) for sample in PROMPTS["answer"].samples()]
     line = str(raised.value)
     assert "\n" not in line and line.startswith(str(folder)), line
-    return line
-
-
-@pytest.mark.slow
-def test_a_template_reaches_its_fields_alone(tmp_path: Path) -> None:
-    """One line that names the file, at the start of a run or where it is rendered."""
-    folder = written(tmp_path, "# mine")
-    for template in ESCAPES:
-        line = template_refused(folder, template, f"family={folder}")
-        assert "uid=" not in line and "root:" not in line
-
-
-def test_a_plugins_template_is_one_like_any(tmp_path: Path) -> None:
-    root = tmp_path / "escaping_family" / "conf" / "prompts"
-    root.mkdir(parents=True)
-    words = ("family=mine", f"plugins={tmp_path / 'escaping_family'}")
-    line = template_refused(written(root, "# mine"), ESCAPES[0], *words)
-    assert line.endswith("access to attribute '__class__' of 'str' object is unsafe.")
+    assert "uid=" not in line and "root:" not in line
 
 
 BREAK_POINT = """{{ preceding }}{% for part in paragraphs %}{{ part.text }}<{{ part.label }}>

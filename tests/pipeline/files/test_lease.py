@@ -41,13 +41,6 @@ def test_one_holder_at_a_time_and_free_afterwards(tmp_path: Path) -> None:
         assert again is not None
 
 
-def test_a_living_process_elsewhere_keeps_it(tmp_path: Path) -> None:
-    written(tmp_path)
-    with lease(as_path(tmp_path), "compact") as held:
-        assert held is None
-    assert holder(as_path(tmp_path), "compact") == "elsewhere-7"
-
-
 @pytest.mark.parametrize("wrong", [{"expires_at": 0.0}, {"expires_at": "soon"}, "of the dead"])
 def test_what_nobody_holds_is_taken_over(tmp_path: Path, wrong: Any) -> None:
     if wrong == "of the dead":
@@ -59,6 +52,13 @@ def test_what_nobody_holds_is_taken_over(tmp_path: Path, wrong: Any) -> None:
         assert held is not None
         assert holder(as_path(tmp_path), "compact") == f"{HOST}-{os.getpid()}"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_living_process_elsewhere_keeps_it(tmp_path: Path) -> None:
+    written(tmp_path)
+    with lease(as_path(tmp_path), "compact") as held:
+        assert held is None
+    assert holder(as_path(tmp_path), "compact") == "elsewhere-7"
 
 
 def test_who_takes_a_number_that_others_have_passed_holds_nothing(
@@ -93,9 +93,10 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_the_holder_keeps_it_fresh(tmp_path: Path) -> None:
+def test_the_holder_keeps_it_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.files.lease.SECONDS", 0.4)
     file = tmp_path / "compact.1.lease"
-    with lease(as_path(tmp_path), "compact", seconds=0.4):
+    with lease(as_path(tmp_path), "compact"):
         first = file.read_text()
         wait_until(lambda: file.read_text() != first)
 
@@ -111,7 +112,8 @@ def test_an_error_of_the_filesystem_ends_no_holder(
 
     for name in ("write", "delete"):
         monkeypatch.setattr(f"pipeline.files.lease.{name}", fails)
-    with lease(as_path(tmp_path), "compact", seconds=0.2) as held:
+    monkeypatch.setattr("pipeline.files.lease.SECONDS", 0.2)
+    with lease(as_path(tmp_path), "compact") as held:
         wait_until(lambda: len(failures) >= 2)
         assert held is not None and held.is_held()
     assert len(failures) >= 3  # the last one at the release

@@ -68,10 +68,10 @@ def test_the_next_to_write_a_file_deletes_what_was_left_beside_it(killed: Path) 
 
 
 def test_gc_deletes_what_killed_processes_left(killed: Path) -> None:
-    made = FinishedRun(killed / "run")
+    warehouse = FinishedRun(killed / "run").warehouse
     (left,) = killed.glob(".a.b.csv.*")
-    left.rename(made.warehouse / "tables" / left.name)
-    mine = made.warehouse / "tables" / part_name("a.b.csv")
+    left.rename(warehouse / "tables" / left.name)
+    mine = warehouse / "tables" / part_name("a.b.csv")
     mine.write_text("is being written")
-    succeed("gc", f"warehouse={made.warehouse}")
-    assert mine.exists() and not (made.warehouse / "tables" / left.name).exists()
+    succeed("gc", f"warehouse={warehouse}")
+    assert mine.exists() and not (warehouse / "tables" / left.name).exists()
