@@ -18,7 +18,7 @@ from pipeline.families.family import Family
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Placement
 from pipeline.worker.progress import Summary
-from pipeline.worker.worker import AnyWorker, MakeWorker
+from pipeline.worker.worker import MakeWorker, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Recorded:
 
 
 class RecordedWorker:
-    def __init__(self, worker: AnyWorker, folder: Path) -> None:
+    def __init__(self, worker: Worker, folder: Path) -> None:
         self.usage = worker.usage
         self._worker, self._folder = worker, folder
 
@@ -94,7 +94,7 @@ class _RecordedEngine:
         return await self._engine.count_tokens(messages)
 
 
-def recorded_worker(folder: Path, make: MakeWorker, placement: Placement) -> RecordedWorker:
+def recorded_worker(folder: Path, make: MakeWorker, placement: Placement) -> Any:
     return RecordedWorker(make(placement), folder)
 
 

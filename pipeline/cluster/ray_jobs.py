@@ -28,7 +28,6 @@ _SECONDS_TO_ANSWER = 8.0
 _SECONDS_LOST = 30.0  # a head that does not answer for longer counts as lost
 _SECONDS_BETWEEN_LOOKS = 1.0
 _SECONDS_TO_BE_STOPPED = 60.0  # until Ray kills a job that ignores its signal
-_OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        return self.status in _OVER
+        return self.status in ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 def stop_this_job() -> None:
@@ -51,10 +50,8 @@ def stop_this_job() -> None:
     process is no job's driver, or the head does not answer."""
     config = json.loads(os.environ.get(RAY_JOB_CONFIG_JSON_ENV_VAR) or "{}")
     job_id = config.get("metadata", {}).get(JOB_ID_METADATA_KEY)
-    if job_id is None:
-        return
     with suppress(RuntimeError, OSError), quiet_stderr():
-        if JobSubmissionClient().stop_job(job_id):
+        if job_id and JobSubmissionClient().stop_job(job_id):
             time.sleep(_SECONDS_TO_BE_STOPPED)
 
 
@@ -78,11 +75,11 @@ class RayJobs:
             jobs: list[Any] = [job for job in self._client.list_jobs() if job.submission_id]
         return [
             Job(
-                id=job.submission_id,
-                status=str(job.status.value),
-                exit_code=job.driver_exit_code,
-                message=job.message or "",
-                metadata=job.metadata or {},
+                job.submission_id,
+                str(job.status.value),
+                job.driver_exit_code,
+                job.message or "",
+                job.metadata or {},
             )
             for job in sorted(jobs, key=lambda job: job.start_time or 0)
         ]

@@ -26,8 +26,7 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
         failures += _not_rendered(family, prompt)
     for name, examples in read_family_file(folder).examples.items():
         for index, example in enumerate(examples):
-            value = _read(family, PROMPTS[name], example.reply)
-            if value != example.reads:
+            if (value := _read(family, PROMPTS[name], example.reply)) != example.reads:
                 key = f"{file}: examples.{name}[{index}]"
                 failures.append(f"{key}: read {value}, expected {example.reads}")
     for prompt in PROMPTS.values():
@@ -46,9 +45,8 @@ def wrong_settings(family: Family) -> Iterator[str]:
     stage in `judging`."""
     file = f"{family.folder}/family.yaml"
     stages = [*STAGES.values()]
-    names = {name for stage in stages for name in stage.model_fields}
     for key in family.settings:
-        if key not in names:
+        if not any(key in stage.model_fields for stage in stages):
             yield f"{file}: settings.{key}: no stage has such a setting; remove it"
     refused: dict[str, None] = {}
     for stage in stages:
