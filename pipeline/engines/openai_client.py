@@ -194,7 +194,7 @@ class OpenAIClient:
         self._base_url, self._model, self._retries = base_url, model, retries
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
-        # The library by which the openai package sends requests: httpx, or from version 3 on httpx2.
+        # The library by which the openai package sends requests: httpx, from its version 3 httpx2.
         (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
         http: Any = sys.modules[module.partition(".")[0]]
         with environment_errors(self.address, http.InvalidURL):
@@ -232,22 +232,20 @@ class OpenAIClient:
     async def count_tokens(self, messages: Sequence[Message], body: Body) -> int | None:
         """The tokens of a chat, by vLLM's /tokenize; None if the server has no such endpoint."""
         try:
-            answer = await self._post(
-                f"{self._base_url.removesuffix('/v1')}/tokenize", messages, body
-            )
+            url = f"{self._base_url.removesuffix('/v1')}/tokenize"
+            return _tokens(await self._post(url, messages, body), "count") or None
         except FailedError as error:
             if error.is_final:
                 return None
             raise
-        return _tokens(answer, "count") or None
 
     async def _post(self, url: str, messages: Sequence[Message], body: Body) -> Any:
         request = {**body, "model": self._model, "messages": with_breaks(messages)}
         return await self._answer(self._client.post(url, cast_to=object, body=request))
 
     async def _answer(self, response: Awaitable[object]) -> Any:
-        """The answer as JSON. Raises FailedError for any exception: those of the openai package, and
-        of its HTTP and JSON libraries in the middle of a response."""
+        """The answer as JSON. Raises FailedError for any exception: those of the openai package,
+        and of its HTTP and JSON libraries in the middle of a response."""
         import openai
 
         with contained() as raised:

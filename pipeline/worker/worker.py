@@ -1,5 +1,5 @@
-"""The worker: one engine, its documents in flight, and their outcomes; an execution by one worker in
-this process. Independent of Ray and of what stages do."""
+"""The worker: one engine, its documents in flight, and their outcomes; an execution by one worker
+in this process. Independent of Ray and of what stages do."""
 
 import asyncio
 import signal

@@ -24,8 +24,7 @@ _TRIED: tuple[Message, ...] = ({"role": "user", "content": 'A "line"\n\n& anothe
 
 
 class ChatTokenizer:
-    """Token ids of whole prompts; those of the latest are cached. Control tokens that contents spell
-    are broken.
+    """Token ids of whole prompts, the latest ones cached. Control tokens in contents are broken.
 
     `template`: a Jinja file to use instead of the model's own template; `variables`: for either;
     `time`: what templates print as the time of now. Raises OSError, and StartError where the
@@ -112,8 +111,8 @@ class ChatTokenizer:
 
 
 def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
-    """The tokenizer of a model folder, or of a model in Hugging Face's local cache, with the revision
-    and chat template of the engine's `settings`, if it has any. None if transformers is not
+    """The tokenizer of a model folder, or of a model in Hugging Face's local cache, with the
+    revision and chat template of the engine's `settings`, if any. None if transformers is not
     installed, the model is not on this machine, or its template does not render."""
     revision = getattr(settings, "revision", None)
     try:

@@ -1,5 +1,5 @@
-"""Load a model into vLLM's AsyncLLM, send requests to it, and convert its outputs to replies. vLLM is
-imported once an engine starts: that takes seconds, and reads the environment set before."""
+"""Load a model into vLLM's AsyncLLM, send requests to it, and convert its outputs to replies. vLLM
+is imported once an engine starts: that takes seconds, and reads the environment set before."""
 
 import json
 import os
