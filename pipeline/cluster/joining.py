@@ -62,12 +62,9 @@ def _join_running(address: str) -> None:
 
 
 def _start() -> None:
-    """Start a local Ray that listens on 127.0.0.1 only. Raises ClusterError if it does not come up
-    in three attempts.
-
-    Ray's switch for systems without clusters makes it so, which its processes inherit: Ray would
-    replace `_node_ip_address="127.0.0.1"` by an address that other machines reach.
-    """
+    """Start a local Ray. Raises ClusterError if it does not come up in three attempts."""
+    # By Ray's switch for systems without clusters, which its processes inherit, it listens on
+    # 127.0.0.1 only: it would replace `_node_ip_address` by one that other machines reach.
     name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
     os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
     try:
@@ -102,11 +99,8 @@ def refuse_unreachable(address: str) -> None:
 
 def watch_processes() -> None:
     """Start a thread that ends this process with a line once a process of the joined local Ray, or
-    this machine's raylet of another Ray, has ended; until `ray.shutdown()`.
-
-    An exception would not do: the main thread may wait inside Ray for the dead process, until Ray's
-    own code ends this process silently.
-    """
+    this machine's raylet of another Ray, has ended; until `ray.shutdown()`. The main thread may
+    wait inside Ray for the dead process, until Ray ends this process silently."""
     joined: Any = global_worker.node
 
     def watch() -> None:

@@ -87,10 +87,8 @@ class Pool:
     cluster: ClusterSettings
 
     def size(self) -> int:
-        """The initial number of workers: as many as the cluster fits now. Joins the cluster.
-
-        Raises UsageError if fewer than `min_workers` fit and the cluster does not autoscale.
-        """
+        """The initial number of workers: as many as fit into the cluster, which is joined. Raises
+        UsageError if fewer than `min_workers` fit and the cluster does not autoscale."""
         join(self.cluster.address)
         needs, machines = self.needs, nodes()
         fitting = sum(
@@ -163,10 +161,8 @@ class PlanSource(Datasource):
 
 
 class Actor:
-    """The Ray Data UDF around a `Worker`, in its own process, and the metrics it exports by Ray.
-
-    An input row is a block, a pickled list of DocumentWork; the output row has their Outcomes.
-    """
+    """The Ray Data UDF around a `Worker`, in its own process, and the metrics it exports by Ray. An
+    input row is a block, a pickled list of DocumentWork; the output row has their Outcomes."""
 
     def __init__(
         self, make: bytes, tags: Mapping[str, str], storage_seconds: float, in_flight: int
@@ -225,8 +221,7 @@ def execute_documents(
     done: Done,
 ) -> None:
     """Execute the documents of `work`. `done` is called for each, in the order their blocks finish,
-    with its summary, AccountingError or StorageError. `tags` label the metrics that workers export
-    through Ray.
+    with its summary, AccountingError or StorageError. `tags` label the metrics of workers.
 
     Raises UsageError if no worker can be placed or one does not see the warehouse; StartError if an
     engine cannot start; OutageError if its server stays unreachable; EngineError if a worker cannot

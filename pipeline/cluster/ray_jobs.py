@@ -1,7 +1,5 @@
-"""Submit, follow and stop jobs on a running Ray cluster through its dashboard.
-
-The client does not join the cluster. Ray's client reads a token from the environment.
-"""
+"""Submit, follow and stop jobs on a running Ray cluster through its dashboard, without joining it.
+Ray's client reads a token from the environment."""
 
 import json
 import logging
@@ -114,10 +112,8 @@ class RayJobs:
         return job
 
     def follow(self, job_id: str, show: Callable[[str], None]) -> Job:
-        """Pass a job's log to `show` until the job ends; returns its final state.
-
-        Raises EngineError if the head is lost or no longer has the job.
-        """
+        """Pass a job's log to `show` until the job ends; returns its final state. Raises
+        EngineError if the head is lost or no longer has the job."""
         num_shown, last_answer = 0, time.monotonic()
         while True:
             try:

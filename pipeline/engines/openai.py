@@ -44,10 +44,7 @@ _SET_BY_ENGINE = {
 
 
 class OpenAISettings(EngineSettings):
-    """The `engine` section of engine=openai; conf/engine/openai.yaml explains the keys.
-
-    `args` are added to the body of every request; `sequences` limits the requests in flight.
-    """
+    """The `engine` section of engine=openai; conf/engine/openai.yaml explains the keys."""
 
     name: Literal["openai"]
     base_url: str
@@ -91,11 +88,9 @@ class OpenAISettings(EngineSettings):
         return {"model": self.model, "args": self.args, "thinking_tokens": self.thinking_tokens}
 
     async def start(self) -> "OpenAIEngine":
-        """Connect to the server: list its models, then request one short reply.
-
-        Raises StartError where no server answers, where it refuses one of the two requests, does
-        not serve the model or ignores constraints, and where its context is too small or unknown.
-        """
+        """List the server's models, then request a short reply. Raises StartError where it refuses
+        one of the two, does not serve the model or ignores constraints, and where its context is
+        too small or unknown."""
         client = OpenAIClient(self.base_url, self.model, self.api_key_env, self.retries)
         try:
             try:
@@ -204,11 +199,8 @@ class OpenAIEngine:
         return self._counts[key]
 
     async def check_server(self) -> None:
-        """Send one short request, and compare its token count with that of /tokenize.
-
-        Raises FailedError where the server does not answer the request, StartError where the reply
-        breaks its constraint.
-        """
+        """Send one short request, and compare its token count with that of /tokenize. Raises
+        FailedError without a reply, StartError where the reply breaks its constraint."""
         request = self._short_request
         reply = await self._reply(request)
         if request.constraint and reply.finish_reason == "stop" and reply.text != "ready":

@@ -1,8 +1,5 @@
 """HTTP client of one OpenAI-compatible server, and the gate that holds requests back while it is
-away. The only file that imports openai.
-
-The API key comes from the environment and never gets into an error message.
-"""
+away. The only file that imports openai. The API key never gets into an error message."""
 
 import asyncio
 import json
@@ -208,11 +205,8 @@ class OpenAIClient:
         self.close = self._client.close
 
     async def models(self) -> dict[str, int | None] | None:
-        """The served models and the context length of each in tokens.
-
-        A length is None if the server does not list it (vLLM and SGLang do). None if the answer is
-        no list of models: the server is not OpenAI-compatible.
-        """
+        """The served models and the context length of each in tokens, None if the server does not
+        list it (vLLM and SGLang do). None if the answer is no list of models."""
         client = self._client.with_options(max_retries=self._retries)
         answer: Any = await self._answer(client.get("/models", cast_to=object))
         models = _field(answer, "data") or ([] if _field(answer, "object") == "list" else None)

@@ -14,12 +14,9 @@ from pipeline.work.stage import STAGES
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
-    """One line per failure of the family in `folder`; empty if all checks pass.
-
-    Checked: settings exist and stages accept them; every prompt's samples render and the rendered
-    text shows each of their values; parsers read the expected values from the family's example
-    replies and forms. Raises UsageError if the folder is no family.
-    """
+    """One line per failure of the family in `folder`: stages accept its settings; every prompt's
+    samples render, each of their values in the text; parsers read the expected values from example
+    replies and forms. Raises UsageError if the folder is no family."""
     family, file = load_family(folder, roots), folder / "family.yaml"
     failures = list(wrong_settings(family))
     for prompt in PROMPTS.values():

@@ -42,10 +42,8 @@ class StageSpec:
     memory: str  # the name of the memory that the stage starts, if it starts one
 
     def made(self, place: str, values: Mapping[str, Any]) -> Stage:
-        """Make the stage object; `values` supply the settings that its YAML leaves out.
-
-        Raises UsageError naming `place` and the wrong setting.
-        """
+        """Make the stage object; `values` supply the settings that its YAML leaves out. Raises
+        UsageError naming `place` and the wrong setting."""
         supplied = {name: values[name] for name in self.stage.model_fields if name in values}
         try:
             return self.stage(**{**supplied, **self.settings})
@@ -144,10 +142,8 @@ def method_of(
 
 
 def methods_in(folders: Sequence[Path]) -> dict[str, tuple[Path, Mapping[str, Any]]]:
-    """The file, arguments and defaults of every method in `folders`; none: optional.
-
-    Raises UsageError if two folders have a method of the same name.
-    """
+    """The file, arguments and defaults (none: optional) of every method in `folders`. Raises
+    UsageError if two folders have a method of the same name."""
     methods = {}
     for name, file in _files(folders).items():
         declared = _read(file)
@@ -168,12 +164,9 @@ def expand_methods(
     text: str, folders: Sequence[Path], defaults: Mapping[str, Any] = {}
 ) -> list[Method]:
     """The methods that `text` names, in its order, without duplicates; `defaults` as for
-    `stage_specs`.
-
-    `1..6` counts up inclusively, `a|b` are alternatives; several such arguments multiply in the
-    order written, and so do settings of the run in square brackets. `none` stands for no method.
-    Raises UsageError for unknown methods and for unknown or missing arguments.
-    """
+    `stage_specs`. `1..6` counts up inclusively, `a|b` are alternatives; several such arguments
+    multiply in the order written, and so do settings of the run in square brackets. Raises
+    UsageError for unknown methods and for unknown or missing arguments."""
     if text.strip() == NO_METHODS:
         return []
     files, methods = _files(folders), dict[str, Method]()

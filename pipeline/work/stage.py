@@ -177,10 +177,7 @@ class Stage(Settings):
 
     def why_unusable(self, rows: UnitRows) -> str | None:
         """The reason why the unit cannot run at all: the first failed document or index row; None
-        if it can.
-
-        `run` handles failed rows of single questions.
-        """
+        if it can. `run` handles failed rows of single questions."""
         shared = [record for record in self.reads if not is_per_question(record)]
         whole = [rows.document, *(row for record in shared for row in rows[record])]
         return next((reason for row in whole if (reason := row.why_unusable())), None)

@@ -214,10 +214,9 @@ def plan_document(
     """The document's units in every step, done or pending; `steps` are in dependency order.
 
     Hashes of ids put the document's questions into chunks of about `questions_per_unit`. Committed
-    questions keep their unit; the rest of a chunk forms a new unit. So a plan after a crash forms
-    the same units, and an added question makes one more. A bad document has, beside its own row,
-    only question units, for `upstream` rows. A document that the corpus lacks has no row of its own
-    either. A bad question is in `questions` only.
+    questions keep their unit; the rest of a chunk forms a new unit. A bad document has, beside its
+    own row, only question units, for `upstream` rows; one that the corpus lacks has no row of its
+    own either. A bad question is in `questions` only.
     """
     planned: dict[str, list[Unit]] = {}
     num_chunks = -(-len(key.questions) // questions_per_unit)

@@ -1,9 +1,8 @@
 """Crashes of workers, recognized by a marker file for each document in flight.
 
 <run>/in_flight/<launch>/<item>/<process>.json is deleted when an attempt at the item ends; one that
-is left behind means that its process crashed. Items have folders of their own: as most never crash,
-there is nothing to list for them. Every launch of the driver has its own folder, so that a killed
-driver does not count as a crash; nor does a machine that the cluster has lost.
+is left behind means that its process crashed. As every launch of the driver has its own folder, a
+killed driver does not count as a crash; nor does a machine that the cluster has lost.
 """
 
 import asyncio
@@ -104,10 +103,8 @@ class Attempt:
 
 
 class InFlight:
-    """The markers that one worker process writes in a launch of a run, and those left by others.
-
-    Markers are advisory: if storage refuses one, a crash is not counted.
-    """
+    """The markers that one worker process writes in a launch of a run, and those left by others. If
+    storage refuses one, a crash is not counted."""
 
     def __init__(self, folder: AnyPath, placement: Placement) -> None:
         self._folder = as_path(folder)

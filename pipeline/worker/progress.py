@@ -85,8 +85,7 @@ class Heartbeat:
     """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; with
     cluster=inline a process has several workers, one after the other: <host>-<pid>-2.json ...
 
-    `launch`: the id of the command that the worker belongs to; `usage`: the worker's counters. If
-    storage refuses a heartbeat, it is skipped; the next one reports the length of the gap.
+    If storage refuses a heartbeat, the next one reports the length of the gap.
     """
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:

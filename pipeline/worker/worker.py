@@ -44,10 +44,8 @@ Start = Callable[[], Awaitable[Reader]]
 
 
 class Worker:
-    """Starts one engine (none for scoring) and commits the units it is given.
-
-    `run`: the run's folder in the warehouse. `launch`: the id of the command that executes it now.
-    """
+    """Starts one engine (none for scoring) and commits the units it is given. `run`: the run's
+    folder; `launch`: the id of the command that executes it now."""
 
     def __init__(
         self,
@@ -76,12 +74,9 @@ class Worker:
 
     async def work(self, document_id: str, units: Sequence[Unit], num_words: int) -> Summary:
         """Commit every pending unit of a document of so many words; starts no more units once the
-        run is ending.
-
-        Raises AccountingError if workers crash twice between the document's units, UsageError if
-        the warehouse is not visible here, StartError or EngineError. After a StorageError nothing
-        else is begun or sent.
-        """
+        run is ending. Raises AccountingError if workers crash twice between the document's units,
+        UsageError if the warehouse is not visible here, StartError or EngineError. After a
+        StorageError nothing else is begun or sent."""
         if self._refusal:  # the replies could not be kept
             raise self._refusal
         began = time.perf_counter()
@@ -199,11 +194,8 @@ def take(outcome: Outcome, done: Done) -> None:
 @contextmanager
 def ended_by(should_stop: ShouldStop) -> Iterator[None]:
     """Call `should_stop` every second, in a thread; the error that it returns is raised from the
-    `with` block.
-
-    The block waits inside Ray or for a thread, so it is interrupted by a signal: SIGUSR1, as
-    `nohup` may have disabled SIGINT.
-    """
+    `with` block, which waits inside Ray or for a thread and is therefore interrupted by a signal:
+    SIGUSR1, as `nohup` may have disabled SIGINT."""
     is_over, raised = threading.Event(), list[CommandError]()
 
     def watch() -> None:
