@@ -62,7 +62,7 @@ class RecordedWorker:
         self.usage = worker.usage
         self._worker, self._folder = worker, folder
 
-    async def work(self, document_id: str, units: Sequence[Unit], num_words: int = 0) -> Summary:
+    async def work(self, document_id: str, units: Sequence[Unit], num_words: int) -> Summary:
         summary = await self._worker.work(document_id, units, num_words)
         _keep(self._folder, Moment.now())
         return summary

@@ -70,7 +70,7 @@ def test_only_a_crash_makes_suspects(
     )
     make = functools.partial(Lost, tmp_path, what)
 
-    work = work_on([DocumentWork("d1", [], 1.0)])
+    work = work_on([DocumentWork("d1", [], 1.0, 1)])
     done: list[Summary | CommandError] = []
     execute_documents(make, pool, {}, work, lambda: None, done.append)
     assert done == [Summary("d1", words=1.0)]

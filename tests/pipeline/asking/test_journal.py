@@ -292,7 +292,7 @@ def work(small: SmallRun, dies_at: int) -> tuple[Dying, list[Summary] | None]:
         engine = Dying(small.reader.engine, dies_at)
         worker = small.worker(replace(small.reader, engine=engine))
         try:
-            return engine, [await worker.work(d, units) for d, units in small.units().items()]
+            return engine, [await worker.work(d, units, 0) for d, units in small.units().items()]
         except EngineError:
             return engine, None
 
