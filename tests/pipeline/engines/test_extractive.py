@@ -50,15 +50,8 @@ def window(*texts: str) -> tuple[Labelled, ...]:
     return tuple(Labelled(text, label) for label, text in enumerate(texts, start=7))
 
 
-def test_tokens_are_words_and_signs() -> None:
-    engine = ExtractiveEngine()
-    assert (
-        asyncio.run(engine.count_tokens([{"role": "user", "content": "It's 5 o'clock!"}] * 2)) == 16
-    )
-    assert asyncio.run(engine.count_tokens([])) == 0
-
-
 def test_the_reply_is_counted_and_timed() -> None:
+    """Tokens are words and signs."""
     reply = ask(LOOK_UP_S)
     assert (reply.text, reply.finish_reason) == ("Page 3", "stop")
     assert (reply.prompt_tokens, reply.reply_tokens, reply.cached_tokens) == (6, 2, 0)
