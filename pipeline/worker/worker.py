@@ -101,21 +101,21 @@ class Worker:
             async with (
                 self._capacity.held(crashes.weight(num_words, _WORDS_IN_FLIGHT)),
                 self._in_flight.attempt(item, crashes) as attempt,
-                self._heartbeat.document(document_id) as progress,
             ):
-                await DocumentExecutor(
-                    shards=self._shards,
-                    steps=self._steps,
-                    reader=reader,
-                    units=units,
-                    summary=summary,
-                    rank=rank,
-                    attempt=attempt,
-                    shared=self._shared,
-                    usage=self.usage,
-                    progress=progress,
-                    is_ending=self._stop.is_sent,
-                ).finish()
+                with self._heartbeat.document(document_id) as progress:
+                    await DocumentExecutor(
+                        shards=self._shards,
+                        steps=self._steps,
+                        reader=reader,
+                        units=units,
+                        summary=summary,
+                        rank=rank,
+                        attempt=attempt,
+                        shared=self._shared,
+                        usage=self.usage,
+                        progress=progress,
+                        is_ending=self._stop.is_sent,
+                    ).finish()
         except StorageError as error:
             self._refusal = error
             if reader:
