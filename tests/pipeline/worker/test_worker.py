@@ -25,7 +25,6 @@ from stages.retrieve.read_agent import ReadAgentP
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist
 from tests.support.runs.small_run import RULES, SmallRun
-from tests.support.texts.small_corpus import document, question, write
 
 
 @pytest.fixture
@@ -153,19 +152,6 @@ def break_gists(monkeypatch: pytest.MonkeyPatch) -> None:
 
     sound = GistPages.run
     monkeypatch.setattr(GistPages, "run", run)
-
-
-def test_a_bad_document_leads_to_upstream_rows(small: SmallRun) -> None:
-    texts = [document(1), {**document(2), "text": ""}]
-    write(small.folder / "corpus", texts, [question(1, of=1), question(3, of=2)])
-    small.work()
-    units = {unit.step_id: unit for unit in small.units()["d2"]}
-    assert small.step("pages").id not in units
-    for table, count in (("lookups", 1), ("answers", 1), ("ratings", 2)):
-        rows = small.rows(table, "d2")
-        assert [row.problem for row in rows] == ["upstream"] * count
-        assert all(row.detail for row in rows), "it says why"
-    assert [row.problem for row in small.rows("answers", "d1")] == [None]
 
 
 def test_a_dead_engine_ends_the_work(tmp_path: Path) -> None:
