@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ray
 from ray._private import ray_constants
@@ -101,7 +101,7 @@ def watch_processes() -> None:
     """Start a thread that ends this process with a line once a process of the joined local Ray, or
     this machine's raylet of another Ray, has ended; until `ray.shutdown()`. The main thread may
     wait inside Ray for the dead process, until Ray ends this process silently."""
-    joined: Any = global_worker.node
+    joined = cast(Any, global_worker.node)
 
     def watch() -> None:
         while global_worker.node is joined:

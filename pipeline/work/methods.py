@@ -144,7 +144,7 @@ def method_of(
 def methods_in(folders: Sequence[Path]) -> dict[str, tuple[Path, Mapping[str, Any]]]:
     """The file, arguments and defaults (none: optional) of every method in `folders`. Raises
     UsageError if two folders have a method of the same name."""
-    methods = {}
+    methods: dict[str, tuple[Path, Mapping[str, Any]]] = {}
     for name, file in _files(folders).items():
         declared = _read(file)
         methods[name] = file, {**declared.arguments, **dict.fromkeys(declared.optional, "none")}
