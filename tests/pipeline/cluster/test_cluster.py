@@ -38,13 +38,13 @@ def ray_of_our_own() -> Iterator[None]:
 class Troubled:
     """A worker for which the document `bad` is trouble, and `slow` takes ten minutes."""
 
-    def __init__(self, trouble: BaseException | None, placement: Placement) -> None:
+    def __init__(self, trouble: Any, placement: Placement) -> None:
         self.usage = UsageCounters()
         self._trouble = trouble
 
     async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
         if document_id == "bad" and self._trouble is not None:
-            raise self._trouble
+            raise self._trouble() if callable(self._trouble) else self._trouble
         if document_id == "slow":
             await asyncio.sleep(600)
         return Summary(document_id)
@@ -53,7 +53,7 @@ class Troubled:
         pass
 
 
-def worker(trouble: BaseException | None = None) -> Any:
+def worker(trouble: Any = None) -> Any:
     """Makes such workers."""
     return functools.partial(Troubled, trouble)
 
@@ -92,7 +92,7 @@ TROUBLES = {  # with one document: what comes back, and the error that ends the 
     "none": (None, ["a", "b", "bad"], ""),
     "one document's": (AccountingError("pages do not tile the text"), ["a", "b"],
                        "AccountingError: pages do not tile the text"),
-    "a file's": (DamagedError("w/a.parquet", "is torn"), ["a", "b"],
+    "a file's": (functools.partial(DamagedError, "w/a.parquet", "is torn"), ["a", "b"],
                  "AccountingError: w/a.parquet: is torn"),
     "no engine": (StartError("no such model"), None, "StartError: no such model"),
     "no warehouse": (UsageError("warehouse=w: not visible from n2"), None,
