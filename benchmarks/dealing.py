@@ -37,7 +37,7 @@ class Dealing:
     distributed."""
 
     def __init__(self, pages: Sequence[int], num_engines: int, sequences: int) -> None:
-        work = work_on([DocumentWork(str(n), (), _WORDS * own) for n, own in enumerate(pages)])
+        work = work_on([DocumentWork(str(n), (), _WORDS * own, 0) for n, own in enumerate(pages)])
         found = [*blocks(work.documents, words_per_block(work, num_engines))]
         self._blocks = deque([int(name) for name, *_ in block] for block in found)
         self._most_documents = int(_ROOM * sequences) + DOCUMENTS_OVER_SLOTS

@@ -18,7 +18,7 @@ from pipeline.families.family import Family
 from pipeline.work.units import Unit
 from pipeline.worker.crashes import Placement
 from pipeline.worker.progress import Summary
-from pipeline.worker.worker import AnyWorker, MakeWorker
+from pipeline.worker.worker import MakeWorker, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class Recorded:
 
 
 class RecordedWorker:
-    def __init__(self, worker: AnyWorker, folder: Path) -> None:
+    def __init__(self, worker: Worker, folder: Path) -> None:
         self.usage = worker.usage
         self._worker, self._folder = worker, folder
 
-    async def work(self, document_id: str, units: Sequence[Unit], num_words: int = 0) -> Summary:
+    async def work(self, document_id: str, units: Sequence[Unit], num_words: int) -> Summary:
         summary = await self._worker.work(document_id, units, num_words)
         _keep(self._folder, Moment.now())
         return summary
@@ -94,7 +94,7 @@ class _RecordedEngine:
         return await self._engine.count_tokens(messages)
 
 
-def recorded_worker(folder: Path, make: MakeWorker, placement: Placement) -> RecordedWorker:
+def recorded_worker(folder: Path, make: MakeWorker, placement: Placement) -> Any:
     return RecordedWorker(make(placement), folder)
 
 

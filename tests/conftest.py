@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from pipeline.core.registry import REGISTRIES
 from pipeline.core.rows import RECORDS
-from pipeline.work.class_checks import MEASURES
+from pipeline.work.stage import MEASURES
 from stages.builtin import load_builtin
 from tests.support.clusters.ray_head import RayHead
 from tests.support.command import WHOLE_QMSUM, gistmill

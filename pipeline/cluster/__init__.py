@@ -1,7 +1,5 @@
-"""Everything that uses Ray: start or join a cluster, execute documents with Ray Data, Ray jobs.
-
-The driver sends ids and receives small summaries; workers read and write the warehouse themselves.
-"""
+"""Everything that uses Ray: start or join a cluster, execute documents with Ray Data, Ray jobs. The
+driver sends ids and receives summaries; workers read and write the warehouse themselves."""
 
 import os
 

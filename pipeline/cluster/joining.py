@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ray
 from ray._private import ray_constants
@@ -33,28 +33,23 @@ def join(address: str | None) -> None:
     to join, ClusterError if a local one does not start.
     """
     if not ray.is_initialized():
-        with quiet_stderr(), _own_sigterm():
-            if address is None:
-                _start()
-            else:
-                _join_running(address)
+        # Ray's handler of SIGTERM would raise SystemExit, perhaps while a library holds a lock, and
+        # that of its C++ code aborts.
+        ray._private.utils.set_sigterm_handler = lambda handler: None
+        with quiet_stderr():
+            try:
+                if address is None:
+                    _start()
+                else:
+                    _join_running(address)
+            finally:
+                if threading.current_thread() is threading.main_thread():
+                    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
         # Before Ray's own exit handler, which waits half a second for logs that are not shown.
         atexit.register(ray.shutdown)
         watch_processes()
     for name in ("ray.data", "ray"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are raised instead
-
-
-@contextmanager
-def _own_sigterm() -> Iterator[None]:
-    """Keep this process's handler of SIGTERM. Ray's would raise SystemExit, perhaps while a library
-    holds a lock, and Ray's C++ handler aborts."""
-    ray._private.utils.set_sigterm_handler = lambda handler: None
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
 
 
 def _join_running(address: str) -> None:
@@ -67,12 +62,9 @@ def _join_running(address: str) -> None:
 
 
 def _start() -> None:
-    """Start a local Ray that listens on 127.0.0.1 only. Raises ClusterError if it does not come up
-    in three attempts.
-
-    Ray's switch for systems without clusters makes it so, which its processes inherit: Ray would
-    replace `_node_ip_address="127.0.0.1"` by an address that other machines reach.
-    """
+    """Start a local Ray. Raises ClusterError if it does not come up in three attempts."""
+    # By Ray's switch for systems without clusters, which its processes inherit, it listens on
+    # 127.0.0.1 only: it would replace `_node_ip_address` by one that other machines reach.
     name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
     os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
     try:
@@ -107,32 +99,22 @@ def refuse_unreachable(address: str) -> None:
 
 def watch_processes() -> None:
     """Start a thread that ends this process with a line once a process of the joined local Ray, or
-    this machine's raylet of another Ray, has ended; until `ray.shutdown()`.
-
-    An exception would not do: the main thread may wait inside Ray for the dead process, until Ray's
-    own code ends this process silently.
-    """
-    joined: Any = global_worker.node
+    this machine's raylet of another Ray, has ended; until `ray.shutdown()`. The main thread may
+    wait inside Ray for the dead process, until Ray ends this process silently."""
+    joined = cast(Any, global_worker.node)
 
     def watch() -> None:
         while global_worker.node is joined:
-            dead = _dead_process(joined)
+            dead = [name for name, _ in joined.dead_processes()]
+            # Without a free file descriptor for the socket the next look tries again.
+            with suppress(OSError), socket.socket(socket.AF_UNIX) as end:
+                refused = end.connect_ex(joined.raylet_socket_name)
+                dead += ["raylet"] if refused in (errno.ECONNREFUSED, errno.ENOENT) else []
             if dead and global_worker.node is joined:  # or a shutdown has ended it
-                end_process(f"Ray's {dead} was killed; run the same command to resume")
+                end_process(f"Ray's {dead[0]} was killed; run the same command to resume")
             time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _dead_process(node: Any) -> str:
-    """The name of a process that has ended; "" if there is none."""
-    for name, _ in node.dead_processes():
-        return str(name)
-    # Without a free file descriptor for the socket there is an OSError: the next look tries again.
-    with suppress(OSError), socket.socket(socket.AF_UNIX) as end:
-        refused = end.connect_ex(node.raylet_socket_name)
-        return "raylet" if refused in (errno.ECONNREFUSED, errno.ENOENT) else ""
-    return ""
 
 
 _machines: Callable[[], list[dict[str, Any]]] = ray.nodes  # not annotated by Ray

@@ -2,13 +2,11 @@
 deals to workers, and the actor that is a worker's process.
 
 One task reads the blocks from the plan as workers take them, so neither Ray nor the driver holds
-the plan. Ray deals each block to the worker that has the fewest; with blocks of equal work, the
-work is spread evenly.
+the plan. Ray deals each block to the worker that has the fewest.
 """
 
 import asyncio
 import gc
-import json
 import os
 import pickle
 import re
@@ -41,6 +39,7 @@ from pipeline.worker.worker import (
     DOCUMENTS_OVER_SLOTS,
     Done,
     MakeWorker,
+    Outcome,
     ShouldStop,
     ended_by,
     outcome,
@@ -60,10 +59,9 @@ _OUTPUT = "worker-*.err"
 _OF_RAY = (":job_id:", ":actor_name:", ":task_name:")  # lines that Ray writes there itself
 _SECONDS_BETWEEN_METRICS = 5.0
 
-# Ray metrics of a run, with descriptions. All have the tags `run` and `phase`.
-# Ray exports a counter as `ray_<name>_total`, one series per worker. The sum over workers is the
-# run's total since Ray was started, short of the last seconds of each worker: Ray exports every ten
-# seconds and ends workers abruptly.
+# Ray metrics of a run, with descriptions; tagged `run` and `phase`. Ray exports each as
+# `ray_<name>_total`, one series per worker, without the last seconds of a worker: it exports every
+# ten seconds and ends workers abruptly.
 COUNTERS = {
     "gistmill_calls": "Model calls answered",
     "gistmill_prompt_tokens": "Tokens of prompts, cached ones included",
@@ -89,10 +87,8 @@ class Pool:
     cluster: ClusterSettings
 
     def size(self) -> int:
-        """The initial number of workers: as many as the cluster fits now. Joins the cluster.
-
-        Raises UsageError if fewer than `min_workers` fit and the cluster does not autoscale.
-        """
+        """The initial number of workers: as many as fit into the cluster, which is joined. Raises
+        UsageError if fewer than `min_workers` fit and the cluster does not autoscale."""
         join(self.cluster.address)
         needs, machines = self.needs, nodes()
         fitting = sum(
@@ -165,27 +161,19 @@ class PlanSource(Datasource):
 
 
 class Actor:
-    """The Ray Data UDF around a `Worker`, in its own process, and the metrics it exports by Ray.
-
-    An input row is a block: pickled documents, each a DocumentWork. The output row has their
-    outcomes (pipeline/worker/worker.py) as JSON.
-    """
+    """The Ray Data UDF around a `Worker`, in its own process, and the metrics it exports by Ray. An
+    input row is a block, a pickled list of DocumentWork; the output row has their Outcomes."""
 
     def __init__(
-        self,
-        make_worker: bytes,
-        tags: Mapping[str, str],
-        storage_seconds: float,
-        num_documents: int,
+        self, make: bytes, tags: Mapping[str, str], storage_seconds: float, in_flight: int
     ) -> None:
-        """`make_worker`: a MakeWorker of `pickle_with_plugins`; `num_documents`: the most in
-        flight."""
+        """`make`: a MakeWorker of `pickle_with_plugins`; `in_flight`: the most documents."""
         retry_for(storage_seconds)
-        make: MakeWorker = unpickle_with_plugins(make_worker)
+        make_worker: MakeWorker = unpickle_with_plugins(make)
         context = ray.get_runtime_context()
         # Ray keeps the id when it restarts the actor in another process.
         actor = context.get_actor_id() or ""
-        self._worker = make(Placement(actor, context.get_node_id(), is_lost))
+        self._worker = make_worker(Placement(actor, context.get_node_id(), is_lost))
         self._counters = {
             name.removeprefix("gistmill_"): Counter(name, description, tuple(tags))
             for name, description in COUNTERS.items()
@@ -193,7 +181,7 @@ class Actor:
         for counter in self._counters.values():
             counter.set_default_tags(dict(tags))
         self._publishing: asyncio.Task[None] | None = None
-        self._room = asyncio.Semaphore(num_documents)
+        self._room = asyncio.Semaphore(in_flight)
         # What is imported stays, so it is not searched for garbage: the process would do it when it
         # ends, for a quarter of the CPU time that it takes to start and end.
         gc.freeze()
@@ -203,9 +191,9 @@ class Actor:
             self._publishing = asyncio.create_task(self._publish())
         documents = chain.from_iterable(map(pickle.loads, batch["documents"].to_pylist()))
         results = await asyncio.gather(*map(self._result, documents))
-        yield pa.table({"outcomes": [json.dumps(results)]})
+        yield pa.table({"outcomes": [pickle.dumps(results)]})
 
-    async def _result(self, document: DocumentWork) -> dict[str, str]:
+    async def _result(self, document: DocumentWork) -> Outcome:
         try:
             async with self._room:  # first come, first served: the longest were dealt first
                 return await outcome(self._worker, document)
@@ -233,8 +221,7 @@ def execute_documents(
     done: Done,
 ) -> None:
     """Execute the documents of `work`. `done` is called for each, in the order their blocks finish,
-    with its summary, AccountingError or StorageError. `tags` label the metrics that workers export
-    through Ray.
+    with its summary, AccountingError or StorageError. `tags` label the metrics of workers.
 
     Raises UsageError if no worker can be placed or one does not see the warehouse; StartError if an
     engine cannot start; OutageError if its server stays unreachable; EngineError if a worker cannot
@@ -250,8 +237,8 @@ def execute_documents(
         with _rays_errors(pool), ended_by(lambda: _dying_worker(restarts) or should_stop()):
             for batch in batches:
                 for outcomes in batch["outcomes"].to_pylist():
-                    for row in json.loads(outcomes):
-                        take(row, done)
+                    for result in pickle.loads(outcomes):
+                        take(result, done)
     finally:
         batches.close()  # stops documents that are still in flight
 

@@ -1,7 +1,5 @@
-"""Submit, follow and stop jobs on a running Ray cluster through its dashboard.
-
-The client does not join the cluster. Ray's client reads a token from the environment.
-"""
+"""Submit, follow and stop jobs on a running Ray cluster through its dashboard, without joining it.
+Ray's client reads a token from the environment."""
 
 import json
 import logging
@@ -28,7 +26,6 @@ _SECONDS_TO_ANSWER = 8.0
 _SECONDS_LOST = 30.0  # a head that does not answer for longer counts as lost
 _SECONDS_BETWEEN_LOOKS = 1.0
 _SECONDS_TO_BE_STOPPED = 60.0  # until Ray kills a job that ignores its signal
-_OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        return self.status in _OVER
+        return self.status in ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 def stop_this_job() -> None:
@@ -51,10 +48,8 @@ def stop_this_job() -> None:
     process is no job's driver, or the head does not answer."""
     config = json.loads(os.environ.get(RAY_JOB_CONFIG_JSON_ENV_VAR) or "{}")
     job_id = config.get("metadata", {}).get(JOB_ID_METADATA_KEY)
-    if job_id is None:
-        return
     with suppress(RuntimeError, OSError), quiet_stderr():
-        if JobSubmissionClient().stop_job(job_id):
+        if job_id and JobSubmissionClient().stop_job(job_id):
             time.sleep(_SECONDS_TO_BE_STOPPED)
 
 
@@ -78,11 +73,11 @@ class RayJobs:
             jobs: list[Any] = [job for job in self._client.list_jobs() if job.submission_id]
         return [
             Job(
-                id=job.submission_id,
-                status=str(job.status.value),
-                exit_code=job.driver_exit_code,
-                message=job.message or "",
-                metadata=job.metadata or {},
+                job.submission_id,
+                str(job.status.value),
+                job.driver_exit_code,
+                job.message or "",
+                job.metadata or {},
             )
             for job in sorted(jobs, key=lambda job: job.start_time or 0)
         ]
@@ -117,10 +112,8 @@ class RayJobs:
         return job
 
     def follow(self, job_id: str, show: Callable[[str], None]) -> Job:
-        """Pass a job's log to `show` until the job ends; returns its final state.
-
-        Raises EngineError if the head is lost or no longer has the job.
-        """
+        """Pass a job's log to `show` until the job ends; returns its final state. Raises
+        EngineError if the head is lost or no longer has the job."""
         num_shown, last_answer = 0, time.monotonic()
         while True:
             try:

@@ -1,9 +1,5 @@
-"""Embed texts as unit vectors by a sentence-transformers model.
-
-The only file that imports sentence_transformers. The model is loaded once per process, when first
-used. Encoding runs in one thread of its own, one request at a time, so that the event loop keeps
-sending requests to the engine.
-"""
+"""Embed texts as unit vectors by a sentence-transformers model, in a thread of its own, one request
+at a time. The only file that imports sentence_transformers."""
 
 import asyncio
 import re
@@ -43,26 +39,23 @@ class EmbedderSettings(Settings):
     batch_size: PositiveInt
 
     def refuse_unusable(self, method: str) -> None:
-        """Raise UsageError where the vectors that `method` needs certainly cannot be made.
-
-        Looks at names and files only; a model that does not load raises StartError later, in
-        `embed`.
-        """
+        """Raise UsageError where the vectors that `method` needs certainly cannot be made: looks at
+        names and files only."""
         if self.model is None:
             raise UsageError(
                 f"embedder.model is not set, and {method} needs it; add embedder.model=FOLDER or "
                 "the name of a sentence-transformers model"
             )
-        folder, key = Path(self.model), f"embedder.model={self.model}"
+        folder, wrong = Path(self.model), ""
         if not folder.is_dir() and not _HUGGING_FACE_NAME.fullmatch(self.model):
-            raise UsageError(f"{key}: no such folder; name one that holds a model")
-        if folder.is_dir() and not any((folder / name).is_file() for name in _MODEL_FILES):
+            wrong = "no such folder; name one that holds a model"
+        elif folder.is_dir() and not any((folder / name).is_file() for name in _MODEL_FILES):
             files = " and no ".join(_MODEL_FILES)
-            raise UsageError(f"{key}: no {files} there; name a folder that holds a model")
-        if find_spec("sentence_transformers") is None:
-            raise UsageError(
-                f"{key}: sentence-transformers is not installed; pip install sentence-transformers"
-            )
+            wrong = f"no {files} there; name a folder that holds a model"
+        elif find_spec("sentence_transformers") is None:
+            wrong = "sentence-transformers is not installed; pip install sentence-transformers"
+        if wrong:
+            raise UsageError(f"embedder.model={self.model}: {wrong}")
 
     def identity(self) -> str:
         """The model in a step's hash: the hash of a folder's content, so that a moved folder is the
@@ -79,10 +72,8 @@ class EmbedderSettings(Settings):
         return {"embedder": {"model": self.identity(), "chunk_words": self.chunk_words}}
 
     async def embed(self, texts: Sequence[str], kind: Kind) -> Vectors:
-        """One vector of length 1 per text, in order: float32 of shape (texts, dimensions).
-
-        The shape is (0, 0) without texts. Raises StartError where the model cannot be loaded.
-        """
+        """One vector of length 1 per text, in order: float32 of shape (texts, dimensions), (0, 0)
+        without texts. Raises StartError where the model cannot be loaded."""
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         return await asyncio.get_running_loop().run_in_executor(

@@ -1,8 +1,5 @@
-"""The built-in extractive engine: replies by lexical rules, without a model.
-
-It demonstrates the pipeline on real text; it does not replace a model. Deterministic. The rules for
-each prompt are in the prompt's module.
-"""
+"""The built-in extractive engine: deterministic replies by lexical rules, which are in the modules
+of prompts. It demonstrates the pipeline on real text; it does not replace a model."""
 
 import re
 import time
@@ -51,12 +48,10 @@ class ExtractiveEngine:
         self.context_tokens = context_tokens
 
     async def generate(self, request: Request) -> Reply:
-        """The prompt's extractive reply, cut at `max_reply_tokens` (finish_reason length).
-
-        Made in a thread: ranking a book's sentences takes tenths of a second.
-        """
+        """The prompt's extractive reply, cut at `max_reply_tokens` (finish_reason length)."""
         started = time.perf_counter()
         assert request.fields is not None, "only engines with a model get requests without a prompt"
+        # In a thread: ranking a book's sentences takes tenths of a second.
         text, most = await to_thread(request.fields.extractive), max(request.max_reply_tokens, 0)
         is_cut = num_tokens(text) > most
         if is_cut:

@@ -1,11 +1,7 @@
-"""An engine that sends its requests to a running OpenAI-compatible server, each by itself.
-
-The API key is read from an environment variable. Settings are stored with the run and therefore
-hold only the variable's name.
-"""
+"""An engine that sends its requests to a running OpenAI-compatible server, each by itself. Its
+settings, stored with the run, hold only the name of the variable with the API key."""
 
 import asyncio
-import math
 import re
 import time
 from collections.abc import Awaitable, Mapping, Sequence
@@ -26,13 +22,7 @@ T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
 _CACHED_COUNTS = 100_000
-# Scripts without spaces between words: Thai and Lao, Tibetan, Myanmar, Khmer, kana, Han.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\U00020000-\U0003ffff]"
-)
-_MOST_CHARS_PER_TOKEN = 4  # of these; tokenizers that were made for them have two
-_LEAST_READ = 0.75  # of `least_tokens`; some tokenizers have tokens of several words
+_LEAST_READ = 0.75  # tokens a word; some tokenizers have tokens of several words
 _MODELS_SHOWN = 5
 # Patterns of keys whose value may hold a secret, so that messages leave it out; and what to do.
 _FORMS = {
@@ -54,10 +44,7 @@ _SET_BY_ENGINE = {
 
 
 class OpenAISettings(EngineSettings):
-    """The `engine` section of engine=openai; conf/engine/openai.yaml explains the keys.
-
-    `args` are added to the body of every request; `sequences` limits the requests in flight.
-    """
+    """The `engine` section of engine=openai; conf/engine/openai.yaml explains the keys."""
 
     name: Literal["openai"]
     base_url: str
@@ -101,11 +88,9 @@ class OpenAISettings(EngineSettings):
         return {"model": self.model, "args": self.args, "thinking_tokens": self.thinking_tokens}
 
     async def start(self) -> "OpenAIEngine":
-        """Connect to the server: list its models, then request one short reply.
-
-        Raises StartError where no server answers, where it refuses one of the two requests, does
-        not serve the model or ignores constraints, and where its context is too small or unknown.
-        """
+        """List the server's models, then request a short reply. Raises StartError where it refuses
+        one of the two, does not serve the model or ignores constraints, and where its context is
+        too small or unknown."""
         client = OpenAIClient(self.base_url, self.model, self.api_key_env, self.retries)
         try:
             try:
@@ -124,37 +109,33 @@ class OpenAISettings(EngineSettings):
         """The tokens for prompt and answer: `context_tokens`, or the context that the server lists,
         less `thinking_tokens`. Raises StartError if it is unknown or too small, or the server does
         not serve the model."""
+        served = models.get(self.model) if models else None
+        total, thinking, wrong = self.context_tokens or served, self.thinking_tokens, ""
         if models is not None and self.model not in models:
             names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
             listed = ", ".join(names) or "no models"
-            raise StartError(
-                f"engine.model={self.model}: the server serves {listed}; set it to a served model"
-            )
-        served = models[self.model] if models else None
-        total = self.context_tokens or served
-        if total is None:
-            what = "lists no models; make sure that the address ends in /v1, or"
-            if models is not None:
-                what = "the server does not list its context length;"
-            raise StartError(f"{address}: {what} set engine.context_tokens")
-        if served and total > served:
-            raise StartError(
-                f"engine.context_tokens={total}: the server has a context of {served}; lower it"
-            )
-        if total <= self.thinking_tokens:
-            raise StartError(
-                f"engine.thinking_tokens={self.thinking_tokens}: leaves no tokens for prompt and "
-                f"answer in a context of {total}; lower it"
-            )
-        return total - self.thinking_tokens
+            wrong = f"engine.model={self.model}: the server serves {listed}; set it to a served one"
+        elif total is None and models is None:
+            wrong = f"{address}: lists no models; make sure that the address ends in /v1, or set "
+            wrong += "engine.context_tokens"
+        elif total is None:
+            wrong = f"{address}: the server does not list its context length; set "
+            wrong += "engine.context_tokens"
+        elif served and total > served:
+            wrong = f"engine.context_tokens={total}: the server has a context of {served}; lower it"
+        elif total <= thinking:
+            wrong = f"engine.thinking_tokens={thinking}: leaves no tokens for prompt and answer in "
+            wrong += f"a context of {total}; lower it"
+        if wrong or total is None:
+            raise StartError(wrong)
+        return total - thinking
 
 
 class OpenAIEngine:
     """Sends requests to one server, at most `sequences` at a time.
 
     The server's reasoning text becomes the Reply's `thinking`. A request allows `thinking_tokens`
-    more than the reply budget; as a server has one limit for both, an answer may also use tokens
-    that the thinking left over.
+    more than the reply budget; as a server has one limit for both, an answer may use what is left.
     """
 
     def __init__(self, settings: OpenAISettings, client: OpenAIClient, context_tokens: int) -> None:
@@ -176,7 +157,7 @@ class OpenAIEngine:
         )
         probe = partial(self._reply, self._short_request)  # any reply will do
         self._gate = Gate(client.address, probe, settings.outage_minutes, settings.retries)
-        self.findings = client.findings  # lines about unusual behavior of the server, by subject
+        self.findings: dict[str, str] = {}  # lines about unusual behavior of the server, by subject
         self.waiting_for, self.close = self._gate.waiting_for, client.close
 
     async def generate(self, request: Request) -> Reply:
@@ -184,9 +165,8 @@ class OpenAIEngine:
         with finish_reason abort and the server's message; `Gate` says after how long.
 
         Problem: refused if the server refuses it by an HTTP status; context_overflow if it does so
-        because of the length; timeout if it takes longer than `deadline_seconds`, which do not
-        count while the server is unreachable; engine_failed if the server has cut the prompt.
-        Raises OutageError if the server stays unreachable or refuses the key.
+        because of the length; timeout after `deadline_seconds`, not counted while the server is
+        unreachable. Raises OutageError if it stays unreachable or refuses the key.
         """
         async with self._reply_slots:
             try:
@@ -202,13 +182,9 @@ class OpenAIEngine:
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         """The tokens of the whole prompt, by the server's /tokenize if `check_server` found it to
-        be exact (vLLM's is).
-
-        Otherwise an estimate from UTF-8 bytes, too high for most prose. Where it is too low, the
-        server refuses the request (context_overflow).
-        """
-        sizes = [len(message["content"].encode()) for message in messages]
-        estimate = sum(math.ceil(size / _BYTES_PER_TOKEN) + _TEMPLATE_TOKENS for size in sizes)
+        be exact (vLLM's is); otherwise an estimate from UTF-8 bytes, too high for most prose."""
+        sizes = (len(message["content"].encode()) for message in messages)
+        estimate = sum(-(-size // _BYTES_PER_TOKEN) + _TEMPLATE_TOKENS for size in sizes)
         if not self._server_counts_exactly:
             return estimate
         key = sha(list(messages), 32)
@@ -223,11 +199,8 @@ class OpenAIEngine:
         return self._counts[key]
 
     async def check_server(self) -> None:
-        """Send one short request, and compare its token count with that of /tokenize.
-
-        Raises FailedError where the server does not answer the request, StartError where the reply
-        breaks its constraint.
-        """
+        """Send one short request, and compare its token count with that of /tokenize. Raises
+        FailedError without a reply, StartError where the reply breaks its constraint."""
         request = self._short_request
         reply = await self._reply(request)
         if request.constraint and reply.finish_reason == "stop" and reply.text != "ready":
@@ -253,14 +226,15 @@ class OpenAIEngine:
         started = time.perf_counter()
         reply = await self._in_time(self._client.complete(messages, body, most_tokens))
         reply = replace(reply, seconds=time.perf_counter() - started)
-        num_read, least = reply.prompt_tokens, least_tokens(messages)
-        if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * least:
+        num_words = sum(len(message["content"].split()) for message in messages)
+        num_read = reply.prompt_tokens
+        if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * num_words:
             return reply  # some count the cached ones apart
-        cut = f"the server read {num_read} tokens of a prompt that has at least {least}"
-        self._client.note(
-            "cut",
-            f"{cut}: it cuts prompts in silence; raise its context (num_ctx of Ollama), then "
-            f"gistmill retry, or set engine.context_tokens={num_read} or what it has",
+        cut = f"the server read {num_read} tokens of a prompt of {num_words} words"
+        self.findings["cut"] = (
+            f"{self._client.address}: {cut}: it cuts prompts in silence; raise its context (num_ctx"
+            f" of Ollama), then gistmill retry, or set engine.context_tokens={num_read} or what it "
+            "has"
         )
         return replace(reply, text=cut, thinking=None, finish_reason="abort")
 
@@ -274,11 +248,3 @@ class OpenAIEngine:
         except TimeoutError:
             why = f"no reply within {self._settings.deadline_seconds:g} s"
             raise FailedError(why, "timeout") from None
-
-
-def least_tokens(messages: Sequence[Message]) -> int:
-    """A lower bound on the tokens of messages with any tokenizer: one a word, and one for every
-    four characters of scripts without spaces between words."""
-    texts = [message["content"] for message in messages]
-    unspaced = sum(len(text) - len(_UNSPACED.sub("", text)) for text in texts)
-    return sum(len(text.split()) for text in texts) + unspaced // _MOST_CHARS_PER_TOKEN

@@ -1,8 +1,5 @@
 """HTTP client of one OpenAI-compatible server, and the gate that holds requests back while it is
-away. The only file that imports openai.
-
-The API key comes from the environment and never gets into an error message.
-"""
+away. The only file that imports openai. The API key never gets into an error message."""
 
 import asyncio
 import json
@@ -12,8 +9,8 @@ import random
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any, TypeVar
 
@@ -21,6 +18,7 @@ from pipeline.core.engine import FinishReason, Reply
 from pipeline.core.errors import (
     OutageError,
     Problem,
+    contained,
     environment_errors,
     redacted,
     remember_key,
@@ -38,10 +36,8 @@ _SHOWN_CHARS = 300  # of a server's own error message
 _NAME_CHARS = 200  # of the model that a server says it is
 _KEY, _BUSY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or every request is
 _TOO_LARGE = 413
-_OF_PROXIES = (407, 502, 503, 504)  # statuses that a proxy before the server may answer with
 _MOST_TOKENS = 2**31
-# How the servers known to us call the end of a reply, in lower case. A text that ended for a reason
-# which is missing or none of these is a reply all the same.
+# How servers call the end of a reply, in lower case. A text with another end, or none, is a reply.
 _WORDS_OF_ENDS: Mapping[FinishReason, str] = {
     "stop": "stop eos eos_token end_turn stop_sequence complete finished",
     "length": "length max_tokens max_output_tokens max_length model_length token_limit "
@@ -51,7 +47,6 @@ _WORDS_OF_ENDS: Mapping[FinishReason, str] = {
     "prohibited_content tool_calls tool_use function_call malformed_function_call",
 }
 _ENDS = {word: end for end, words in _WORDS_OF_ENDS.items() for word in words.split()}
-_MOST_FINDINGS = 10
 # What servers say of a prompt that is too long: a word for the prompt and one for excess, near each
 # other; or a name that says both. What they say of time and rates has the same words.
 _PROMPT = (
@@ -79,9 +74,9 @@ _OVER_EVERY_RATE = re.compile(r"request too large", re.IGNORECASE)
 
 
 class FailedError(Exception):
-    """A request without a reply. `problem`: the row's; None: engine_failed. `status`: the HTTP
-    status; 0 without a response. `after`: the seconds that the server asks to wait. `is_busy`: the
-    server says so; `is_key`: it refuses the key; `is_final`: it would answer the same again."""
+    """A request without a reply. `problem`: the row's; None: engine_failed. `status`: of HTTP, 0
+    without a response. `after`: the seconds that the server asks to wait. `is_busy`: the server
+    says so; `is_key`: it refuses the key; `is_final`: it would answer the same again."""
 
     def __init__(
         self, why: str, problem: Problem | None = None, status: int = 0, after: float = 0.0
@@ -96,12 +91,10 @@ class FailedError(Exception):
 class Gate:
     """Sends the requests to one server, and holds them back while it is away.
 
-    After a request has failed, one probe is sent for all. While probes fail, the gate is closed:
-    nothing else is sent, for up to `minutes`, and then the request is sent again. If the first
-    probe succeeds, the request itself is at fault. It is sent again up to `retries` times; never if
-    the answer is final; for up to `minutes` if the server says that it is busy, as a limit of
-    requests a minute refuses ordinary requests. Waits between two attempts grow, and are at least
-    as long as the server asks for.
+    After a request has failed, one probe is sent for all. While probes fail, the gate is closed for
+    up to `minutes`, and then the request is sent again. If the first probe succeeds, the request
+    itself is at fault: it is sent again up to `retries` times; never if the answer is final; for up
+    to `minutes` if the server says that it is busy, as one with a limit of requests a minute.
     """
 
     def __init__(
@@ -188,24 +181,20 @@ class OpenAIClient:
     Control tokens that messages spell are broken before sending, and the breaks removed from
     replies. Raises StartError if a proxy or certificates that the environment names cannot be used.
     Every method raises FailedError if it gets no reply, with one line that names the address or has
-    the server's own words. Only listing models is retried here, up to `retries` times.
+    the server's own words.
     """
 
     def __init__(self, base_url: str, model: str, api_key_env: str | None, retries: int) -> None:
         import openai
 
         self.address = f"engine.base_url={base_url}"
-        self._model, self._retries = model, retries
-        self._root = base_url.removesuffix("/v1")
+        self._base_url, self._model, self._retries = base_url, model, retries
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
-        self._through = through_proxy(base_url)
-        self.findings: dict[str, str] = {}  # lines about the server, by what they are about
-        # The library by which the openai package sends requests, and whose errors it passes on in
-        # the middle of a response: httpx, or from its version 3 on httpx2.
+        # The library by which the openai package sends requests: httpx, from its version 3 httpx2.
         (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
-        self._http: Any = sys.modules[module.partition(".")[0]]
-        with environment_errors(self.address, self._http.InvalidURL):
+        http: Any = sys.modules[module.partition(".")[0]]
+        with environment_errors(self.address, http.InvalidURL):
             self._client = openai.AsyncOpenAI(
                 base_url=base_url,
                 api_key=self._key or "none",
@@ -216,17 +205,11 @@ class OpenAIClient:
         self.close = self._client.close
 
     async def models(self) -> dict[str, int | None] | None:
-        """The served models and the context length of each in tokens.
-
-        A length is None if the server does not list it (vLLM and SGLang do). None if the answer is
-        no list of models: the server is not OpenAI-compatible.
-        """
-        with self._errors():
-            client = self._client.with_options(max_retries=self._retries)
-            answer: Any = await client.get("/models", cast_to=object)
-        models = _field(answer, "data")
-        if models is None and _field(answer, "object") == "list":
-            models = []
+        """The served models and the context length of each in tokens, None if the server does not
+        list it (vLLM and SGLang do). None if the answer is no list of models."""
+        client = self._client.with_options(max_retries=self._retries)
+        answer: Any = await self._answer(client.get("/models", cast_to=object))
+        models = _field(answer, "data") or ([] if _field(answer, "object") == "list" else None)
         if not isinstance(models, list):
             return None
         return {
@@ -243,53 +226,44 @@ class OpenAIClient:
     async def count_tokens(self, messages: Sequence[Message], body: Body) -> int | None:
         """The tokens of a chat, by vLLM's /tokenize; None if the server has no such endpoint."""
         try:
-            answer = await self._post(f"{self._root}/tokenize", messages, body)
+            url = f"{self._base_url.removesuffix('/v1')}/tokenize"
+            return _tokens(await self._post(url, messages, body), "count") or None
         except FailedError as error:
             if error.is_final:
                 return None
             raise
-        return _tokens(answer, "count") or None
-
-    def note(self, about: str, line: str) -> None:
-        """Add a line to the findings, unless they have one about this subject."""
-        if len(self.findings) < _MOST_FINDINGS:
-            self.findings.setdefault(about, redacted(f"{self.address}: {line}"))
 
     async def _post(self, url: str, messages: Sequence[Message], body: Body) -> Any:
         request = {**body, "model": self._model, "messages": with_breaks(messages)}
-        with self._errors():
-            answer: Any = await self._client.post(url, cast_to=object, body=request)
-            # A text: the server does not say that its answer is JSON.
-            return json.loads(answer) if isinstance(answer, str) else answer
+        return await self._answer(self._client.post(url, cast_to=object, body=request))
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Turn what the openai package raises into FailedError: its own exceptions, and those of
-        its HTTP and JSON libraries in the middle of a response."""
+    async def _answer(self, response: Awaitable[object]) -> Any:
+        """The answer as JSON. Raises FailedError for any exception: those of the openai package,
+        and of its HTTP and JSON libraries in the middle of a response."""
         import openai
 
-        http = self._http
-        try:
-            yield
-        except openai.APIStatusError as error:
-            raise self._refused(error.status_code, error.body, error.response.headers) from None
-        except openai.APIConnectionError as error:
-            cause = error.__cause__
-            why, fix = " ".join(str(cause).split()), "start it or correct the address"
-            if "CERTIFICATE_VERIFY_FAILED" in why:
-                fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
-            elif self._through:
-                fix = "correct that variable, or name the server's host in NO_PROXY"
-            why = f"no server answers{self._through} ({why or type(cause).__name__})"
-            raise FailedError(f"{self.address}: {why}; {fix}") from None
-        except (ValueError, RecursionError):  # the latter if it is nested too deeply
-            raise FailedError("the response is not JSON") from None
-        except (openai.OpenAIError, http.HTTPError, http.InvalidURL, http.StreamError) as error:
-            raise FailedError(f"no reply ({type(error).__name__}: {error})") from None
+        with contained() as raised:
+            answer = await response
+            # A text: the server does not say that its answer is JSON.
+            return json.loads(answer) if isinstance(answer, str) else answer
+        match error := raised.error:
+            case openai.APIStatusError():
+                raise self._refused(error.status_code, error.body, error.response.headers)
+            case openai.APIConnectionError():
+                why = " ".join(str(error.__cause__).split()) or type(error.__cause__).__name__
+                through = through_proxy(self._base_url)
+                fix = "start it or correct the address"
+                if "CERTIFICATE_VERIFY_FAILED" in why:
+                    fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
+                elif through:
+                    fix = "correct that variable, or name the server's host in NO_PROXY"
+                raise FailedError(f"{self.address}: no server answers{through} ({why}); {fix}")
+            case ValueError() | RecursionError():  # the latter if it is nested too deeply
+                raise FailedError("the response is not JSON")
+        raise FailedError(f"no reply ({type(error).__name__}: {error})")
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
-        through = self._through if status in _OF_PROXIES else ""
-        words = f"{status}{through}: {server_words(body)}"
+        words = f"{status}: {server_words(body)}"
         if status in _KEY:
             refusal = f"requires an API key ({words}); put it into "
             refusal += self._key_env or "the variable that engine.api_key_env names"
@@ -320,7 +294,11 @@ class OpenAIClient:
         thinking = thinking or "\n".join(_text(part["thinking"]) or "" for part in thoughts)
         name, usage = _field(completion, "model"), _field(completion, "usage")
         reply_tokens = _tokens(usage, "completion_tokens")
-        end = self._end(_field(choice, "finish_reason"), text, most_tokens <= reply_tokens)
+        reason = _field(choice, "finish_reason")
+        end = _ENDS.get(str(reason).lower()) or ("stop" if text else "abort")
+        # Words other than the API's own do not tell whether a reply was cut at the budget.
+        if end == "stop" != reason and most_tokens <= reply_tokens:
+            end = "length"
         return Reply(
             text=without_breaks(text),
             thinking=without_breaks(thinking) or None,
@@ -339,20 +317,6 @@ class OpenAIClient:
             return self._refused(status, error, {})
         overflow = _is_too_long(status, error)
         return FailedError(server_words(error), "context_overflow" if overflow else None)
-
-    def _end(self, reason: object, text: str, is_at_budget: bool) -> FinishReason:
-        """The end of a reply. Words other than the API's own do not tell whether a reply was cut,
-        so at the budget they mean `length`; unknown ones are added to the findings."""
-        word = str(reason)[:_NAME_CHARS]
-        end = _ENDS.get(word.lower())
-        if end is None and reason:
-            self.note(
-                f"finish_reason {word}",
-                f"the server ends replies with finish_reason={word}, which is not known; replies "
-                "with a text count as complete",
-            )
-        end = end or ("stop" if text else "abort")
-        return "length" if end == "stop" != reason and is_at_budget else end
 
 
 def _is_too_long(status: int, body: object) -> bool:
@@ -384,9 +348,6 @@ def _seconds_to_wait(headers: Mapping[str, str]) -> float:
         date = parsedate_tz(after)
         seconds = mktime_tz((*date[:9], date[9] or 0)) - time.time() if date else float(after)
     return seconds if 0 < seconds < math.inf else 0.0
-
-
-# Parts of a response, which nothing has validated.
 
 
 def _field(fields: Any, *names: str) -> Any:

@@ -32,8 +32,7 @@ from pipeline.core.settings import Settings
 
 
 class Rule(Settings):
-    """One entry of `replies`. `prompt`, `match` and `attempt` select requests; in YAML null
-    selects all."""
+    """One entry of `replies`. `prompt`, `match` and `attempt` select requests; null: all."""
 
     prompt: str | None = None
     match: re.Pattern[str] = re.compile("")
@@ -70,11 +69,7 @@ def read_script(path: str) -> Script:
 
 
 class ScriptedSettings(EngineSettings):
-    """The `engine` section of engine=scripted; `script` is the YAML file.
-
-    It counts as a model, so its verdicts are ratings; and as one that keeps to constraints, so that
-    requests have them.
-    """
+    """The `engine` section of engine=scripted; `script` is the YAML file."""
 
     name: Literal["scripted"]
     script: str

@@ -14,20 +14,16 @@ from pipeline.work.stage import STAGES
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
-    """One line per failure of the family in `folder`; empty if all checks pass.
-
-    Checked: settings exist and stages accept them; every prompt's samples render and the rendered
-    text shows each of their values; parsers read the expected values from the family's example
-    replies and forms. Raises UsageError if the folder is no family.
-    """
+    """One line per failure of the family in `folder`: stages accept its settings; every prompt's
+    samples render, each of their values in the text; parsers read the expected values from example
+    replies and forms. Raises UsageError if the folder is no family."""
     family, file = load_family(folder, roots), folder / "family.yaml"
     failures = list(wrong_settings(family))
     for prompt in PROMPTS.values():
         failures += _not_rendered(family, prompt)
     for name, examples in read_family_file(folder).examples.items():
         for index, example in enumerate(examples):
-            value = _read(family, PROMPTS[name], example.reply)
-            if value != example.reads:
+            if (value := _read(family, PROMPTS[name], example.reply)) != example.reads:
                 key = f"{file}: examples.{name}[{index}]"
                 failures.append(f"{key}: read {value}, expected {example.reads}")
     for prompt in PROMPTS.values():
@@ -46,9 +42,8 @@ def wrong_settings(family: Family) -> Iterator[str]:
     stage in `judging`."""
     file = f"{family.folder}/family.yaml"
     stages = [*STAGES.values()]
-    names = {name for stage in stages for name in stage.model_fields}
     for key in family.settings:
-        if key not in names:
+        if not any(key in stage.model_fields for stage in stages):
             yield f"{file}: settings.{key}: no stage has such a setting; remove it"
     refused: dict[str, None] = {}
     for stage in stages:

@@ -12,6 +12,7 @@ classes of that name, and `from: {table: key}` names the earlier stage that a ta
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,10 +42,8 @@ class StageSpec:
     memory: str  # the name of the memory that the stage starts, if it starts one
 
     def made(self, place: str, values: Mapping[str, Any]) -> Stage:
-        """Make the stage object; `values` supply the settings that its YAML leaves out.
-
-        Raises UsageError naming `place` and the wrong setting.
-        """
+        """Make the stage object; `values` supply the settings that its YAML leaves out. Raises
+        UsageError naming `place` and the wrong setting."""
         supplied = {name: values[name] for name in self.stage.model_fields if name in values}
         try:
             return self.stage(**{**supplied, **self.settings})
@@ -69,22 +68,23 @@ def stage_specs(place: str, stages: Any, defaults: Mapping[str, Any] = {}) -> tu
 
 
 def _stage_spec(place: str, key: str, written: Any, defaults: Mapping[str, Any]) -> StageSpec:
+    place = f"{place}: {key}"
     if written is not None and not isinstance(written, Mapping):
-        raise UsageError(f"{place}: {key}: write its settings as {{key: value}}")
+        raise UsageError(f"{place}: write its settings as {{key: value}}")
     settings = dict(written or {})
     name, reads_from = settings.pop("stage", key), settings.pop("from", {})
     kinds = {stage.kind: stage for stage in STAGES.values() if stage.name == name}
     if not kinds:
         names = ", ".join(sorted({stage.name for stage in STAGES.values()}))
-        raise UsageError(f"{place}: {key}: no stage {name!r}; there are {names}")
+        raise UsageError(f"{place}: no stage {name!r}; there are {names}")
     alone = "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None
     kind = settings.pop("kind", alone)
     if not isinstance(kind, str) or kind not in kinds:
         what = "kind is missing" if kind is None else f"no kind {kind!r}"
         named = ", ".join(sorted(filter(None, kinds))) or "none"
-        raise UsageError(f"{place}: {key}: {what}; the stage {name} has {named}")
+        raise UsageError(f"{place}: {what}; the stage {name} has {named}")
     if not isinstance(reads_from, Mapping):
-        raise UsageError(f"{place}: {key}: from: write {{table: stage}}")
+        raise UsageError(f"{place}: from: write {{table: stage}}")
     reads_from = {str(table): str(stage) for table, stage in reads_from.items()}
     # A memory is named by its stage, the kind and the settings that differ from `defaults`.
     shown = {"kind": kind} if kind else {}
@@ -121,21 +121,17 @@ class _File(BaseModel):
 def _read(file: Path) -> _File:
     """A method's file. Raises UsageError, naming file and key, if it describes no method."""
     declared = read_yaml(file, _File)
-    _refuse_doubles(str(file), yaml.compose(text_of(file), YAML_LOADER))
+    nodes = [yaml.compose(text_of(file), YAML_LOADER)]
+    for node in nodes:
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        keys = Counter(key.value for key, _ in pairs)
+        if doubles := [key for key, number in keys.items() if number > 1]:  # YAML uses the last
+            raise UsageError(f"{file}: {doubles[0]} occurs twice; give one of them another name")
+        nodes += (value for _, value in pairs)
     for name, changed in declared.optional.items():
         if unknown := [key for key in changed if key not in declared.arguments]:
             raise UsageError(f"{file}: optional.{name}.{unknown[0]}: no such argument")
     return declared
-
-
-def _refuse_doubles(place: str, node: Any) -> None:
-    """Raise UsageError if a key occurs twice: YAML would silently use the second."""
-    pairs = node.value if isinstance(node, yaml.MappingNode) else []
-    keys = [key.value for key, _ in pairs]
-    for key, value in pairs:
-        if keys.count(key.value) > 1:
-            raise UsageError(f"{place}: {key.value} occurs twice; give one of them another name")
-        _refuse_doubles(place, value)
 
 
 def method_of(
@@ -146,25 +142,21 @@ def method_of(
 
 
 def methods_in(folders: Sequence[Path]) -> dict[str, tuple[Path, Mapping[str, Any]]]:
-    """The file, arguments and defaults of every method in `folders`; none: optional.
-
-    Raises UsageError if two folders have a method of the same name.
-    """
-    declared = {name: (file, _read(file)) for name, file in _files(folders).items()}
-    return {
-        name: (file, {**own.arguments, **dict.fromkeys(own.optional, "none")})
-        for name, (file, own) in declared.items()
-    }
+    """The file, arguments and defaults (none: optional) of every method in `folders`. Raises
+    UsageError if two folders have a method of the same name."""
+    methods: dict[str, tuple[Path, Mapping[str, Any]]] = {}
+    for name, file in _files(folders).items():
+        declared = _read(file)
+        methods[name] = file, {**declared.arguments, **dict.fromkeys(declared.optional, "none")}
+    return methods
 
 
 def _files(folders: Sequence[Path]) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for file in (file for folder in folders for file in sorted(folder.glob("*.yaml"))):
-        if files.setdefault(file.stem, file) is not file:
-            raise UsageError(
-                f"{file}: the method {file.stem} exists already, in {files[file.stem]}; "
-                "give it another name"
-            )
+        if (other := files.setdefault(file.stem, file)) is not file:
+            exists = f"the method {file.stem} exists already, in {other}"
+            raise UsageError(f"{file}: {exists}; give it another name")
     return files
 
 
@@ -172,12 +164,9 @@ def expand_methods(
     text: str, folders: Sequence[Path], defaults: Mapping[str, Any] = {}
 ) -> list[Method]:
     """The methods that `text` names, in its order, without duplicates; `defaults` as for
-    `stage_specs`.
-
-    `1..6` counts up inclusively, `a|b` are alternatives; several such arguments multiply in the
-    order written, and so do settings of the run in square brackets. `none` stands for no method.
-    Raises UsageError for unknown methods and for unknown or missing arguments.
-    """
+    `stage_specs`. `1..6` counts up inclusively, `a|b` are alternatives; several such arguments
+    multiply in the order written, and so do settings of the run in square brackets. Raises
+    UsageError for unknown methods and for unknown or missing arguments."""
     if text.strip() == NO_METHODS:
         return []
     files, methods = _files(folders), dict[str, Method]()
@@ -202,15 +191,13 @@ def _expand_one(
     if name not in files:
         raise UsageError(f"methods: no method {name!r}; {hint(name, sorted(files))}")
     declared = _read(files[name])
-    arguments = _arguments(name, in_parentheses, declared)
+    arguments = _arguments(f"methods: {name}", in_parentheses, declared)
     varied: dict[str, list[str]] = {}
     for setting, key, value in _pairs(in_brackets):
         alternatives = [alternative.strip() for alternative in value.split("|")]
         if not key or not all(alternatives) or key in varied:
-            raise UsageError(
-                f"methods: {name}: [{setting}]: write settings of the run, each once, as "
-                f"{name}[memory=uniform]"
-            )
+            how = f"write settings of the run, each once, as {name}[memory=uniform]"
+            raise UsageError(f"methods: {name}: [{setting}]: {how}")
         varied[key] = alternatives
     for values in itertools.product(*arguments.values()):
         given_values = dict(zip(arguments, values, strict=True))
@@ -228,19 +215,19 @@ def _pairs(written: str) -> Iterator[tuple[str, str, str]]:
         yield part, key if equals else "", value
 
 
-def _arguments(name: str, written: str, declared: _File) -> dict[str, list[Any]]:
+def _arguments(place: str, written: str, declared: _File) -> dict[str, list[Any]]:
     takes = [*declared.arguments, *declared.optional]
     given: dict[str, list[Any]] = {}
     for part, key, value in _pairs(written):
         if key not in takes:
             listed = ", ".join(takes) or "none"
-            raise UsageError(f"methods: {name}: no argument {part!r}; it takes {listed}")
+            raise UsageError(f"{place}: no argument {part!r}; it takes {listed}")
         if key in given:
-            raise UsageError(f"methods: {name}: {key} is given twice; write {key}=a|b for both")
-        given[key] = list(_alternatives(f"methods: {name}: {key}", value))
+            raise UsageError(f"{place}: {key} is given twice; write {key}=a|b for both")
+        given[key] = list(_alternatives(f"{place}: {key}", value))
     for key, default in declared.arguments.items():
         if default is None and key not in given:
-            raise UsageError(f"methods: {name}: {key} is missing; write {name}({key}=...)")
+            raise UsageError(f"{place}: {key} is missing; write {place.split()[-1]}({key}=...)")
     return given
 
 

@@ -1,6 +1,5 @@
-"""Steps, named by a hash of all that determines their rows; units of work, named by a hash of the
-fields of documents and questions that stages use; which units of a document are pending, and which
-of them an execution works on together. Reads no files."""
+"""Steps and units of work, named by hashes of all that determines their rows; which units of a
+document are pending, and which of them an execution works on together. Reads no files."""
 
 import dataclasses
 import json
@@ -47,7 +46,7 @@ class Step:
 
     def description(self) -> dict[str, Any]:
         """Everything that is hashed into `id`, as JSON."""
-        starts_memory = self.stage is not None and self.stage.starts_memory
+        memory = {"memory": self.memory} if self.stage and self.stage.starts_memory else {}
         return {
             "stage": self.name,
             "version": self.version,
@@ -57,7 +56,7 @@ class Step:
             "method": self.method,
             "repeat": self.repeat,
             "upstream": [step.id for step in self.upstream],
-            **({"memory": self.memory} if starts_memory else {}),
+            **memory,
         }
 
     @property
@@ -78,8 +77,7 @@ class Step:
         return self.stage.question_fields if self.stage else None
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionKey:
+class QuestionKey(NamedTuple):
     """The hashes of one question that name units, one for each set of fields in use."""
 
     question_id: str
@@ -90,8 +88,7 @@ class QuestionKey:
 _MOST_CHARS_OF_A_WORD = 20  # of more, as in tables of numbers, a word counts as several
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentKey:
+class DocumentKey(NamedTuple):
     """The hashes of one document and its questions that name units, all that the driver keeps of
     it. `is_named_only`: questions name it, but the corpus lacks it."""
 
@@ -100,7 +97,7 @@ class DocumentKey:
     num_words: int
     is_bad: bool
     questions: tuple[QuestionKey, ...]
-    is_named_only: bool = False
+    is_named_only: bool
 
     @classmethod
     def of(
@@ -110,18 +107,16 @@ class DocumentKey:
         steps: Sequence[Step],
         is_named_only: bool = False,
     ) -> "DocumentKey":
-        of_question = dict.fromkeys(step.question_fields for step in steps if step.per_question)
-        return cls(
-            document.document_id,
-            _shas(document, dict.fromkeys(step.document_fields for step in steps)),
-            max(document.num_words, len(document.text or "") // _MOST_CHARS_OF_A_WORD),
-            document.problem is not None or document.skipped,
-            tuple(
-                QuestionKey(row.question_id, _shas(row, of_question), row.problem is not None)
-                for row in questions
-            ),
-            is_named_only,
+        of_document = {step.document_fields for step in steps}
+        of_question = {step.question_fields for step in steps if step.per_question}
+        keys = (
+            QuestionKey(row.question_id, _shas(row, of_question), row.problem is not None)
+            for row in questions
         )
+        num_words = max(document.num_words, len(document.text or "") // _MOST_CHARS_OF_A_WORD)
+        is_bad = document.problem is not None or document.skipped
+        shas = _shas(document, of_document)
+        return cls(document.document_id, shas, num_words, is_bad, tuple(keys), is_named_only)
 
     def sha(self) -> str:
         """A hash of every field of the document and of its questions, in order; for steps that load
@@ -170,8 +165,7 @@ class Unit:
     step_id: str
     unit: str
     document_id: str
-    # question_id -> hash of everything that the question's rows are made from
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)  # question_id -> hash of its inputs
     # The same in every step; None if the document's number of questions has changed, so that the
     # questions of a committed unit are now in several chunks.
     chunk: int | None = 0
@@ -220,15 +214,14 @@ def plan_document(
     """The document's units in every step, done or pending; `steps` are in dependency order.
 
     Hashes of ids put the document's questions into chunks of about `questions_per_unit`. Committed
-    questions keep their unit; the rest of a chunk forms a new unit. So a plan after a crash forms
-    the same units, and an added question makes one more. A bad document has, beside its own row,
-    only question units, for `upstream` rows. A document that the corpus lacks has no row of its own
-    either. A bad question is in `questions` only.
+    questions keep their unit; the rest of a chunk forms a new unit. A bad document has, beside its
+    own row, only question units, for `upstream` rows; one that the corpus lacks has no row of its
+    own either. A bad question is in `questions` only.
     """
     planned: dict[str, list[Unit]] = {}
     num_chunks = -(-len(key.questions) // questions_per_unit)
     ids = (question.question_id for question in key.questions)
-    chunk_of = {own: int(sha(own, 8), 16) % num_chunks if num_chunks > 1 else 0 for own in ids}
+    chunk_of = {name: int(sha(name, 8), 16) % num_chunks if num_chunks > 1 else 0 for name in ids}
     for step in steps:
         # The upstream shards that the rows are made from, with their questions (None: all read it),
         # without those of `documents` and `questions`, whose rows have hashes of their own.
@@ -238,23 +231,23 @@ def plan_document(
             if upstream.stage is not None
             for u in planned[upstream.id]
         ]
-        planned[step.id] = []
+        named: Iterable[tuple[str, Mapping[str, str], int | None]] = ()
         if step.per_question:
-            planned[step.id] += _question_units(step, key, shards, committed, chunk_of)
+            named = _question_units(step, key, shards, committed, chunk_of)
         elif not key.is_bad or (step.writes is Document and not key.is_named_only):
             of_document = [shard for shard, inputs in shards if inputs is None]
-            name = sha([key.shas[step.document_fields], *of_document], 16)
-            planned[step.id].append(_unit(step, key, name, committed))
+            named = [(sha([key.shas[step.document_fields], *of_document], 16), {}, 0)]
+        planned[step.id] = [_unit(step, key.document_id, committed, *unit) for unit in named]
     return [unit for units in planned.values() for unit in units]
 
 
 def _unit(
     step: Step,
-    key: DocumentKey,
-    name: str,
+    document_id: str,
     committed: Committed,
-    inputs: Mapping[str, str] = {},
-    chunk: int | None = 0,
+    name: str,
+    inputs: Mapping[str, str],
+    chunk: int | None,
 ) -> Unit:
     """A unit as it is in the store; if it is not there or must be retried, pending."""
     attempt = committed.attempt(step.id, name)
@@ -265,7 +258,7 @@ def _unit(
     return Unit(
         step_id=step.id,
         unit=name,
-        document_id=key.document_id,
+        document_id=document_id,
         inputs=inputs,
         chunk=chunk,
         attempt=(attempt or 1) + is_again,
@@ -279,18 +272,18 @@ def _question_units(
     shards: Sequence[tuple[str, Mapping[str, str] | None]],
     committed: Committed,
     chunk_of: Mapping[str, int],
-) -> Iterator[Unit]:
+) -> Iterator[tuple[str, Mapping[str, str], int | None]]:
+    """The name, inputs and chunk of each unit of questions, first of those that are committed."""
     # The `questions` step does not depend on the document's text.
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
     brought = step.stage.inputs_per_question() if step.stage else {}
     chunks: dict[int, dict[str, str]] = defaultdict(dict)
-    for question in key.questions:
-        if not question.is_bad or step.writes is Question:
-            own = question.question_id
-            read = [shard for shard, inputs in shards if inputs is None or own in inputs]
-            answer = [brought[own]] if brought.get(own) is not None else []
-            hashed = [document, question.shas[step.question_fields], *read, *answer]
-            chunks[chunk_of[own]][own] = sha(hashed, 16)
+    for question_id, shas, is_bad in key.questions:
+        if not is_bad or step.writes is Question:
+            read = [shard for shard, inputs in shards if inputs is None or question_id in inputs]
+            answer = [brought[question_id]] if brought.get(question_id) is not None else []
+            hashed = [document, shas[step.question_fields], *read, *answer]
+            chunks[chunk_of[question_id]][question_id] = sha(hashed, 16)
     before: dict[str, dict[str, str]] = defaultdict(dict)  # by committed unit
     left: dict[int, dict[str, str]] = defaultdict(dict)  # by chunk
     in_store = committed.inputs.get(step.id, {})
@@ -304,10 +297,9 @@ def _question_units(
             of[question_id] = input_sha
     for name, inputs in before.items():
         of_chunks = {chunk_of[question_id] for question_id in inputs}
-        chunk_or_none = of_chunks.pop() if len(of_chunks) == 1 else None
-        yield _unit(step, key, name, committed, inputs, chunk_or_none)
+        yield name, inputs, of_chunks.pop() if len(of_chunks) == 1 else None
     for chunk, inputs in sorted(left.items()):
-        yield _unit(step, key, unit_name(inputs.values()), committed, inputs, chunk)
+        yield unit_name(inputs.values()), inputs, chunk
 
 
 def unit_name(inputs: Iterable[str]) -> str:
@@ -331,7 +323,7 @@ class DocumentWork(NamedTuple):
     document_id: str
     units: Sequence[Unit]
     words: float  # the weight of the pending units
-    num_words: int = 0  # of its text
+    num_words: int  # of its text
 
 
 @dataclass(frozen=True)
@@ -362,8 +354,11 @@ class Execution:
         """The document, once or by chunk; nothing if none of its units is pending here. Units of
         other executions count as done."""
         num_words = document.num_words
-        planned = [unit for unit in document.units if unit.step_id in self.read]
-        planned = [unit if unit.step_id in self.own else _done(unit) for unit in planned]
+        planned = [
+            unit if unit.is_done or unit.step_id in self.own else replace(unit, is_done=True)
+            for unit in document.units
+            if unit.step_id in self.read
+        ]
         if all(unit.is_done for unit in planned):
             return
         for units in _chunks(planned) if self.by_chunk else [planned]:
@@ -396,8 +391,5 @@ def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
     for units in pending.values():
         ids = {question_id for unit in units for question_id in unit.inputs}
         done = {index for question_id in ids for index in done_for.get(question_id, ())}
-        yield [*(_done(planned[index]) for index in sorted({*of_all, *done})), *units]
-
-
-def _done(unit: Unit) -> Unit:
-    return unit if unit.is_done else replace(unit, is_done=True)
+        read = (planned[index] for index in sorted({*of_all, *done}))
+        yield [*(replace(unit, is_done=True) for unit in read), *units]

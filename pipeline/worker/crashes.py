@@ -1,9 +1,8 @@
 """Crashes of workers, recognized by a marker file for each document in flight.
 
 <run>/in_flight/<launch>/<item>/<process>.json is deleted when an attempt at the item ends; one that
-is left behind means that its process crashed. Items have folders of their own: as most never crash,
-there is nothing to list for them. Every launch of the driver has its own folder, so that a killed
-driver does not count as a crash; nor does a machine that the cluster has lost.
+is left behind means that its process crashed. As every launch of the driver has its own folder, a
+killed driver does not count as a crash; nor does a machine that the cluster has lost.
 """
 
 import asyncio
@@ -49,10 +48,9 @@ class Placement:
 class Crashes:
     """Crashes of workers that had an item in flight."""
 
-    # How many items that have crashed as often may be in flight at the next attempt: after the
-    # first crash a quarter of the number at that crash, then a sixteenth, in the end only the item;
-    # None without a crash. If items were alone at once, the bystanders of one crash would take
-    # hours on an idle engine.
+    # How many such items may be in flight at the next attempt: a quarter of the number at the first
+    # crash, then a sixteenth, in the end one; None without a crash. If they were alone at once, the
+    # bystanders of one crash would take hours on an idle engine.
     together: int | None = None
     # Crashes with nothing else in flight, by unit; "" stands for a crash between two units.
     alone: Counter[str] = field(default_factory=Counter)
@@ -83,7 +81,7 @@ class Attempt:
     async def write(self, unit: str | None) -> None:
         """Record the unit that is executed alone; "" between units, None if others are in
         flight."""
-        if self.file is not None:
+        if self.file is not None and not self.is_left:  # of a unit that killed the engine
             with ignore_refusals():
                 await to_thread(write_json, self.file, {"machine": self.machine, "unit": unit})
 
@@ -95,23 +93,18 @@ class Attempt:
             yield
             return
         async with self._one_by_one:
-            is_recorded = not self.is_left  # or the unit that killed the engine would be forgotten
-            if is_recorded:
-                await self.write(unit)
+            await self.write(unit)
             try:
                 yield
             except EngineError:
                 self.is_left = True
                 raise
-            if is_recorded:
-                await self.write("")
+            await self.write("")
 
 
 class InFlight:
-    """The markers that one worker process writes in a launch of a run, and those left by others.
-
-    Markers are advisory: if storage refuses one, a crash is not counted.
-    """
+    """The markers that one worker process writes in a launch of a run, and those left by others. If
+    storage refuses one, a crash is not counted."""
 
     def __init__(self, folder: AnyPath, placement: Placement) -> None:
         self._folder = as_path(folder)
@@ -120,22 +113,23 @@ class InFlight:
 
     def crashes(self, item: str) -> Crashes:
         """The crashes at earlier attempts at an item. It blocks."""
-        with ignore_refusals():
-            if left := self._left(item):
+        if left := self._left(item):
+            with ignore_refusals():
                 most = max(len(list_paths(self._folder, f"*/{file.name}")) for file in left)
-                units = (marker.get("unit") for marker in left.values())
-                alone = Counter(unit for unit in units if isinstance(unit, str))
+                alone = Counter(unit for unit in left.values() if isinstance(unit, str))
                 return Crashes(max(1, most >> _BITS_A_CRASH * len(left)), alone)
         return Crashes()
 
-    def _left(self, item: str) -> dict[UPath, dict[str, object]]:
-        """The markers of the item that crashed processes have left."""
-        files = list_paths(self._folder / sha(item, 16), "*.json")
-        markers = {file: read_object(file) for file in files if file.stem != self._process}
-        is_lost = self._placement.is_lost
-        return {
-            f: marker for f, marker in markers.items() if not is_lost(str(marker.get("machine")))
-        }
+    def _left(self, item: str) -> dict[UPath, object]:
+        """The markers of the item that crashed processes have left, with their units."""
+        left: dict[UPath, object] = {}
+        with ignore_refusals():
+            for file in list_paths(self._folder / sha(item, 16), "*.json"):
+                marker = read_object(file)
+                is_lost = self._placement.is_lost(str(marker.get("machine")))
+                if file.stem != self._process and not is_lost:
+                    left[file] = marker.get("unit")
+        return left
 
     @asynccontextmanager
     async def attempt(self, item: str, crashes: Crashes) -> AsyncIterator[Attempt]:
@@ -157,9 +151,8 @@ class InFlight:
     async def start(self) -> AsyncIterator[None]:
         """Keep a marker while the worker's engine starts. Raises StartError if its processes
         crashed too often while they started."""
-        item, left = f"start {self._placement.worker}", dict[UPath, dict[str, object]]()
-        with ignore_refusals():
-            left = await to_thread(self._left, item)
+        item = f"start {self._placement.worker}"
+        left = await to_thread(self._left, item)
         if len(left) >= _MOST_STARTING:
             raise StartError(
                 f"an engine's process died {_MOST_STARTING} times while it started (too little "

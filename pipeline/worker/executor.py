@@ -9,22 +9,30 @@ from asyncio import to_thread
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain
+from typing import Any
 
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader
-from pipeline.asking.replies import Journal, SharedReplies
+from pipeline.asking.replies import Journal, Replies, SharedReplies
 from pipeline.core.calls import Call, UnitProgress, UsageCounters
 from pipeline.core.errors import (
     AccountingError,
+    EngineError,
+    OutageError,
+    Problem,
+    StorageError,
+    contained,
 )
 from pipeline.core.rows import Document, Question, Record, UnitRows, utc_now
 from pipeline.store import Shards
-from pipeline.work.stage import Stage
+from pipeline.work.stage import Stage, wrong_rows
 from pipeline.work.units import Step, Unit, mask_fields
 from pipeline.worker.crashes import GIVEN_UP, Attempt
 from pipeline.worker.progress import DocumentProgress, Summary
-from pipeline.worker.unit_rows import Rows, commit_unit, load_rows, replies_of, stage_rows
+
+Rows = tuple[Any, ...]
 
 
 @dataclass(kw_only=True)
@@ -66,7 +74,7 @@ class DocumentExecutor:
 
     async def _unit(self, step: Step, unit: Unit) -> Rows | None:
         if unit.is_done or step.stage is None:
-            return await to_thread(load_rows, self.shards, step, unit)
+            return await to_thread(self._load, step, unit)
         inputs = await self._inputs(step, step.stage, unit)
         if inputs is None or await self.is_ending():
             return None
@@ -77,6 +85,13 @@ class DocumentExecutor:
             usage.committed(len(rows), num_problems)
         self.progress.committed(unit)
         return rows
+
+    def _load(self, step: Step, unit: Unit) -> Rows:
+        """The committed rows of a unit, of its own questions. It blocks."""
+        rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
+        if not step.per_question:
+            return rows
+        return tuple(row for row in rows if row.question_id in unit.inputs)
 
     async def _inputs(self, step: Step, stage: Stage, unit: Unit) -> UnitRows | None:
         """The rows that the stage reads for this unit, with only the fields of document and
@@ -118,9 +133,8 @@ class DocumentExecutor:
         committed: Rows | None = None
         async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
             while committed is None:
-                kept_in = journal if keeps_journal else None
-                of_unit = (self.shards, step, unit, self.shared(step.id), kept_in)
-                replies = await to_thread(replies_of, *of_unit)
+                of_unit = (step, unit, self.shared(step.id), journal if keeps_journal else None)
+                replies = await to_thread(self._replies_of, *of_unit)
                 calls: Sequence[Call] = ()
                 if self.attempt.crashes.give_up(f"{step.id}/{unit.unit}"):
                     rows: Rows = tuple(stage.failed(inputs, "unit_failed", GIVEN_UP))
@@ -135,6 +149,68 @@ class DocumentExecutor:
                     for call in ask.sent_calls:
                         self.summary.called(call)
                 new_calls = None if replies.is_committed else calls
-                committing = (self.shards, step, unit, new_calls, rows, started_at)
-                committed = await to_thread(commit_unit, *committing)
+                committed = await to_thread(self._commit, step, unit, new_calls, rows, started_at)
         return committed
+
+    def _replies_of(
+        self, step: Step, unit: Unit, shared: SharedReplies, journal: Journal | None
+    ) -> Replies:
+        """The replies that a unit has: its committed calls, or else its journal's; for a further
+        attempt, also the calls of the previous one and its rows with a problem. It blocks."""
+        if not step.prompts:
+            return Replies(is_committed=True)
+        committed = self.shards.recorded(step.id, unit.unit, unit.attempt)
+        calls = journal.read() if journal and committed is None else committed
+        earlier: Sequence[Call] = ()
+        problems: Sequence[Record] = ()
+        if unit.attempt > 1:
+            before = (step.id, unit.unit, unit.attempt - 1)
+            earlier = self.shards.recorded(*before) or ()
+            problems = [row for row in self.shards.load(step.writes, *before) if row.problem]
+        return Replies(
+            calls=calls or (),
+            is_committed=committed is not None,
+            attempt=unit.attempt,
+            earlier=earlier,
+            problems=problems,
+            shared=shared,
+            journal=journal,
+        )
+
+    def _commit(
+        self,
+        step: Step,
+        unit: Unit,
+        calls: Sequence[Call] | None,
+        rows: Rows,
+        started_at: datetime,
+    ) -> Rows | None:
+        """Commit the calls (None: they are committed already), then the rows. Returns the committed
+        rows, maybe another worker's; None if another has committed other calls. It blocks."""
+        commit = self.shards.commit
+        if calls is not None and not commit(Call, step, unit, calls, started_at):
+            return None
+        is_ours = commit(step.writes, step, unit, rows, started_at)
+        return rows if is_ours else self._load(step, unit)
+
+
+async def stage_rows(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
+    """The stage's rows; if an input is unusable, the stage raises or its rows are wrong, a row with
+    a problem per input."""
+    problem: Problem = "unit_failed"
+    not_a_row = (EngineError, OutageError, AccountingError, StorageError)
+    with contained(*not_a_row) as raised:
+        if detail := stage.why_unusable(rows):
+            problem = "upstream"
+        else:
+            made = await stage.run(rows, ask)
+            if not (detail := wrong_rows(stage, rows, made)):
+                return tuple(made)
+    detail = raised.trace() if raised.error else detail
+    with contained(*not_a_row) as raised:
+        failed = stage.failed(rows, problem, detail)
+        if not (wrong := wrong_rows(stage, rows, failed, is_checked=False)):
+            return tuple(failed)
+        detail = f"{wrong} (from its `failed`, after: {detail})"
+    detail = raised.trace() if raised.error else detail
+    return tuple(Stage.failed(stage, rows, "unit_failed", detail))  # `failed` may be a plugin's

@@ -1,8 +1,5 @@
 """The progress of a worker's documents in flight; its heartbeat file, for `status` and the time
-left; and the signal that a run is ending, after which it starts no more units.
-
-Advisory: committed shards are the only record of progress.
-"""
+left; and the signal that a run is ending. Advisory: only committed shards record progress."""
 
 import asyncio
 import time
@@ -72,9 +69,8 @@ class DocumentProgress:
             done, whole = done + words * progress.share, whole + words
             if progress.about:
                 by_table.setdefault(step.table, []).append(progress)
-        open_tables = (t for t, units in by_table.items() if any(unit.share < 1 for unit in units))
-        table = next(open_tables, None)
-        of_table = by_table.get(table or "", [])
+        is_open = (item for item in by_table.items() if any(unit.share < 1 for unit in item[1]))
+        table, of_table = next(is_open, (None, []))
         return {
             "document_id": self.document_id,
             "words": whole,
@@ -89,8 +85,7 @@ class Heartbeat:
     """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; with
     cluster=inline a process has several workers, one after the other: <host>-<pid>-2.json ...
 
-    `launch`: the id of the command that the worker belongs to; `usage`: the worker's counters. If
-    storage refuses a heartbeat, it is skipped; the next one reports the length of the gap.
+    If storage refuses a heartbeat, the next one reports the length of the gap.
     """
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
@@ -117,7 +112,6 @@ class Heartbeat:
 
     @contextmanager
     def document(self, document_id: str) -> Iterator[DocumentProgress]:
-        """Report the document, or a chunk of its questions, as in flight inside the context."""
         progress = DocumentProgress(document_id)
         self._in_flight.append(progress)
         self._keep_beating()
@@ -127,7 +121,6 @@ class Heartbeat:
             self._in_flight = [other for other in self._in_flight if other is not progress]
 
     def close(self) -> None:
-        """Stop the heartbeat, if the worker's process goes on."""
         if self._task is not None:
             self._task.cancel()
         self._thread.shutdown(wait=False)

@@ -1,23 +1,18 @@
-"""The worker: one engine, its documents in flight, and their outcomes as texts that travel between
-processes; an execution by one worker in this process. Independent of Ray and of what stages do.
-
-Documents do not wait for each other; pipeline/worker/executor.py executes the stages of one.
-"""
+"""The worker: one engine, its documents in flight, and their outcomes; an execution by one worker
+in this process. Independent of Ray and of what stages do."""
 
 import asyncio
-import json
 import signal
 import socket
 import threading
 import time
 from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from itertools import chain, count
-from typing import Protocol
 
 from pipeline.asking.reader import Capacity, Reader
 from pipeline.asking.replies import SharedReplies
@@ -49,10 +44,8 @@ Start = Callable[[], Awaitable[Reader]]
 
 
 class Worker:
-    """Starts one engine (none for scoring) and commits the units it is given.
-
-    `run`: the run's folder in the warehouse. `launch`: the id of the command that executes it now.
-    """
+    """Starts one engine (none for scoring) and commits the units it is given. `run`: the run's
+    folder; `launch`: the id of the command that executes it now."""
 
     def __init__(
         self,
@@ -79,16 +72,11 @@ class Worker:
         self._has_seen = False  # the warehouse was found visible
         self._refusal: StorageError | None = None
 
-    async def work(self, document_id: str, units: Sequence[Unit], num_words: int = 0) -> Summary:
+    async def work(self, document_id: str, units: Sequence[Unit], num_words: int) -> Summary:
         """Commit every pending unit of a document of so many words; starts no more units once the
-        run is ending.
-
-        If a worker crashed with the document in flight, it is executed among a quarter as many
-        documents, after further crashes alone, one unit at a time; a unit that crashes two workers
-        this way becomes `unit_failed` rows. Raises AccountingError if workers crash twice between
-        units, UsageError if the warehouse is not visible here, StartError or EngineError. After a
-        StorageError nothing else is begun or sent.
-        """
+        run is ending. Raises AccountingError if workers crash twice between the document's units,
+        UsageError if the warehouse is not visible here, StartError or EngineError. After a
+        StorageError nothing else is begun or sent."""
         if self._refusal:  # the replies could not be kept
             raise self._refusal
         began = time.perf_counter()
@@ -174,60 +162,40 @@ class Worker:
         return replace(reader, usage=self.usage, worker=self._heartbeat.name)
 
 
-class AnyWorker(Protocol):
-    """The interface of `Worker` that executions use."""
-
-    usage: UsageCounters
-
-    async def work(self, document_id: str, units: Sequence[Unit], num_words: int) -> Summary: ...
-
-    async def close(self) -> None: ...
-
-
-MakeWorker = Callable[[Placement], AnyWorker]
+Outcome = Summary | CommandError
+MakeWorker = Callable[[Placement], Worker]
 """Makes a worker, in the process in which it will work."""
-Done = Callable[[Summary | CommandError], None]
+Done = Callable[[Outcome], None]
 """Called with the summary of each document, or with an error that ends the run later."""
 ShouldStop = Callable[[], CommandError | None]
 """Called every second; returns the error that ends the execution, or None."""
-
-# Ray preserves only the text of an exception, so errors return as rows; the driver raises them.
-_ERRORS: dict[str, type[CommandError]] = {
-    error.__name__: error
-    for error in (AccountingError, OutageError, StartError, StorageError, UsageError)
-}
+_ERRORS = (AccountingError, StorageError, OutageError, StartError, UsageError)
 
 
-async def outcome(worker: AnyWorker, document: DocumentWork) -> dict[str, str]:
-    """Work on a document. Returns `error`, the name of an error class or "", and `payload`, the
-    error's message or the Summary as JSON. Raises EngineError: the worker must be made anew, and
-    the document executed again."""
+async def outcome(worker: Worker, document: DocumentWork) -> Outcome:
+    """The outcome of work on a document, as it travels between processes: Ray preserves only the
+    text of an exception that is raised. Raises EngineError: the worker must be made anew, and the
+    document executed again."""
     try:
         summary = await worker.work(document.document_id, document.units, document.num_words)
-    except tuple(_ERRORS.values()) as error:
-        return {"error": type(error).__name__, "payload": str(error)}
-    return {"error": "", "payload": json.dumps({**asdict(summary), "words": document.words})}
+    except _ERRORS as error:
+        # A DamagedError would not arrive: its text is none of its arguments.
+        return next(kind(str(error)) for kind in _ERRORS if isinstance(error, kind))
+    return replace(summary, words=document.words)
 
 
-def take(row: Mapping[str, str], done: Done) -> None:
+def take(outcome: Outcome, done: Done) -> None:
     """Handle an outcome in the driver. Raises the errors that end a run at once."""
-    if not row["error"]:
-        done(Summary(**json.loads(row["payload"])))
-        return
-    error = _ERRORS[row["error"]](row["payload"])
-    if not isinstance(error, (AccountingError, StorageError)):
-        raise error
-    done(error)
+    if isinstance(outcome, (OutageError, StartError, UsageError)):
+        raise outcome
+    done(outcome)
 
 
 @contextmanager
 def ended_by(should_stop: ShouldStop) -> Iterator[None]:
     """Call `should_stop` every second, in a thread; the error that it returns is raised from the
-    `with` block.
-
-    The block waits inside Ray or for a thread, so it is interrupted by a signal: SIGUSR1, as
-    `nohup` may have disabled SIGINT.
-    """
+    `with` block, which waits inside Ray or for a thread and is therefore interrupted by a signal:
+    SIGUSR1, as `nohup` may have disabled SIGINT."""
     is_over, raised = threading.Event(), list[CommandError]()
 
     def watch() -> None:
@@ -263,8 +231,8 @@ def execute_inline(
     done: Done,
 ) -> None:
     """Execute the documents of `work` by one worker in this process, without Ray, `num_in_flight`
-    at a time: `cluster=inline`. They are executed in a thread, as the caller's may have an event
-    loop (a notebook's). `done` is called in the order they finish. Raises the errors of
+    at a time: `cluster=inline`. It works in a thread, as the caller's may have an event loop (a
+    notebook's). `done` is called in the order the documents finish. Raises the errors of
     `pipeline.cluster.execute_documents`, except those of placing workers.
 
     After an EngineError another worker goes on with the rest, but nothing isolates a crash: the
@@ -294,13 +262,14 @@ class _InlineExecution:
     def cancel(self) -> None:
         """Cancel the documents in flight and an engine that starts, from another thread."""
         self._is_cancelled = True
+
+        def cancel_all() -> None:
+            for task in asyncio.all_tasks():
+                task.cancel()
+
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._cancel_all)
-
-    def _cancel_all(self) -> None:
-        for task in asyncio.all_tasks():
-            task.cancel()
+                self._loop.call_soon_threadsafe(cancel_all)
 
     async def finish(self) -> None:
         """Execute every document, by another worker after each dead engine, first those that were
@@ -328,7 +297,7 @@ class _InlineExecution:
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await worker.close()
 
-    async def _work(self, worker: AnyWorker) -> None:
+    async def _work(self, worker: Worker) -> None:
         for document in self._left:
             self._begun.append(document)
             take(await outcome(worker, document), self._done)

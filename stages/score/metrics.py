@@ -25,7 +25,7 @@ import regex
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry, file_of, first_sentence, is_ours
 from pipeline.core.rows import Question
-from pipeline.work.class_checks import register_measure
+from pipeline.work.stage import register_measure
 from stages.score import longbench_metrics
 from stages.text.words import CHARACTERS, SYLLABLES, sentence_spans, words_in_common
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from pipeline.core.registry import Registry, first_sentence, is_ours
 from pipeline.core.rows import Line, QuestionRow, RawText, Span
-from pipeline.work.class_checks import MEASURES, register_measure
+from pipeline.work.stage import MEASURES, register_measure
 from stages.tables.lookups import RANKING_MEASURES, Lookup, Visit
 
 

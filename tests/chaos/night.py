@@ -124,7 +124,7 @@ class Night:
             for n in range(self.num_workers)
         ]
         await asyncio.gather(
-            *(worker.work(d, planned) for worker in workers for d, planned in units.items())
+            *(worker.work(d, planned, 0) for worker in workers for d, planned in units.items())
         )
 
     async def _start(self) -> Reader:

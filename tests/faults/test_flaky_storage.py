@@ -81,7 +81,7 @@ def test_a_shard_that_is_gone_is_one_line(tmp_path: Path) -> None:
     units = small.units()
     (tmp_path / "warehouse" / "tables" / "documents").rename(tmp_path / "elsewhere")
     with pytest.raises(StorageError, match="No such file or directory; put the folder back"):
-        asyncio.run(small.worker().work("d1", units["d1"]))
+        asyncio.run(small.worker().work("d1", units["d1"], 120))
 
 
 def test_a_heart_goes_on_beating_and_says_that_it_could_not(

@@ -68,9 +68,9 @@ def test_only_a_crash_makes_suspects(
     pool = Pool(
         section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1, cluster=settings
     )
-    make = functools.partial(Lost, tmp_path, what)
+    make: Any = functools.partial(Lost, tmp_path, what)
 
-    work = work_on([DocumentWork("d1", [], 1.0)])
+    work = work_on([DocumentWork("d1", [], 1.0, 1)])
     done: list[Summary | CommandError] = []
     execute_documents(make, pool, {}, work, lambda: None, done.append)
     assert done == [Summary("d1", words=1.0)]

@@ -93,11 +93,12 @@ HOMES = {
 }
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
-    "pipeline.core.registry", "pipeline.worker.unit_rows", "stages.score.score",
+    "pipeline.core.registry", "pipeline.worker.executor", "stages.score.score",
     "pipeline.core.engine", "pipeline.asking.reader",
-    "pipeline.work.class_checks", "pipeline.core.rows",
+    "pipeline.work.stage", "pipeline.core.rows",
     "stages.corpora.reading.corpus",
     "pipeline.engines.vllm.chat_tokenizer",  # a model's chat template is code, too
+    "pipeline.engines.openai_client",  # openai raises what its libraries raise
     "pipeline.cluster.joining",  # Ray raises a bare Exception if it does not start in time
 }  # fmt: skip
 OF_VARIABLES = "pipeline/core/registry.py"  # imports what a user names

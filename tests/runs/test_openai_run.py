@@ -87,14 +87,6 @@ def test_a_run_through_a_server_that_wants_a_key(tmp_path: Path) -> None:
     assert sorted(str(call["messages"]) for call in found) == sorted(sent)
 
 
-def test_an_unknown_end_of_replies_is_one_line_and_costs_no_row(tmp_path: Path) -> None:
-    with LoopbackServer(answer=lambda body: Answer(finish_reason="natural")) as server:
-        done = gistmill(*words(tmp_path, server))
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("finish_reason=natural") == 1
-    assert {row["problem"] for row in calls(tmp_path)} == {None}
-
-
 def test_a_key_that_is_refused_ends_the_run_in_one_line(tmp_path: Path) -> None:
     with LoopbackServer(key="another") as server:
         done = gistmill(*words(tmp_path, server))

@@ -24,16 +24,15 @@ _TRIED: tuple[Message, ...] = ({"role": "user", "content": 'A "line"\n\n& anothe
 
 
 class ChatTokenizer:
-    """Token ids of whole prompts; those of the latest are cached.
+    """Token ids of whole prompts, the latest ones cached. Control tokens in contents are broken.
 
     `template`: a Jinja file to use instead of the model's own template; `variables`: for either;
-    `time`: what templates print as the time of now. Control tokens that contents spell are broken:
-    those of the tokenizer, and of notations known to templates. Raises OSError, and StartError
-    where the template does not render a message.
+    `time`: what templates print as the time of now. Raises OSError, and StartError where the
+    template does not render a message.
 
-    `prompt_end`: the token ids after a prompt's last content: end of its turn, and generation
-    prompt. `opened_thinking`: the mark of thinking that prompts end with, "" if they end with none.
-    `marks_thinking`: such marks are special tokens, which texts of replies leave out by default.
+    `prompt_end`: the token ids after a prompt's last content. `opened_thinking`: the mark of
+    thinking that prompts end with, or "". `marks_thinking`: such marks are special tokens, which
+    texts of replies leave out by default.
     """
 
     def __init__(
@@ -52,8 +51,7 @@ class ChatTokenizer:
             lambda key: self.tokenise([Message(role=role, content=text) for role, text in key])
         )
         added = list(getattr(tokenizer, "added_tokens_decoder", {}).values())
-        special = (token.content for token in added if token.special)
-        self.marks_thinking = any(map(_THINKING.search, special))
+        self.marks_thinking = any(_THINKING.search(t.content) for t in added if t.special)
         # Known notations, and the vocabulary's added tokens, except words and spaces, which are
         # text. Numbered tokens share one pattern, as there are thousands of them.
         spelled = (
@@ -88,10 +86,8 @@ class ChatTokenizer:
         return await loop.run_in_executor(self._threads, self._cached_ids, key)
 
     def tokenise(self, messages: Sequence[Message]) -> "array[int]":
-        """The prompt's token ids as in `token_ids`, computed synchronously and not cached.
-
-        Raises StartError if there is no template or it does not render these messages.
-        """
+        """As `token_ids`, computed synchronously and not cached. Raises StartError if there is no
+        template or it does not render these messages."""
         broken = with_breaks(messages, self._control)
         with contained(CommandError) as raised:
             if self._by_pieces:
@@ -115,20 +111,18 @@ class ChatTokenizer:
 
 
 def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
-    """The tokenizer of a model folder, or of a model in Hugging Face's local cache.
-
-    `settings`: of any engine; its revision and chat template are used if it has them. None if
-    transformers is not installed, the model is not on this machine, or its template does not
-    render.
-    """
-    template = getattr(settings, "chat_template", None)
-    variables = getattr(settings, "chat_template_kwargs", {})
+    """The tokenizer of a model folder, or of a model in Hugging Face's local cache, with the
+    revision and chat template of the engine's `settings`, if any. None if transformers is not
+    installed, the model is not on this machine, or its template does not render."""
     revision = getattr(settings, "revision", None)
     try:
         from transformers import AutoTokenizer
 
-        loaded = AutoTokenizer.from_pretrained(model, revision=revision, local_files_only=True)
-        return ChatTokenizer(loaded, template, variables)
+        return ChatTokenizer(
+            AutoTokenizer.from_pretrained(model, revision=revision, local_files_only=True),
+            getattr(settings, "chat_template", None),
+            getattr(settings, "chat_template_kwargs", {}),
+        )
     except (ImportError, OSError, ValueError, KeyError, StartError):  # also if not downloaded
         return None
 

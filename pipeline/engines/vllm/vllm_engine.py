@@ -1,8 +1,5 @@
-"""Load a model into vLLM's AsyncLLM, send requests to it, and convert its outputs to replies.
-
-vLLM is imported once an engine starts: that takes seconds, and reads the environment that
-`vllm_errors_in_file` sets. Every failure of a start becomes one line with its root cause.
-"""
+"""Load a model into vLLM's AsyncLLM, send requests to it, and convert its outputs to replies. vLLM
+is imported once an engine starts: that takes seconds, and reads the environment set before."""
 
 import json
 import os
@@ -50,8 +47,8 @@ _LOAD_ERRORS = (
 def load_engine(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
     """The engine, ready for requests. `launched_at`: the time that templates print; None: now.
 
-    Blocks until the model is loaded. Raises UsageError where another setting would help, StartError
-    for all other failures.
+    It blocks. Raises UsageError where another setting would help, else StartError, with the root
+    cause in one line.
     """
     settings.own_identity()  # checks the settings
     with vllm_errors_in_file() as log:
@@ -109,9 +106,8 @@ _FINISH_REASONS: dict[str | None, FinishReason] = {"stop": "stop", "length": "le
 class VllmEngine:
     """One `AsyncLLM` in this process. Use it from one event loop.
 
-    Temperature and seed are the only sampling parameters. Of a model's generation_config.json only
-    the end tokens are used. `context_tokens` is the limit of prompt and answer together, less the
-    tokens reserved for thinking: `thinking_tokens` without a ThinkingParser to enforce them.
+    Of a model's generation_config.json only the end tokens are used. `context_tokens` is without
+    the tokens reserved for thinking: `thinking_tokens` without a ThinkingParser to enforce them.
     """
 
     def __init__(
@@ -129,11 +125,6 @@ class VllmEngine:
         self._reserved_tokens = thinking.reserved_tokens if thinking else thinking_tokens
         self.context_tokens: int = llm.model_config.max_model_len - self._reserved_tokens
 
-    @property
-    def block_tokens(self) -> int:
-        """The block size of the prefix cache, which holds whole blocks only."""
-        return int(self.llm.vllm_config.cache_config.block_size)
-
     async def tokens(self, messages: Sequence[Message]) -> "array[int]":
         """The token ids of the whole prompt, as `generate` sends it."""
         return await self._chat_tokenizer.token_ids(messages)
@@ -148,12 +139,9 @@ class VllmEngine:
         await to_thread(self.llm.shutdown)
 
     async def generate(self, request: Request) -> Reply:
-        """One reply; if vLLM refuses the request, a Reply with finish_reason abort. Cancelling this
-        coroutine aborts the request in the engine.
-
-        Problem: context_overflow if prompt and reply budget exceed the context; nothing is sent
-        then. Raises EngineError if vLLM's engine process is dead.
-        """
+        """One reply; if vLLM refuses the request, a Reply with finish_reason abort. Problem:
+        context_overflow if prompt and reply budget exceed the context. Raises EngineError if vLLM's
+        engine process is dead."""
         from vllm.exceptions import VLLMClientError
         from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
@@ -186,9 +174,9 @@ class VllmEngine:
     def _answer(self, completion: Any, request: Request) -> Reply:
         """The text and finish_reason of a completion, with thinking and answer separated.
 
-        vLLM has one limit for both together. If the thinking used less than its budget, the answer
-        may exceed its own, and is cut there. Without a ThinkingParser the text has both, with the
-        mark of thinking that the prompt ends with, unless a constraint held from the first token.
+        vLLM has one limit for both; the answer is cut at its own. Without a ThinkingParser the text
+        has both, with the mark of thinking that the prompt ends with, unless a constraint held from
+        the first token.
         """
         finish_reason = _FINISH_REASONS.get(completion.finish_reason, "abort")
         mark = "" if request.constraint else self._chat_tokenizer.opened_thinking
@@ -221,14 +209,12 @@ class VllmEngine:
 
 
 class ThinkingParser:
-    """Splits token ids into thinking and answer, and holds the settings of a thinking budget.
+    """Splits token ids into thinking and answer by vLLM's own parser.
 
     `budget` is the number of tokens a model may think before each answer. `reserved_tokens` adds
-    those of the markers around the thinking. `generate_arguments` go to `AsyncLLM.generate`.
-
-    vLLM uses the same parser to decide where a constraint starts to apply. Only `prompt_end`, the
-    token ids after a prompt's last content, shows if the prompt leaves the thinking open: an
-    earlier turn may have ended its own.
+    those of the markers around the thinking. `generate_arguments` go to `AsyncLLM.generate`. Only
+    `prompt_end`, the token ids after a prompt's last content, shows if the prompt leaves the
+    thinking open: an earlier turn may have ended its own.
     """
 
     def __init__(
@@ -255,11 +241,8 @@ class ThinkingParser:
         }
 
     def split(self, reply: Sequence[int]) -> tuple[str | None, Sequence[int]]:
-        """The text of the thinking without its markers, and the answer's token ids.
-
-        The thinking is None if the generation prompt ends it, and the reply opens none. The answer
-        is empty if the reply does not end the thinking.
-        """
+        """The text of the thinking without its markers, None if the generation prompt ends it and
+        the reply opens none; and the answer's token ids, empty if the thinking does not end."""
         is_ended = self._parser.is_reasoning_end
         for end in range(len(reply), -1, -1):  # the last token within the thinking is found first
             if not is_ended([*self._prompt_end, *reply[:end]]):
@@ -284,26 +267,23 @@ _ENVIRONMENT = {
 
 @contextmanager
 def vllm_errors_in_file() -> Iterator[Path]:
-    """Configure vLLM's logging inside the context; yields the file that errors are logged to.
-
-    An engine's child process reports why it failed only in its log. Warnings and errors also go to
-    standard error. A user's own logging configuration is kept; the file stays empty then.
-    """
+    """Configure vLLM's logging inside the context; yields the file that errors are logged to, as an
+    engine's child process reports why it failed only in its log. The file stays empty if a user has
+    a logging configuration."""
     for key, value in _ENVIRONMENT.items():
         os.environ.setdefault(key, value)
     folder, level = own_folder("vllm"), os.environ["VLLM_LOGGING_LEVEL"]
     log, file = folder / "errors.log", folder / "logging.json"
     log.touch()
-    handlers = {
-        "terminal": {"class": "logging.StreamHandler", "formatter": "plain", "level": level},
-        "file": {"class": "logging.FileHandler", "filename": str(log), "level": "ERROR"},
-    }
     config = {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"plain": {"format": "%(process)d %(levelname)s %(name)s %(message)s"}},
-        "handlers": handlers,
-        "loggers": {"vllm": {"handlers": [*handlers], "level": level, "propagate": False}},
+        "handlers": {
+            "terminal": {"class": "logging.StreamHandler", "formatter": "plain", "level": level},
+            "file": {"class": "logging.FileHandler", "filename": str(log), "level": "ERROR"},
+        },
+        "loggers": {"vllm": {"handlers": ["terminal", "file"], "level": level, "propagate": False}},
     }
     file.write_text(json.dumps(config), encoding="utf-8")
     key = "VLLM_LOGGING_CONFIG_PATH"

@@ -27,9 +27,8 @@ _REFUSED_ARGUMENTS = {
     "hf_token": "is stored with the run; set HF_TOKEN instead",
 }
 
-# vLLM's arguments that affect placement and speed but not replies: recorded with the run, not
-# hashed. All others are hashed, so that an argument missing here never mixes two kinds of replies
-# in one step.
+# vLLM's arguments that affect placement and speed but not replies. All others are hashed, so that
+# an argument missing here never mixes two kinds of replies in one step.
 _NOT_HASHED = {
     # parallelism and placement
     "tensor_parallel_size", "pipeline_parallel_size", "decode_context_parallel_size",
@@ -66,12 +65,7 @@ _MODEL_ARGUMENTS = {"tokenizer", "hf_config_path", "generation_config"}
 
 
 class VllmSettings(EngineSettings):
-    """The `engine` section of engine=vllm; conf/engine/vllm.yaml explains the keys.
-
-    `model` is a Hugging Face name or a local folder; `args` are vLLM's own engine arguments.
-    `thinking_tokens` is the thinking budget of a reasoning model per answer, in addition to the
-    reply budget. `chat_template` is a Jinja file that replaces the model's own template.
-    """
+    """The `engine` section of engine=vllm; conf/engine/vllm.yaml explains the keys."""
 
     name: Literal["vllm"]
     model: str
@@ -124,11 +118,8 @@ class VllmSettings(EngineSettings):
         return settings
 
     def own_identity(self) -> Mapping[str, Any]:
-        """The identity: a local model and a chat template by content, a Hugging Face model by name.
-
-        Raises UsageError where a folder or file named here does not exist or cannot be read, or
-        where keys contradict each other.
-        """
+        """A local model and a chat template by content, a Hugging Face model by name. Raises
+        UsageError where a folder or file does not exist, or keys contradict each other."""
         for arg in self.args:
             if advice := _REFUSED_ARGUMENTS.get(arg):
                 raise UsageError(f"engine.args.{arg}: {advice}")
@@ -177,10 +168,6 @@ class VllmSettings(EngineSettings):
         return {**arguments, **self.args}
 
     async def start(self) -> Engine:
-        """Load the model in this process.
-
-        Raises UsageError for an argument unknown to vLLM, StartError for all other failures.
-        """
         from pipeline.engines.vllm.vllm_engine import load_engine
 
         # In a thread, so that the worker's event loop keeps writing heartbeats.
@@ -188,10 +175,8 @@ class VllmSettings(EngineSettings):
 
 
 def local_model(model: str) -> Path | None:
-    """The folder of a local model; None if `model` is a Hugging Face name.
-
-    Raises UsageError if a path does not exist, or is no folder that holds a model.
-    """
+    """The folder of a local model; None for a Hugging Face name. Raises UsageError if a path does
+    not exist, or is no folder that holds a model."""
     path = Path(model)
     is_path = path.exists() or model.startswith((".", "~", os.sep)) or model.count("/") > 1
     if not is_path:
@@ -221,11 +206,9 @@ def is_cpu_build() -> bool:
 
 
 def use_all_cores() -> None:
-    """Let vLLM's processes, which inherit the environment, compute on the cores of this worker.
-
-    By default vLLM binds its threads to cores, leaves one of them out, and does not ask how many
-    the worker has. Ray sets OMP_NUM_THREADS to that number, unless a user has set it.
-    """
+    """Let vLLM's processes, which inherit the environment, compute on the cores of this worker: by
+    default vLLM leaves one out, and does not ask how many the worker has. Ray sets OMP_NUM_THREADS
+    to that number, unless a user has set it."""
     if {"VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_NUM_OF_RESERVED_CPU"} & os.environ.keys():
         return
     import psutil
@@ -241,9 +224,8 @@ def use_all_cores() -> None:
 
 def with_cpu_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """vLLM's arguments, completed to fit this machine: the available memory, a context that the KV
-    cache holds, and float32 if the CPU has no instructions for bfloat16 and there is room, as it
-    holds the same weights and is several times as fast there. Not float32 if the model is
-    quantized, or its weights are not known before it is loaded."""
+    cache holds, and float32 if the CPU has no instructions for bfloat16 and there is room: it is
+    several times as fast there. Not if the model is quantized, or its weights are not known yet."""
     import torch
     from vllm.transformers_utils.config import get_safetensors_params_metadata
     from vllm.utils.cpu_resource_utils import get_memory_node_info, get_visible_memory_node

@@ -64,7 +64,7 @@ def work(small: SmallRun, bad: Bad, retries: RetryPolicy | None = RETRY_TIMEOUTS
 
     async def all_of_them() -> None:
         worker = small.worker(reader)
-        await asyncio.gather(*(worker.work(d, planned) for d, planned in units.items()))
+        await asyncio.gather(*(worker.work(d, planned, 0) for d, planned in units.items()))
 
     asyncio.run(all_of_them())
     return engine

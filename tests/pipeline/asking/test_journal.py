@@ -1,5 +1,4 @@
-"""The journal of an open unit: what a killed worker has asked is not asked again. Whole runs that
-are killed are in tests/faults/test_journal_run.py."""
+"""The journal of an open unit: what a killed worker has asked is not asked again."""
 
 import asyncio
 import json
@@ -15,8 +14,12 @@ from upath import UPath
 
 from pipeline.asking.replies import Journal, journal_files
 from pipeline.core.calls import Call
+from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, StorageError
 from pipeline.files.storage import as_path
+from pipeline.worker.progress import Summary
+from tests.support.runs.small_run import SmallRun
+from tests.support.texts.small_corpus import document, question, write
 
 STEP, UNIT = "gist-0123abcd", "00ff"
 
@@ -240,3 +243,66 @@ def test_an_object_store_gets_a_part_after_a_while(
 
     asyncio.run(two())
     assert files(store) == []
+
+
+# A whole document.
+
+PAGES, DIES_AT, AT_ONCE = 300, 290, 5
+
+
+class Dying:
+    """Replies until it has been asked `dies_at` times, then never again; counts every request."""
+
+    def __init__(self, engine: Any, dies_at: int) -> None:
+        self.name, self.context_tokens = engine.name, engine.context_tokens
+        self.count_tokens = engine.count_tokens
+        self.num_asked, self._dies_at = 0, dies_at
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def generate(self, request: Request) -> Reply:
+        async with self._at_once:
+            self.num_asked += 1
+            if self.num_asked > self._dies_at:
+                raise EngineError("dead")
+            await asyncio.sleep(0)
+            text = f"reply {self.num_asked}"
+            return Reply(text=text, finish_reason="stop", prompt_tokens=9, reply_tokens=2)
+
+
+def long_document(folder: Path) -> SmallRun:
+    paragraphs = [f"{n} " + " ".join(f"w{n}x{k}" for k in range(39)) for n in range(PAGES)]
+    long = {**document(1), "text": "\n\n".join(paragraphs)}
+    small = SmallRun(folder)
+    write(folder / "corpus", [long], [question(1, of=1)])
+    return small
+
+
+def work(small: SmallRun, dies_at: int) -> tuple[Dying, list[Summary] | None]:
+    async def work() -> tuple[Dying, list[Summary] | None]:
+        engine = Dying(small.reader.engine, dies_at)
+        worker = small.worker(replace(small.reader, engine=engine))
+        try:
+            return engine, [await worker.work(d, units, 0) for d, units in small.units().items()]
+        except EngineError:
+            return engine, None
+
+    return asyncio.run(work())
+
+
+def test_a_long_document_killed_near_its_end_is_not_begun_again(tmp_path: Path) -> None:
+    """300 gists are one unit. The worker dies at the 291st, and asks again what was in flight;
+    replayed calls do not count as work."""
+    small = long_document(tmp_path)
+    _, nothing = work(small, dies_at=DIES_AT)
+    assert nothing is None and not small.shard("gists").exists()
+    again, made = work(small, dies_at=10**9)
+    assert made is not None
+    assert made[0].calls == again.num_asked
+    assert (made[0].prompt_tokens, made[0].reply_tokens) == (9 * made[0].calls, 2 * made[0].calls)
+    others = sum(n for step, n in made[0].asked.items() if not step.startswith("gist"))
+    of_gists = again.num_asked - others
+    assert PAGES - DIES_AT <= of_gists <= PAGES - DIES_AT + AT_ONCE
+    assert [row.problem for row in small.rows("gists")] == [None] * PAGES
+    kept = small.shards.load(Call, small.step("gists").id, small.shard("gists").name.split(".")[0])
+    assert [one.page_index for one in kept] == list(range(PAGES))
+    assert not list((small.shards.warehouse / "journal").glob("*/*"))

@@ -8,7 +8,7 @@ from pipeline.work.units import DocumentWork, work_on
 
 def dealt(words: list[float], num_workers: int) -> list[list[float]]:
     """The words of the documents in each block."""
-    documents = [DocumentWork(str(number), (), own) for number, own in enumerate(words)]
+    documents = [DocumentWork(str(number), (), own, 0) for number, own in enumerate(words)]
     found = list(blocks(documents, words_per_block(work_on(documents), num_workers)))
     assert [document for block in found for document in block] == documents, "in their order"
     return [[document.words for document in block] for block in found]

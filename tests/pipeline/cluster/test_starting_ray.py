@@ -7,8 +7,6 @@ import ray
 
 from pipeline.cluster import joining
 from pipeline.core.errors import ClusterError
-from tests.support.command import gistmill
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 NOT_UP = [  # what ray.init raises: ray/_private/node.py and services.py of Ray 2.60
     Exception("The current node timed out during startup."),
@@ -39,15 +37,12 @@ def test_it_is_started_three_times(monkeypatch: pytest.MonkeyPatch, error: Excep
     assert [settings["address"] for settings in calls] == ["local"] * 3
 
 
-def test_the_command_ends_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
+def test_after_three_attempts_it_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     starts(monkeypatch, NOT_UP[0], fails=9)
-    done = gistmill(
-        "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
-        "methods=bm25(top_k=1)", f"warehouse={tmp_path / 'warehouse'}", "cluster=local",
-    )  # fmt: skip
-    assert done.returncode == ClusterError.exit_code == 4
-    assert done.stderr == (
-        "gistmill: Ray did not start on this machine in 3 attempts (The current node timed out "
-        "during startup.); end what else keeps it busy, then run the same command to resume\n"
+    with pytest.raises(ClusterError) as caught:
+        joining.join(None)
+    assert str(caught.value) == (
+        "Ray did not start on this machine in 3 attempts (The current node timed out during "
+        "startup.); end what else keeps it busy, then run the same command to resume"
     )
+    assert ClusterError.exit_code == 4

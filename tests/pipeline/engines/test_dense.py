@@ -36,31 +36,34 @@ def rows(*pages: tuple[Vector, ...]) -> list[Embedding]:
     ]  # fmt: skip
 
 
-def ranked(pages: list[Embedding], *questions: Vector) -> list[list[int]]:
-    scores = nearest(pages, np.array(questions, dtype=np.float32))
-    return [[page.page_index for page in of_question] for of_question in scores]
+SAME, NEARLY = ((0.6, 0.8),), ((0.6, 0.8000001),)  # what another batch makes of the same text
+THREE = (SAME, ((0.0, 1.0), (0.8, 0.6)), ((-1.0, 0.0),))
 
 
-def test_a_page_counts_as_near_as_its_best_chunk() -> None:
-    # Dot products with (1, 0): page 0 0.6, page 1 the better of 0 and 0.8, page 2 -1.
-    pages = rows(((0.6, 0.8),), ((0.0, 1.0), (0.8, 0.6)), ((-1.0, 0.0),))
+@pytest.mark.parametrize(
+    ("pages", "vector", "order"),
+    [
+        (THREE, (1.0, 0.0), [1, 0, 2]),  # dot products 0.6, the better of 0 and 0.8, -1
+        (THREE, (0.0, 1.0), [1, 0, 2]),  # 0.8, the better of 1 and 0.6, 0
+        (THREE, (-1.0, 0.0), [2, 1, 0]),
+        ((SAME, ((1.0, 0.0),), SAME, SAME), (0.0, 1.0), [0, 2, 3, 1]),
+        ((SAME, NEARLY), (0.0, 1.0), [0, 1]),
+        (((), ((-1.0, 0.0),), ()), (1.0, 0.0), [1, 0, 2]),
+        (((), ()), (1.0, 0.0), [0, 1]),
+        ((), (1.0, 0.0), []),
+    ],
+)
+def test_pages_are_ranked_by_their_best_chunk(
+    pages: tuple[tuple[Vector, ...], ...], vector: Vector, order: list[int]
+) -> None:
+    """Ties go to the lower page, and a page without a vector comes last."""
+    (of_question,) = nearest(rows(*pages), np.array([vector], dtype=np.float32))
+    assert [page.page_index for page in of_question] == order
+
+
+def test_a_ranked_page_has_its_score() -> None:
     expected = [RankedPage(1, 0.8), RankedPage(0, 0.6), RankedPage(2, -1.0)]
-    assert nearest(pages, np.array([(1.0, 0.0)], dtype=np.float32)) == [expected]
-    # With (0, 1): 0.8, the better of 1 and 0.6, 0.
-    assert ranked(pages, (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)) == [[1, 0, 2], [1, 0, 2], [2, 1, 0]]
-
-
-def test_ties_go_to_the_lower_page() -> None:
-    same = ((0.6, 0.8),)
-    assert ranked(rows(same, ((1.0, 0.0),), same, same), (0.0, 1.0)) == [[0, 2, 3, 1]]
-    nearly = ((0.6, 0.8000001),)  # what another batch makes of the same text
-    assert ranked(rows(same, nearly), (0.0, 1.0)) == [[0, 1]]
-
-
-def test_a_page_without_a_vector_comes_last() -> None:
-    assert ranked(rows((), ((-1.0, 0.0),), ()), (1.0, 0.0)) == [[1, 0, 2]]
-    assert ranked(rows((), ()), (1.0, 0.0)) == [[0, 1]]
-    assert ranked([], (1.0, 0.0)) == [[]]
+    assert nearest(rows(*THREE), np.array([(1.0, 0.0)], dtype=np.float32)) == [expected]
 
 
 PAGES = ["The bell rang. ", "A candle burned and a candle fell. ", "Bell and candle. ", "Smoke. "]

@@ -106,13 +106,6 @@ def test_thinking_is_kept_apart_and_a_text_may_be_in_parts(
     assert (found.text, found.thinking, found.finish_reason) == (text, thinking, "length")
 
 
-def test_json_is_read_whatever_the_server_calls_it() -> None:
-    body = '{"choices": [{"finish_reason": "stop", "message": {"content": "a bell"}}]}'
-    answer = Answer(body=body, content_type="text/plain")
-    with LoopbackServer(answer=answers(answer)) as server:
-        assert reply(settings(server.url)).text == "a bell"
-
-
 BODIES = [
     '{"choices": []}', "{}", "[1]", '"text"', "null", '{"choices', '{"choices": [{}]}',
     '{"choices": {"a": 1}}', '{"choices": [7]}', '{"choices": [{"message": null}]}',
@@ -133,10 +126,12 @@ def test_a_malformed_response_is_asked_for_again_and_then_an_aborted_reply(body:
 
 @pytest.mark.parametrize("count", ["1e400", "-1", str(2**70), '"many"', "null", "[1]", "1.5"])
 def test_a_count_that_is_none_is_zero(count: str) -> None:
+    """In JSON that the server does not call JSON."""
     message = '{"content": "bell", "reasoning": 7}'
     usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "total_tokens": 1}}'
     body = f'{{"choices": [{{"finish_reason": ["stop"], "message": {message}}}], "usage": {usage}}}'
-    with LoopbackServer(answer=answers(Answer(body=body))) as server:
+    answer = Answer(body=body, content_type="text/plain")
+    with LoopbackServer(answer=answers(answer)) as server:
         found = reply(settings(server.url))
     assert (found.text, found.thinking, found.finish_reason) == ("bell", None, "stop")
     assert (found.prompt_tokens, found.reply_tokens) == (0, 0)
@@ -229,13 +224,6 @@ def test_tokens_are_counted_by_the_server_if_its_count_is_right(
     assert server.num_counted == num_counted
 
 
-def unused_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port: int = bound.getsockname()[1]
-    return port
-
-
 def start_error(made: OpenAISettings) -> str:
     with pytest.raises(StartError) as caught:
         asyncio.run(made.start())
@@ -243,10 +231,16 @@ def start_error(made: OpenAISettings) -> str:
     return str(caught.value)
 
 
+def unused_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port: int = bound.getsockname()[1]
+    return port
+
+
 def test_no_server_is_one_line_that_says_what_to_do() -> None:
     told = start_error(settings(f"http://127.0.0.1:{unused_port()}/v1"))
-    assert "no server answers (" in told
-    assert "start it or correct the address" in told
+    assert re.search(r"no server answers \(.*\); start it or correct the address", told)
 
 
 @pytest.mark.parametrize(
@@ -301,13 +295,10 @@ def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.Monk
         monkeypatch.setenv("MY_KEY", f" {KEY}\r\n")
         assert reply(settings(server.url, api_key_env="MY_KEY")).text == "a short reply"
     assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
-
-
-def test_a_refusal_that_quotes_the_key_does_not_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
     body = json.dumps({"error": {"message": f"no credit\non {KEY}"}})
     with LoopbackServer(ready=Answer(status=402, body=body)) as server:
-        assert start_error(settings(server.url)).endswith("402: no credit on ***")
+        told = start_error(settings(server.url, api_key_env="MY_KEY"))
+    assert told.endswith("402: no credit on ***")
 
 
 @pytest.mark.parametrize(

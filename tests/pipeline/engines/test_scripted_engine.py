@@ -69,22 +69,18 @@ def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
     assert asyncio.run(scripted.count_tokens([{"role": "user", "content": ""}])) == 0
 
 
-def test_it_takes_as_long_as_the_rule_says_or_hangs(tmp_path: Path) -> None:
-    scripted = engine(tmp_path, {"match": "bread", "seconds": 0.05}, {"hang": True})
+def test_it_takes_as_long_as_the_rule_says_or_hangs_or_dies(tmp_path: Path) -> None:
+    rules = {"match": "bread", "seconds": 0.05}, {"match": "poison", "die": True}, {"hang": True}
+    scripted = engine(tmp_path, *rules)
     assert 0.05 <= replies(scripted, request("bread"))[0].seconds < 5
+    with pytest.raises(EngineError, match="scripted:script"):
+        replies(scripted, request("poison"))
 
     async def wait() -> None:
         await asyncio.wait_for(scripted.generate(request("x")), 0.05)
 
     with pytest.raises(TimeoutError):
         asyncio.run(wait())
-
-
-def test_it_dies(tmp_path: Path) -> None:
-    scripted = engine(tmp_path, {"match": "poison", "die": True}, {"reply": "fine"})
-    assert replies(scripted, request("bread"))[0].text == "fine"
-    with pytest.raises(EngineError, match="scripted:script"):
-        replies(scripted, request("poison"))
 
 
 @pytest.mark.parametrize(

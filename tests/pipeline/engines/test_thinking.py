@@ -11,7 +11,6 @@ from pipeline.asking.replies import Replies
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, without_thinking
 from pipeline.core.prompts import PROMPTS, Asked, Prompt
-from stages.prompts.readagent_memory import BreakPoint, PageGist
 from tests.support.reading import Listener, reader_of
 
 each_prompt = pytest.mark.parametrize("prompt", [PROMPTS[name] for name in sorted(PROMPTS)])
@@ -101,31 +100,3 @@ def test_thinking_without_an_end_says_nothing(prompt: type[Prompt[Any]]) -> None
         found, call = asked(sample, saying(f"<think>{reply}", "length"))
         assert found == Asked(None, "truncated", "")
         assert (call.reply, call.thinking, call.problem) == ("", reply, "truncated")
-
-
-THOUGHT = "Okay, let me look. Label <60> is in the middle of a talk. Break point: <57>? Then"
-BREAK_POINT = BreakPoint.samples()[0]
-
-
-@pytest.mark.parametrize(
-    ("prompt", "text", "finish_reason", "value", "problem"),
-    [
-        (BREAK_POINT, "<think>Break point: <3>?</think>Break point: <57>", "stop", 57, None),
-        (
-            PageGist("A page."),
-            "<think>Hm.</think>The sexton",
-            "length",
-            "The sexton",
-            "truncated",
-        ),
-        # One that thinks without a mark, and was cut, is no answer.
-        (BREAK_POINT, THOUGHT, "length", None, "truncated"),
-        (BREAK_POINT, "Okay, label <60>.", "stop", 60, None),
-    ],
-)
-def test_what_was_thought_is_no_value(
-    prompt: Prompt[Any], text: str, finish_reason: FinishReason, value: Any, problem: str | None
-) -> None:
-    found, call = asked(prompt, saying(text, finish_reason))
-    assert (found.value, found.problem) == (value, problem)
-    assert call.reply == text.rpartition("</think>")[2]

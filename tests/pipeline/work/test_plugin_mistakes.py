@@ -7,8 +7,7 @@ import pytest
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import load_plugins
-from pipeline.work.class_checks import refuse_wrong_parts
-from pipeline.work.stage import STAGES, Stage
+from pipeline.work.stage import STAGES, Stage, refuse_wrong_parts
 from tests.support.command import own_process, sql, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 

@@ -20,21 +20,15 @@ class _Stage(Stage, ABC):
 
 
 class OfPages(_Stage, ABC):
-    """A row of each page."""
-
     reads: ClassVar[tuple[type[Record], ...]] = (Page,)
     writes: ClassVar[type[Record]] = Gist
 
 
 class OfTurns(_Stage, ABC):
-    """Rows of each question, numbered."""
-
     writes: ClassVar[type[Record]] = Lookup
 
 
 class OfMetrics(_Stage, ABC):
-    """Rows of each question, named."""
-
     writes: ClassVar[type[Record]] = Score
 
 

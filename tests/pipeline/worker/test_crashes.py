@@ -2,19 +2,14 @@
 that kills its workers costs."""
 
 import asyncio
-import multiprocessing
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from pipeline.core.errors import AccountingError, EngineError, StartError
-from pipeline.work.units import Unit
 from pipeline.worker.crashes import Crashes, InFlight, Placement
-from tests.support.runs.small_run import RULES, SmallRun
-from tests.support.texts.small_corpus import document, question, write
 
 NONE, ALONE = Crashes(), Crashes(together=1)
 
@@ -154,49 +149,3 @@ def test_an_engine_whose_process_dies_is_started_three_times_at_most(tmp_path: P
         start(tmp_path)
     start(tmp_path, worker="another")
     start(tmp_path, lost="m1")
-
-
-NUM_SMALL, POISON = 20, 13
-
-
-def small_run(folder: Path) -> SmallRun:
-    """Documents of a question each, one of which kills the engine that makes gists of it."""
-    die = {"prompt": "gist", "match": f"mill{POISON} ", "die": True}
-    small, numbers = SmallRun(folder, [die, *RULES]), range(1, NUM_SMALL + 1)
-    write(folder / "corpus", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
-    return small
-
-
-def process(folder: Path, units: Mapping[str, Sequence[Unit]]) -> None:
-    """A worker's process on all units; like the actor it ends when its engine is dead."""
-    worker = small_run(folder).worker()
-
-    async def one(document_id: str) -> None:
-        try:
-            await worker.work(document_id, units[document_id])
-        except EngineError:
-            os._exit(1)
-
-    async def work() -> None:
-        await asyncio.gather(*(one(name) for name in units))
-
-    asyncio.run(work())
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_a_document_that_kills_its_worker_fails_and_no_other(tmp_path: Path) -> None:
-    """With real processes, markers and shards."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.pipeline.worker.test_crashes"])
-    small, codes = small_run(tmp_path), list[int | None]()
-    units = small.units()  # as the driver sends them, to each process the same
-    while not codes or codes[-1]:
-        worker = context.Process(target=process, args=(tmp_path, units))
-        worker.start()
-        worker.join()
-        codes.append(worker.exitcode)
-        assert len(codes) <= 5, "20 together, 5, alone twice, and the rest"
-    for n in range(1, NUM_SMALL + 1):
-        problems = {row.problem for row in small.rows("gists", f"d{n}")}
-        assert problems == {"unit_failed" if n == POISON else None}

@@ -68,6 +68,15 @@ print(json.dumps([made.shout, made.module, type(made).__module__, [*type(made).s
 """
 
 
+def elsewhere(folder: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-P", "-c", ELSEWHERE, str(folder / "sent")],
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+
 @pytest.mark.usefixtures("registries")
 def test_a_process_that_cannot_import_the_folder_executes_its_stage(tmp_path: Path) -> None:
     folder = tmp_path / "here" / "loud_plugin"
@@ -81,13 +90,7 @@ def test_a_process_that_cannot_import_the_folder_executes_its_stage(tmp_path: Pa
     rows = UnitRows(document=Document(document_id="d1"), questions=(asked,))
     (tmp_path / "sent").write_bytes(pickle_with_plugins((stage, rows)))
     shutil.rmtree(folder)
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, str(tmp_path / "sent")],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    done = elsewhere(tmp_path)
     assert done.returncode == 0, done.stderr
     shout, module, package, sections = json.loads(done.stdout)
     assert (shout, package, sections) == ("WHO?!", "gistmill_plugins.loud_plugin.rows", ["loud"])
@@ -103,12 +106,7 @@ def test_an_installed_plugin_that_is_missing_there(
     import installed_here  # type: ignore[import-not-found]
 
     (tmp_path / "sent").write_bytes(pickle_with_plugins((installed_here.Stage(), None)))
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", ELSEWHERE, str(tmp_path / "sent")],
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    done = elsewhere(tmp_path)
     assert done.stderr.splitlines()[-1] == (
         f"pipeline.core.errors.UsageError: on the machine {platform.node()}: "
         "No module named 'installed_here'; install there what plugins need"

@@ -91,7 +91,7 @@ def read(small: SmallRun, dies_at: int = 10**9) -> list[dict[str, Any]]:
     async def work() -> list[dict[str, Any]]:
         engine = Watching(small, dies_at)
         with suppress(EngineError):
-            await engine.worker.work("d1", units["d1"])
+            await engine.worker.work("d1", units["d1"], 120)
         return engine.seen
 
     return asyncio.run(work())

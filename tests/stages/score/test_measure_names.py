@@ -9,7 +9,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import load_plugins
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
-from pipeline.work.class_checks import register_measure
+from pipeline.work.stage import register_measure
 from tests.support.runs.finished_run import FinishedRun
 
 

@@ -132,7 +132,7 @@ class HostileRun:
             worker = Worker(
                 night.path, "launch", Placement("worker"), self.steps, self.reader, 60.0
             )
-            await asyncio.gather(*(worker.work(d, u) for d, u in units_of(prepared).items()))
+            await asyncio.gather(*(worker.work(d, u, 0) for d, u in units_of(prepared).items()))
 
         asyncio.run(all_of_them())
         self.units = [(unit.step_id, unit.unit, unit.attempt) for unit in planned_units(prepared)]
