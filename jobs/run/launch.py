@@ -48,8 +48,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout
 from pipeline.store.sql.accounts import StepCounts, accounts, answering_models, other_models
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep.compaction import WORTH_IT, compact
-from pipeline.store.upkeep.garbage import removal_records
+from pipeline.store.upkeep import WORTH_IT, compact, removal_records
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4

@@ -1,11 +1,7 @@
-"""`gistmill ls`: lists the choices for a run, or the runs and steps of a warehouse; and rows for
-`gistmill schema` about everything registered and the YAML files of `conf`."""
+"""`gistmill ls`: lists the choices for a run, or the runs and steps of a warehouse."""
 
-import inspect
 import re
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import dropwhile, groupby, takewhile
 from pathlib import Path
 from typing import Any
@@ -13,7 +9,7 @@ from typing import Any
 from upath import UPath
 
 from jobs.config.read_config import GROUPS
-from jobs.output.cells import Heading, Part, Table, on_one_line
+from jobs.output.cells import Heading, Part, Table
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import REGISTRIES, hint, load_plugins, maker_of, plugin_folders
 from pipeline.core.settings import CONF
@@ -27,7 +23,7 @@ from pipeline.work.methods import methods_in
 from stages.builtin import load_builtin
 
 Rows = list[dict[str, Any]]
-_KIND = " (kind "  # in the label of a stage
+KIND = " (kind "  # in the label of a stage
 
 
 def registered() -> dict[str, Rows]:
@@ -35,47 +31,15 @@ def registered() -> dict[str, Rows]:
     load_builtin()
     return {
         kind: [
-            {"name": name, "about": known.about[name], "module": maker_of(known[name]).__module__}
-            for name in sorted(known)
+            {
+                "name": name,
+                "about": registry.about[name],
+                "module": maker_of(registry[name]).__module__,
+            }
+            for name in sorted(registry)
         ]
-        for kind, known in sorted(REGISTRIES.items())
+        for kind, registry in sorted(REGISTRIES.items())
     }
-
-
-def described(name: str) -> list[dict[str, Any]]:
-    """Everything with this name, and every kind of the stage of this name: kind, module, docstring,
-    and settings, or fields of a prompt, with their comments."""
-    return [
-        _described(kind, own, maker_of(known[own]), known.about[own])
-        for kind, known in sorted(REGISTRIES.items())
-        for own in sorted(known)
-        if name in (own, own.partition(_KIND)[0])
-    ]
-
-
-def _described(kind: str, name: str, one: Any, about: str) -> dict[str, Any]:
-    own: Iterable[str] = ()
-    if kind != "columns":  # columns have no class: `one` is the stage's
-        about = one.__doc__ or about
-        of_settings = getattr(one, "model_fields", ())
-        own = [field.name for field in fields(one)] if is_dataclass(one) else of_settings
-    comments = field_comments(one) if own else {}
-    return {
-        "name": name,
-        "is": kind.removesuffix("s"),
-        "module": one.__module__,
-        "about": on_one_line(about),
-        "settings": {key: comments.get(key, "") for key in own},
-    }
-
-
-def described_parts(found: Mapping[str, Any]) -> Iterator[Part]:
-    """One line, then the settings or fields."""
-    yield f"{found['name']}, {found['is']} of {found['module']}: {found['about']}"
-    what = "field" if found["is"] in ("prompt", "rubric") else "setting"
-    rows = [{what: key, "meaning": meaning} for key, meaning in found["settings"].items()]
-    if rows:
-        yield Table(rows, left=("meaning",))
 
 
 def names_table(found: Mapping[str, Rows]) -> Table:
@@ -89,53 +53,12 @@ def names_table(found: Mapping[str, Rows]) -> Table:
 
 def _with_kinds(names: Sequence[str]) -> Iterator[str]:
     """A stage with several kinds only once, with its kinds in brackets."""
-    for name, own in groupby(names, key=lambda name: name.partition(_KIND)[0]):
-        kinds = [label.partition(_KIND)[2].rstrip(")") for label in own]
+    for name, labels in groupby(names, key=lambda name: name.partition(KIND)[0]):
+        kinds = [label.partition(KIND)[2].rstrip(")") for label in labels]
         if "" in kinds:
             yield name
         if any(kinds):
             yield f"{name} ({', '.join(filter(None, kinds))})"
-
-
-def conf_files(folders: Sequence[Path]) -> Rows:
-    """A row per method, family and choice of a config group in these folders: name, kind, file."""
-    rows: Rows = []
-    for folder in folders:
-        for group in ("method", *GROUPS):
-            rows += [{"name": file.stem, "is": group, "file": str(file)}
-                     for file in sorted(folder.glob(f"{group}/*.yaml"))]  # fmt: skip
-        rows += [{"name": file.parent.name, "is": "family", "file": str(file)}
-                 for file in sorted(folder.glob("prompts/*/family.yaml"))]  # fmt: skip
-    return rows
-
-
-_FIELD = re.compile(r"    (\w+): ")
-
-
-def field_comments(cls: type) -> dict[str, str]:
-    """The comment of every field, inherited ones included, by name: behind the field, else right
-    above it. Fields without a comment are left out, and all of a class without a source file."""
-    comments: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        try:
-            source = textwrap.dedent(inspect.getsource(base))
-        except (OSError, TypeError):
-            continue
-        name, above = "", list[str]()
-        for line in source.splitlines():
-            code, _, comment = f" {line}".partition(" # ")
-            if not code.strip():
-                above = [*above, comment] if comment else []
-                continue
-            if field := _FIELD.match(line):
-                name = field[1]
-                comments |= {name: " ".join(above)} if above else {}
-            elif line[:5].strip():  # a method, or the end of a value
-                name = name if line[:5] in ("    ]", "    )", "    }") else ""
-            if name and comment and "fmt:" not in comment:
-                comments[name] = comment
-            above = []
-    return comments
 
 
 def listing(
@@ -198,8 +121,8 @@ def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
 
 def _row(file: Path) -> dict[str, Any]:
     lines = file.read_text(encoding="utf-8").splitlines()
-    others = dropwhile(lambda line: not line.startswith("# ") or "@package" in line, lines)
-    comment = " ".join(line[2:] for line in takewhile(lambda line: line.startswith("# "), others))
+    lines_on = dropwhile(lambda line: not line.startswith("# ") or "@package" in line, lines)
+    comment = " ".join(line[2:] for line in takewhile(lambda line: line.startswith("# "), lines_on))
     return {"name": file.stem, "about": re.split(r"(?<=\.)\s", comment)[0]}
 
 

@@ -54,22 +54,17 @@ _ROWS = 20_000  # of a view that is written, at once in memory
 
 @dataclass(frozen=True)
 class View:
-    """A view, or table, to make by `statement`: `create view NAME as ...`. `parts`: its queries
-    from tables' .sql files, each after the file and section; `before`: makes what it reads beside
-    other views."""
+    """A view, or table, to make by `statement`: `create view NAME as ...`. `section`: of a table's
+    .sql file, and the file; `before`: makes what it reads beside other views."""
 
     statement: str
-    parts: Sequence[tuple[str, str]] = ()
+    section: str = ""
     before: Callable[[], object] = lambda: None
 
     @property
     def name(self) -> str:
         """In lower case, as SQL does not distinguish cases."""
         return self.statement.split(None, 3)[2].lower()
-
-    @property
-    def query(self) -> str:
-        return self.statement.split(None, 4)[4]
 
 
 class Connection:
@@ -93,8 +88,8 @@ class Connection:
     def add(self, view: View) -> None:
         """Add a view. Raises UsageError if there is one of its name."""
         if view.name in self._views:
-            section = view.parts[0][0] if view.parts else view.statement
-            raise UsageError(f"{section}: there is a view {view.name} already; rename this one")
+            where = view.section or view.statement
+            raise UsageError(f"{where}: there is a view {view.name} already; rename this one")
         self._views[view.name] = view
 
     def add_rows(
@@ -120,14 +115,12 @@ class Connection:
         """Make all missing views. Raises UsageError naming file and section of wrong SQL."""
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views.keys())
-        for name in self._views.keys() - self._made:
-            for section, part in self._views[name].parts:
-                try:
-                    self.raw.execute(f"from ({part}\n) limit 0")
-                except _OF_STATEMENTS as error:
-                    what = str(error).splitlines()[0]
-                    raise UsageError(f"{section}: {what}; correct it") from None
-            self._create(self._views[name])
+        for view in (view for name, view in self._views.items() if name not in self._made):
+            try:
+                self._create(view)
+            except _OF_STATEMENTS as error:
+                what = str(error).splitlines()[0]
+                raise UsageError(f"{view.section or view.name}: {what}; correct it") from None
 
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
         """Make the views that the statement names, and execute it as DuckDB does."""
@@ -168,7 +161,7 @@ class Connection:
                 continue  # since, for another of them
             self._made.add(name)  # first: a common table expression may have a view's name
             try:
-                self._make(_READ.findall(_code(self._views[name].query)))
+                self._make(_READ.findall(_code(self._views[name].statement)))
                 self._create(self._views[name])
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 self._made.discard(name)

@@ -29,6 +29,7 @@ from pipeline.files.storage import (
 )
 
 _PROTOCOL = "read"
+PREFIX = f"{_PROTOCOL}://"  # of the names by which DuckDB opens files
 
 
 def lock(connection: Any, files: Iterable[UPath]) -> None:
@@ -44,8 +45,7 @@ def lock(connection: Any, files: Iterable[UPath]) -> None:
 
 
 def address(file: UPath) -> str:
-    """The name by which DuckDB opens a file: `read://` and its path."""
-    return f"{_PROTOCOL}://{file}"
+    return f"{PREFIX}{file}"
 
 
 def addresses(files: Iterable[UPath]) -> str:
@@ -60,7 +60,7 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
-        return path.removeprefix(f"{_PROTOCOL}://")
+        return path.removeprefix(PREFIX)
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         """A file to read. Raises OSError for every mode but `rb`."""
@@ -92,7 +92,7 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
 
 @lru_cache(maxsize=64)  # DuckDB asks for a file's size and age as it opens it
 def _file(path: str) -> UPath:
-    return as_path(path.removeprefix(f"{_PROTOCOL}://"))
+    return as_path(path.removeprefix(PREFIX))
 
 
 @lru_cache(maxsize=4)

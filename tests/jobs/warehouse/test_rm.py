@@ -15,19 +15,15 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.storage import as_path
-from pipeline.store import Shards, connect
-from pipeline.store.runs.planned_units import write_plan
-from pipeline.store.runs.run_folder import RunFolder, add_labels
+from pipeline.store import Shards, connect, upkeep
+from pipeline.store.runs.run_folder import add_labels
 from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import garbage
-from pipeline.store.upkeep.compaction import compact, is_among
-from pipeline.store.upkeep.garbage import collect
+from pipeline.store.upkeep import collect, compact, is_among
 from tests.pipeline.store.test_compaction import call
 from tests.support.command import gistmill, refused, sql, succeed, succeeded
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
-from tests.support.runs.written_plan import documents
 
 GISTS, ANSWERS, OTHER = step("gists"), step("answers", "full_text"), step("answers", "bm25")
 SHARED, OWN = document_unit(GISTS, "d1"), document_unit(GISTS, "d2")
@@ -151,7 +147,7 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
         raise KilledError
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(garbage, "delete", killed)
+        patch.setattr(upkeep, "delete", killed)
         remove(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
@@ -185,24 +181,6 @@ def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path:
     succeed("gc", f"warehouse={night.warehouse}", "older_than=0")
     assert sql(night.warehouse, "from answers order by all") == answers
     assert not [*(night.warehouse / "removed").iterdir()]
-
-
-def test_what_was_planned_when_a_run_was_killed_goes(folder: Path) -> None:
-    """By version 0.2, while it loaded its corpus: its planned units lack d3 still, and d4 that it
-    never had."""
-    gone, late = RunFolder(folder, "gone"), document_unit(GISTS, "d3")
-    others = document_unit(GISTS, "d4")
-    for unit in (late, others):
-        Warehouse(folder).commit(GISTS, unit, [gist(0, "late", unit.document_id)])
-    (plan := folder / "runs/gone/plan").mkdir()
-    write_plan(plan / "000000.parquet", documents([SHARED, OWN, late]))
-    assert remove(as_path(folder), "gone").kept_units == 1
-    assert collect(folder, older_than=0)
-    with connect(folder) as connection:
-        assert query(connection, "select document_id from raw_gists order by 1") == [
-            {"document_id": "d1"}, {"document_id": "d4"}
-        ]  # fmt: skip
-    assert not gone.path.exists() and not [*(folder / "removed").iterdir()]
 
 
 def test_what_is_at_work_is_refused(folder: Path) -> None:
@@ -272,16 +250,3 @@ def test_the_labels_of_people_are_counted(tmp_path: Path, monkeypatch: pytest.Mo
     assert "(gone) to delete it and 1 label of people for good" in done.stderr
     assert ", 1 label of people" in succeeded(done)
     assert not damaged.exists()
-
-
-@pytest.mark.slow
-def test_from_a_folder_of_the_warehouse_it_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Deleting it would leave the rest of the command without its way to the warehouse."""
-    monkeypatch.chdir(folder / "runs" / "gone")
-    told = refused("rm", "warehouse=../..", "run=gone", "--yes")
-    assert told.endswith("gone: rm may delete this folder of the warehouse; call it elsewhere")
-    monkeypatch.chdir(folder)
-    succeed("rm", "warehouse=.", "run=gone", "--yes")
-    stands(folder)

@@ -10,8 +10,7 @@ from upath import UPath
 
 from jobs.warehouse.upkeep import remove
 from pipeline.store import Shards, connect
-from pipeline.store.upkeep.compaction import compact
-from pipeline.store.upkeep.garbage import Removed, collect
+from pipeline.store.upkeep import Removed, collect, compact
 from stages.tables.pages import Gist
 from tests.pipeline.store.test_compaction import GISTS, commit_some
 from tests.support.clusters.s3_server import BUCKET, names, s3_server

@@ -22,7 +22,7 @@ from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep.compaction import compact
+from pipeline.store.upkeep import compact
 from stages.tables.answers import Answer
 from tests.support.runs.warehouse import (
     Warehouse,
@@ -121,7 +121,7 @@ def test_small_tables_are_read_into_memory_once(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, most: int, kind: str
 ) -> None:
     """A table that is not small is read again by every query. The rows are the same."""
-    monkeypatch.setattr("pipeline.store.sql.views._MOST_BYTES", most)
+    monkeypatch.setattr("pipeline.store.sql.connect._MOST_BYTES", most)
     warehouse.plan("mine", (ANSWERS, [commit_answers(warehouse, "q1", "q2")]))
     with opened(warehouse) as connection:
         rows = query(connection, "from answers order by question_id")

@@ -1,19 +1,31 @@
-"""Compaction: many small shards become few large files and an index, row for row.
+"""Upkeep of a warehouse: compaction, removal of runs, and garbage collection, the only deletion of
+tables' files.
 
-Its time is linear in the new shards; a shard is written again whenever its file doubles, and the
-index each time.
+`compact` makes few large files and an index of many small shards, row for row. Its time is linear
+in the new shards; a shard is written again whenever its file doubles, and the index each time.
+<warehouse>/compacted/<table>/<name>.parquet is sorted by document, with row groups of about a
+megabyte; a shard lies in one row group. The old state is valid until the new index is committed. Of
+two concurrent compactions one commits, and one that has lost its lease does not.
 
-<warehouse>/compacted/<table>/<name>.parquet, sorted by document, with row groups of about a
-megabyte; a shard lies in one row group. Replaced files stay until `collect` deletes them. The old
-state is valid until the new index is committed. Of two concurrent compactions one commits, and one
-that has lost its lease does not.
+`remove_run` deletes a run's folder and leaves its planned units as a record,
+<warehouse>/removed/<run>.<hex>.parquet. Until a collection the rows of its units are in the views
+`all_...`, with no run, and a run that plans some of them again has them without a call.
+
+`collect` deletes what compactions replaced, what removed runs alone had planned, and what killed
+processes left behind, after 24 hours, so that a reader keeps its files for that long. The clock is
+this machine's, against the time that storage gave the index that replaced a file, or the record.
+With `older_than=0` open queries lose their files: they fail, naming a missing file, and a new query
+succeeds. Planned units of removed runs stay while any run is executed, as it may plan them again,
+and while the plan of any run cannot be read.
 """
 
 import gc
 import math
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, BinaryIO, NamedTuple
 
@@ -21,13 +33,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
+from pipeline.asking.replies import journal_files
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.core.rows import empty_table
-from pipeline.files.lease import UPKEEP, Lease, lease
+from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
-from pipeline.files.storage import AnyPath, as_path, commit, delete, map_files, read
-from pipeline.store.runs.planned_units import UnitKey
+from pipeline.files.storage import (
+    AnyPath,
+    as_path,
+    commit,
+    delete,
+    delete_folder,
+    delete_if_empty,
+    exists,
+    file_size,
+    is_abandoned,
+    is_remote,
+    list_paths,
+    map_files,
+    modified_at,
+    path_kind,
+    read,
+    write,
+)
+from pipeline.store.runs.run_folder import UnitKey, num_labels, planned_files, units_in
 from pipeline.store.shards.damaged_files import shard_footer
 from pipeline.store.shards.layout import SEARCHED, raise_layout
 from pipeline.store.shards.shard_index import (
@@ -36,10 +66,16 @@ from pipeline.store.shards.shard_index import (
     SCHEMA,
     Index,
     check_compacted,
+    generations,
     newest_index,
     parse_compacted,
 )
-from pipeline.store.shards.shards import list_shard_files, loose_shards
+from pipeline.store.shards.shards import (
+    ShardFiles,
+    highest_attempts,
+    list_shard_files,
+    loose_shards,
+)
 
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
@@ -51,10 +87,12 @@ _DENSELY = {"compression_level": 9, "data_page_size": 64_000_000, "write_statist
 # In memory at once, sorted, and one file if its columns are alike; a shard takes 60 KB besides.
 _BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 4_000
 _READ_AT_ONCE = 256  # shards
+RETENTION = 24 * 3600.0  # seconds
+_SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
 
 
 class Compaction(NamedTuple):
-    """The counts of a compaction: shards taken in and files written, over all tables."""
+    """The numbers of shards taken in and of files written, over all tables."""
 
     shards: int = 0
     files: int = 0
@@ -75,14 +113,13 @@ def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()
     with lease(root, UPKEEP) as upkeep_lease:
-        return None if upkeep_lease is None else rewrite(root, upkeep_lease, least)
+        return None if upkeep_lease is None else _rewrite(root, upkeep_lease, least)
 
 
-def rewrite(
+def _rewrite(
     root: UPath, upkeep_lease: Lease, least: float = math.inf, gone: Collection[UnitKey] = ()
 ) -> Compaction | None:
-    """Compact, and leave the units `gone` out. As `compact`; None, too, if another process has
-    taken the lease over meanwhile."""
+    """As `compact`, without the units `gone`; None, too, if the lease was taken over meanwhile."""
     raise_layout(root)
     index = newest_index(root / "compacted")
     files = _worth(root, index, least)
@@ -119,7 +156,7 @@ def _commit_next(folder: UPath, after: Index, rows: Any) -> bool:
     return commit(folder / f"index.{after.number + 1}.parquet", content)
 
 
-def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
+def is_among(entries: Any, units: Collection[UnitKey]) -> Any:
     """An Arrow array, True for entries of these units (step_id and name)."""
     names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
     wanted = pa.array(["/".join(unit) for unit in units], pa.string())
@@ -243,3 +280,147 @@ def _with_attempt(pieces: list[_Piece]) -> Any:
     rows = pa.concat_tables([piece.rows for piece in pieces])
     attempts = [piece.facts["attempt"] for piece in pieces for _ in range(piece.rows.num_rows)]
     return rows.append_column(ATTEMPT, pa.array(attempts, pa.int32()))
+
+
+@dataclass(frozen=True)
+class Removed:
+    """Numbers of a removed run's units, of those that other runs use, and of people's labels."""
+
+    units: int = 0
+    kept_units: int = 0
+    labels: int = 0
+
+
+@dataclass(frozen=True)
+class Freed:
+    """The files that a collection deleted, and their bytes. `is_waiting`: files of removed runs
+    stay, as a run that is executed may plan them."""
+
+    files: int = 0
+    bytes: int = 0
+    is_waiting: bool = False
+
+
+def run_names(root: UPath) -> list[str]:
+    folders = {file.parent.name for file in list_paths(root / "runs", "*/*")}
+    return sorted(name for name in folders if not name.startswith("."))
+
+
+def removal_records(root: UPath) -> list[UPath]:
+    """The planned units of removed runs, until what a run alone had used is deleted."""
+    return list_paths(root / "removed", "*.parquet")
+
+
+def remove_run(root: UPath, name: str) -> Removed:
+    """Delete a run's folder, and leave a record of its units. The caller holds the run's lease.
+    Raises DamagedError if planned units cannot be read."""
+    folder = root / "runs" / name
+    plan = folder / "units.parquet"
+    units, used, labels = set[UnitKey](), set[UnitKey](), num_labels(folder)
+    if exists(plan):
+        units = units_in([plan])
+        used = units_in(file for file in planned_files(root) if file != plan)
+        write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", read(plan))
+        delete(plan)  # from here on no command sees the run
+    delete_folder(folder)
+    return Removed(len(units), len(units & used), labels)
+
+
+def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
+    """Delete files that were replaced, or whose run was removed, `older_than` seconds ago or
+    earlier, and left-over ones; None if another process compacts or collects. Raises DamagedError
+    if a run's planned units cannot be read, and StorageError."""
+    root = as_path(warehouse)
+    with lease(root, UPKEEP) as upkeep_lease:
+        if upkeep_lease is None:
+            return None
+        records = [f for f in removal_records(root) if _modified(f) <= time.time() - older_than]
+        is_waiting = bool(records) and is_a_run_at_work(root)
+        sizes = _delete_removed(root, upkeep_lease, records) if records and not is_waiting else []
+        if sizes is None:
+            return None
+        before = time.time() - older_than  # after what was written again
+        shards = list_shard_files(root)
+        files = [*_replaced(root, shards, before), *_left_over(root, shards, before)]
+        sizes += map(_delete_counted, files)
+        return Freed(len(sizes), sum(sizes), is_waiting)
+
+
+def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> list[int] | None:
+    """Delete what these removed runs alone had planned: shards of every attempt, journals of calls
+    that a killed process left uncommitted, then the records. Returns the files' sizes, or None if
+    another process has taken the lease over. A run that begins now waits."""
+    used = units_in({*removal_records(root), *planned_files(root)} - {*records})
+    gone = units_in(records) - used
+    files = [
+        root / "tables" / table / step_id / name
+        for (table, step_id), names in list_shard_files(root).items()
+        for name in names
+        if (step_id, name.partition(".")[0]) in gone
+    ]
+    files += [file for file, step_id, unit, _ in journal_files(root) if (step_id, unit) in gone]
+    sizes = [*map(_delete_counted, files)]
+    if _rewrite(root, upkeep_lease, gone=gone) is None:
+        return None
+    for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in used}):
+        delete(root / "steps" / f"{step_id}.json")
+        delete_folder(root / "shared" / step_id)
+        delete_folder(root / "journal" / step_id)
+        for folder in list_paths(root / "tables", f"*/{step_id}"):
+            delete_if_empty(folder)
+    for record in records:
+        delete(record)
+    return sizes
+
+
+def _replaced(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]:
+    """Shards in tables/, compacted files and indexes that were replaced by an index written before
+    that time. Compacted files that no index names come from a killed compaction."""
+    indexes = generations(root / "compacted")
+    old = [file for file in indexes if _modified(file) <= before]
+    was, now = (Index(files[-1] if files else None) for files in (old, indexes))
+    for (table, step_id), names in shards.items():
+        compacted = was.names(table, step_id) & now.names(table, step_id)
+        yield from (root / "tables" / table / step_id / name for name in names if name in compacted)
+    used = {*was.files(), *now.files()}
+    # A file that was written after the old index may be in one between the two.
+    written_before = _modified(old[-1]) if old else 0.0
+    for file in list_paths(root / "compacted", "*/*.parquet"):
+        if f"{file.parent.name}/{file.name}" not in used and _modified(file) <= written_before:
+            yield file
+    yield from old[:-1]
+
+
+def _left_over(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]:
+    """Temporary files that no process will finish, and journals of committed units."""
+    if not is_remote(root):  # an object store has no temporary files
+        before = min(before, time.time() - _SECONDS_OF_A_WRITE)
+        files = [file for file in list_paths(root, "**/.*.part") if path_kind(file) == "file"]
+        yield from (file for file in files if is_abandoned(file.name) or _modified(file) <= before)
+    index = newest_index(root / "compacted")
+    attempts = {  # step_id -> unit -> the highest attempt of its rows, over all runs
+        step_id: highest_attempts(shards.get((table, step_id), ()), index, table, step_id)
+        for table, step_id in {*shards, *index.steps}
+        if table != Call.table  # committed before the rows
+    }
+    for file, step_id, unit, attempt in journal_files(root):
+        if attempts.get(step_id, {}).get(unit, 0) >= attempt:
+            yield file
+
+
+def _modified(file: UPath) -> float:
+    """The time the file was written; infinite if it no longer exists."""
+    try:
+        return modified_at(file)
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _delete_counted(file: UPath) -> int:
+    """Returns the file's bytes, 0 if it no longer exists."""
+    try:
+        num_bytes = file_size(file)
+    except FileNotFoundError:
+        return 0
+    delete(file)
+    return num_bytes
