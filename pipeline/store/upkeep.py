@@ -1,22 +1,19 @@
 """Upkeep of a warehouse: compaction, removal of runs, and garbage collection, the only deletion of
 tables' files.
 
-`compact` makes few large files and an index of many small shards, row for row. Its time is linear
-in the new shards; a shard is written again whenever its file doubles, and the index each time.
-<warehouse>/compacted/<table>/<name>.parquet is sorted by document, with row groups of about a
-megabyte; a shard lies in one row group. The old state is valid until the new index is committed. Of
-two concurrent compactions one commits, and one that has lost its lease does not.
+`compact` makes few large files and an index of many small shards, row for row. A file,
+<warehouse>/compacted/<table>/<name>.parquet, is sorted by document; a shard lies in one of its row
+groups, and is written again whenever its file doubles. The old state is valid until the new index
+is committed. Of two concurrent compactions one commits, and one that lost its lease does not.
 
 `remove_run` deletes a run's folder and leaves its planned units as a record,
-<warehouse>/removed/<run>.<hex>.parquet. Until a collection the rows of its units are in the views
-`all_...`, with no run, and a run that plans some of them again has them without a call.
+<warehouse>/removed/<run>.<hex>.parquet. Until a collection a run that plans some of them again has
+their rows without a call.
 
-`collect` deletes what compactions replaced, what removed runs alone had planned, and what killed
-processes left behind, after 24 hours, so that a reader keeps its files for that long. The clock is
-this machine's, against the time that storage gave the index that replaced a file, or the record.
-With `older_than=0` open queries lose their files: they fail, naming a missing file, and a new query
-succeeds. Planned units of removed runs stay while any run is executed, as it may plan them again,
-and while the plan of any run cannot be read.
+`collect` deletes what was replaced or removed 24 hours ago, by this machine's clock, so that a
+reader keeps its files for that long. With `older_than=0` open queries lose their files: they fail,
+naming a missing file, and a new query succeeds. Planned units of removed runs stay while any run is
+executed, as it may plan them again, and while the plan of any run cannot be read.
 """
 
 import gc
@@ -107,8 +104,8 @@ class _Piece(NamedTuple):
 
 def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
     """Compact each table with `least` loose shards or more; None if another process compacts.
-    Shards that cannot be read or lack rows stay as they are. Raises DamagedError if a compacted
-    file that is written again cannot be read, and StorageError."""
+    Damaged shards stay as they are. Raises DamagedError if a compacted file that is written again
+    is damaged."""
     root = as_path(warehouse)
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()
@@ -173,8 +170,7 @@ def _to_rewrite(
 ) -> tuple[Any, Any]:
     """The entries that stay, and those that are written again: of the table's files that hold some
     of `gone`, and of small files with no more shards than are written before them, `num_new` loose
-    ones first. So a shard is written again only into a file with twice as many, however often a
-    warehouse is compacted. Raises DamagedError if a file that is written again is not whole."""
+    ones first: a shard is written again only into a file with twice as many."""
     of_table = entries.filter(pc.equal(entries["table_name"], table))
     again = {*of_table.filter(is_among(of_table, gone))["file"].to_pylist()}
     counts = [("num_rows", "sum"), ("num_rows", "count"), ("num_bytes", "sum")]
@@ -252,8 +248,7 @@ def _position(piece: _Piece) -> tuple[str, ...]:
 
 def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Iterator[Any]:
     """Write compacted files of one table, and add them to `written`; yields their shards' entries.
-    Shards with different columns go into different files, so that a column that an earlier version
-    did not write stays missing instead of null."""
+    Shards of versions with other columns go into other files: a missing column is no null."""
     yield empty_table(SCHEMA)
     group_bytes = _GROUP_BYTES_OF_CALLS if folder.name == Call.table else _GROUP_BYTES
     for batch in _cut(pieces, _BATCH_BYTES):
@@ -328,8 +323,8 @@ def remove_run(root: UPath, name: str) -> Removed:
 
 def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
     """Delete files that were replaced, or whose run was removed, `older_than` seconds ago or
-    earlier, and left-over ones; None if another process compacts or collects. Raises DamagedError
-    if a run's planned units cannot be read, and StorageError."""
+    earlier, and what killed processes left; None if another process compacts or collects. Raises
+    DamagedError if a run's planned units cannot be read."""
     root = as_path(warehouse)
     with lease(root, UPKEEP) as upkeep_lease:
         if upkeep_lease is None:
@@ -347,9 +342,9 @@ def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
 
 
 def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> list[int] | None:
-    """Delete what these removed runs alone had planned: shards of every attempt, journals of calls
-    that a killed process left uncommitted, then the records. Returns the files' sizes, or None if
-    another process has taken the lease over. A run that begins now waits."""
+    """Delete what these removed runs alone had planned: shards, journals, then the records. Returns
+    the files' sizes, or None if another process has taken the lease over. A run that begins now
+    waits."""
     used = units_in({*removal_records(root), *planned_files(root)} - {*records})
     gone = units_in(records) - used
     files = [

@@ -1,10 +1,9 @@
 """The files of one run: config, planned units, provenance, report, progress, heartbeats, and
 runs/<name>/people/<person>.parquet, labels that people gave to its answers.
 
-Config and planned units are written before execution. units.parquet has a row per planned input,
-the longest documents first; a launch plans every document before it executes one. Progress and
-heartbeats are advisory: committed shards are the only record of progress. No step plans labels, and
-no run redoes them.
+units.parquet has a row per planned input, the longest documents first; a launch plans every
+document before it executes one. Progress and heartbeats are advisory: committed shards are the only
+record of progress. No step plans labels, and no run redoes them.
 """
 
 import json
@@ -181,8 +180,7 @@ class RunFolder:
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The progress of the current launch and the heartbeats of its live workers; (None, []) if
-        nothing is running. A worker may write a last heartbeat after its driver has ended, and a
-        driver may write while no worker does."""
+        nothing is running. A driver may write while no worker does."""
         state = self._parsed(self._progress)
         if state is None:
             return None, []
@@ -243,8 +241,7 @@ class RunFolder:
         return self.left_out.unless_damaged(partial(read_parsed, file, _JSON), None)
 
     def all_gone(self) -> None:
-        """Delete progress, heartbeats and in-flight markers; later launches ignore any that remain.
-        All workers must have ended."""
+        """Delete progress, heartbeats and in-flight markers. All workers must have ended."""
         with self.advisory.attempt():
             for file in list_paths(self.path / "alive"):
                 delete(file)

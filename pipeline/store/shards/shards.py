@@ -1,9 +1,7 @@
 """Shards: one Parquet file per unit and table, committed once: the first commit wins; their names.
 
 <warehouse>/tables/<table>/<step_id>/<unit>.<attempt>.parquet; a retry writes the next attempt, and
-the highest one counts. A shard's footer holds the number of rows written, so that rows lost or
-doubled afterwards are noticed, the counts of their problems, the worker that wrote them, and the
-time it started on them.
+the highest one counts.
 """
 
 import json
@@ -77,8 +75,8 @@ def list_shard_files(root: UPath) -> ShardFiles:
 def loose_shards(
     root: UPath, files: ShardFiles, index: Index, are_current: bool = False
 ) -> dict[str, list[UPath]]:
-    """The shards of every table that are not compacted. `are_current`: only those that no higher
-    attempt of their unit replaces, loose or compacted."""
+    """The shards of every table that are not compacted. `are_current`: only the highest attempt of
+    each unit."""
     loose: dict[str, list[UPath]] = {}
     for (table, step_id), names in files.items():
         if not names:
@@ -145,8 +143,8 @@ class Shards:
 
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`, with problems of their rows and of calls without a reply.
-        Raises DamagedError if a shard holds more or fewer rows than were written, or the shard of
-        the calls that its rows were made from is missing."""
+        Raises DamagedError if rows were lost or doubled since, or the calls that they were made
+        from are missing."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
         problems = {step.id: self._problems_of_step(step, units[step.id]) for step in steps}
         self._compacted.verify()
@@ -240,9 +238,9 @@ class Shards:
 
 
 class _Inputs(Mapping[str, str]):
-    """Maps an input_sha to the unit that holds it; if two do, to the one of the lower name. `read`
-    gives a table of both: it is called on the first lookup, as a plan needs it only where a chunk
-    of questions is not committed unchanged. A dictionary takes ten times as much memory."""
+    """Maps an input_sha to the unit that holds it, the lower of two. `read` gives a table of both,
+    when one is first looked up, as a plan needs it only where a chunk of questions is not committed
+    unchanged. A dictionary takes ten times as much memory."""
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read

@@ -190,9 +190,8 @@ def _step_row(file: UPath) -> dict[str, Any] | None:
 def shard_views(
     connection: Connection, folder: UPath, left_out: DamagedFiles
 ) -> tuple[dict[str, TableFiles], bool]:
-    """Add the views of shards. Returns each table's files, and True if these take so little memory
-    that rows are read once, when a query first names the table; else every query that names it
-    opens them."""
+    """Add the views of shards. Returns each table's files, and True if they are so small that rows
+    are read once, when a query first names the table, and not by every query."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     of_other_versions: set[str] = set()  # tables with shards of another version
 
@@ -281,8 +280,8 @@ def _readable_tables(
 def _raw_view(
     connection: Connection, table: str, files: TableFiles, is_superseded: bool, is_small: bool
 ) -> None:
-    """Add the view, or table, of all rows of a table; columns that a shard lacks are null, others
-    that it has are left out. Remote files are registered as datasets."""
+    """Add the view, or table, of all rows of a table; columns that a shard lacks are null. Remote
+    files are registered as datasets."""
     is_typed = bool(files.compacted or not files.loose or not files.are_alike)
     sources = [f"no_{table}"] if is_typed else []
     remote: dict[str, tuple[list[UPath], Any]] = {}
@@ -315,8 +314,7 @@ def _raw_view(
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
-    """Remote files, which DuckDB scans without an extension: fetched in parallel, each once, when a
-    query first reads it."""
+    """Remote files, fetched in parallel, each once, when a query first reads it."""
     import pyarrow.dataset as ds  # imported here, as it imports pandas: 0.2 s of every command
 
     cached = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=files[0].fs)))
@@ -325,8 +323,7 @@ def _dataset(files: list[UPath], columns: Any) -> Any:
 
 
 def _views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
-    """Add the views of shards, of the keys in their footers, and of the size of calls. Only queries
-    read footers."""
+    """Add the views of shards, of the keys in their footers, and of the size of calls."""
     names = ", ".join(map(text, tables))
     connection.add(View(filled(_SQL["raw_shards"], key=_KEY, tables=names)))
     footers = filled(_SQL["footers"], key=_KEY)
@@ -396,13 +393,12 @@ def _section(record: type[Record], name: str) -> str:
 
 def _of_table(table: str, files: TableFiles, kind: str) -> Iterator[str]:
     """The views of a table. If units of overlapping runs have rows of the same question, each run
-    shows the rows of the unit that it planned; if no run planned it, the lower unit's are shown,
-    with null in the column `run`.
+    shows those of the unit that it planned; if no run planned it, the lower unit's are shown, with
+    null in the column `run`.
 
-    A run's view looks its rows up among the planned units of the table's steps, by hashes of 128
-    bits, which take a third of the memory of the ids. `coalesce` prevents a join that holds the
-    table's rows instead, which DuckDB chooses if it estimates them to be fewer. In a small
-    warehouse the rows are looked up once, and the view is a table.
+    A run's view looks its rows up among the planned units, by hashes of 128 bits, which take a
+    third of the memory of the ids. `coalesce` prevents a join that holds the table's rows instead,
+    which DuckDB chooses if it estimates them to be fewer.
     """
     key, on, once, ids = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", "", "unit"
     if "question_id" in files.columns.names:

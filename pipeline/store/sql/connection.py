@@ -70,10 +70,10 @@ class View:
 class Connection:
     """DuckDB's in-memory connection, with all of its methods. Use it from one thread at a time.
 
-    Making a view takes milliseconds, and a command reads few of more than a hundred. So `execute`
-    makes only the views that follow FROM or JOIN in its statement, and those that they read.
-    Statements that list views or name one in another way, and DuckDB's other methods, make all.
-    `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
+    Making a view takes milliseconds: `execute` makes only those that follow FROM or JOIN in its
+    statement, and those that they read. Statements that list views or name one in another way, and
+    DuckDB's other methods, make all. `files`: those that the views read; `raw`: DuckDB's own
+    connection, which makes no view.
     """
 
     def __init__(self) -> None:
@@ -207,8 +207,7 @@ def expression(key: str, text: str) -> str:
 @contextmanager
 def errors_of(connection: Any) -> Iterator[None]:
     """Turn DuckDB's errors in the `with` block into UsageError, or DamagedError if a file caused
-    them. Errors of a later batch, such as a value that is no number, come through Arrow as an
-    OSError without an errno."""
+    them. Errors of a later batch come through Arrow as an OSError without an errno."""
     try:
         yield
     except (*_OF_STATEMENTS, *_OF_LIMITS) as error:
@@ -220,8 +219,8 @@ def errors_of(connection: Any) -> Iterator[None]:
 
 
 def _sql_error(text: str) -> UsageError:
-    """DuckDB's error as a UsageError: its first line, the names it suggests, and the line of the
-    statement with the mistake marked; nothing else, such as values."""
+    """DuckDB's error: its first line, the names it suggests, and the statement's line with the
+    mistake marked; nothing else, such as values."""
     *_, text = _OF_FILES.findall(text) if text.startswith("Traceback") else [text]
     first, *more = text.splitlines()
     meant = [line for line in more if line.startswith(("Did you mean", "Candidate bindings"))]
@@ -238,8 +237,8 @@ def _sql_error(text: str) -> UsageError:
 def rows_within(
     connection: Any, statement: str, most_rows: int, seconds: float
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The first rows of a query, and True if there are more. Raises as `query` does, and UsageError
-    if they take longer than `seconds`."""
+    """The first rows of a query, and True if there are more. Raises as `query` does, also if they
+    take longer than `seconds`."""
     timer = threading.Timer(seconds, connection.raw.interrupt)
     timer.start()
     try:
@@ -255,10 +254,9 @@ def rows_within(
 
 
 def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
-    """Write the rows of a view for which `where` holds, by PyArrow, with the locks in place;
-    returns their number. `path` is replaced, as a whole or not at all; its folder is created.
-    Raises UsageError if users cannot read `view`, if `where` is no condition or fails for some row,
-    or if a remote store has no such bucket; StorageError."""
+    """Write the rows of a view for which `where` holds, with the locks in place; returns their
+    number. `path` is replaced, as a whole or not at all. Raises UsageError if users cannot read
+    `view`, if `where` is no condition or fails for some row, or if `path` cannot be reached."""
     names = [row["name"] for row in query(connection, "show tables")]
     names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
     if view not in names:

@@ -1,9 +1,6 @@
-"""Restrict the SQL of a connection to reading the warehouse's files.
-
-DuckDB itself keeps files, settings and extensions locked, and reads through a filesystem that
-cannot write: a statement can change only what is in memory, until the connection ends. Works with
-DuckDB 1.5 and 2.0.
-"""
+"""Restrict the SQL of a connection to reading the warehouse's files: DuckDB itself keeps files,
+settings and extensions locked, and reads through a filesystem that cannot write. A statement can
+change only what is in memory, until the connection ends. Works with DuckDB 1.5 and 2.0."""
 
 import os
 import threading
@@ -33,9 +30,8 @@ PREFIX = f"{_PROTOCOL}://"  # of the names by which DuckDB opens files
 
 
 def lock(connection: Any, files: Iterable[UPath]) -> None:
-    """Let a connection read `files` and nothing else, for good: no file is written, not even to
-    spill, nothing is attached or installed, no setting changed, no variable of this process
-    scanned."""
+    """Let a connection read `files` and nothing else, for good: no file is written, nothing is
+    attached or installed, no setting changed, no variable of this process scanned."""
     connection.execute(f"set allowed_paths = {addresses(files)}")
     connection.execute("set temp_directory = ''")
     connection.execute("set disabled_filesystems = 'LocalFileSystem'")
