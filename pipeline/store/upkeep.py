@@ -34,26 +34,9 @@ from pipeline.asking.replies import journal_files
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.core.rows import empty_table
+from pipeline.files import storage
 from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
-from pipeline.files.storage import (
-    AnyPath,
-    as_path,
-    commit,
-    delete,
-    delete_folder,
-    delete_if_empty,
-    exists,
-    file_size,
-    is_abandoned,
-    is_remote,
-    list_paths,
-    map_files,
-    modified_at,
-    path_kind,
-    read,
-    write,
-)
 from pipeline.store.runs.run_folder import UnitKey, num_labels, planned_files, units_in
 from pipeline.store.shards.damaged_files import shard_footer
 from pipeline.store.shards.layout import SEARCHED, raise_layout
@@ -102,11 +85,11 @@ class _Piece(NamedTuple):
     facts: dict[str, Any]
 
 
-def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
+def compact(warehouse: storage.AnyPath, least: int = WORTH_IT) -> Compaction | None:
     """Compact each table with `least` loose shards or more; None if another process compacts.
     Damaged shards stay as they are. Raises DamagedError if a compacted file that is written again
     is damaged."""
-    root = as_path(warehouse)
+    root = storage.as_path(warehouse)
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()
     with lease(root, UPKEEP) as upkeep_lease:
@@ -136,7 +119,7 @@ def _rewrite(
     if is_needed and upkeep_lease.is_held() and _commit_next(root / "compacted", index, entries):
         return Compaction(num_taken, len(written))
     for file in written:
-        delete(file)
+        storage.delete(file)
     return None if is_needed else Compaction()
 
 
@@ -150,7 +133,7 @@ def _commit_next(folder: UPath, after: Index, rows: Any) -> bool:
         column = SCHEMA.get_field_index("superseded")
         rows = rows.set_column(column, SCHEMA.field(column), flags)
     content = parquet_content(SCHEMA, [rows])
-    return commit(folder / f"index.{after.number + 1}.parquet", content)
+    return storage.commit(folder / f"index.{after.number + 1}.parquet", content)
 
 
 def is_among(entries: Any, units: Collection[UnitKey]) -> Any:
@@ -196,7 +179,7 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 
     for start in range(0, len(files), _READ_AT_ONCE):
         some = files[start : start + _READ_AT_ONCE]
-        yield from (piece for piece in map_files(_loose_piece, some) if piece)
+        yield from (piece for piece in storage.map_files(_loose_piece, some) if piece)
     ordered = again.sort_by([("file", "ascending")]).to_pylist()
     for name, entries in groupby(ordered, key=lambda entry: entry["file"]):
         groups = parse_compacted(root / "compacted" / table / name, read_groups)
@@ -209,7 +192,7 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 def _loose_piece(path: UPath) -> _Piece | None:
     """A shard in tables/; None if it is damaged, which its readers report."""
     try:
-        metadata, rows = shard_footer(path).metadata, read_parquet(read(path))
+        metadata, rows = shard_footer(path).metadata, read_parquet(storage.read(path))
     except (DamagedError, pa.ArrowInvalid, FileNotFoundError):
         return None
     table, (unit, attempt, _) = path.parent.parent.name, path.name.split(".")
@@ -259,7 +242,7 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
             written.append(file := folder / f"{uuid.uuid4().hex}.parquet")
             groups = [*_cut(alike, group_bytes)]
             columns = _with_attempt(alike[:1]).schema
-            commit(file, parquet_content(columns, map(_with_attempt, groups), **_DENSELY))
+            storage.commit(file, parquet_content(columns, map(_with_attempt, groups), **_DENSELY))
             entries = []
             for number, group in enumerate(groups):
                 position, first_row = {"file": file.name, "row_group": number}, 0
@@ -297,13 +280,13 @@ class Freed:
 
 
 def run_names(root: UPath) -> list[str]:
-    folders = {file.parent.name for file in list_paths(root / "runs", "*/*")}
+    folders = {file.parent.name for file in storage.list_paths(root / "runs", "*/*")}
     return sorted(name for name in folders if not name.startswith("."))
 
 
 def removal_records(root: UPath) -> list[UPath]:
     """The planned units of removed runs, until what a run alone had used is deleted."""
-    return list_paths(root / "removed", "*.parquet")
+    return storage.list_paths(root / "removed", "*.parquet")
 
 
 def remove_run(root: UPath, name: str) -> Removed:
@@ -312,20 +295,20 @@ def remove_run(root: UPath, name: str) -> Removed:
     folder = root / "runs" / name
     plan = folder / "units.parquet"
     units, used, labels = set[UnitKey](), set[UnitKey](), num_labels(folder)
-    if exists(plan):
+    if storage.exists(plan):
         units = units_in([plan])
         used = units_in(file for file in planned_files(root) if file != plan)
-        write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", read(plan))
-        delete(plan)  # from here on no command sees the run
-    delete_folder(folder)
+        storage.write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", storage.read(plan))
+        storage.delete(plan)  # from here on no command sees the run
+    storage.delete_folder(folder)
     return Removed(len(units), len(units & used), labels)
 
 
-def collect(warehouse: AnyPath, older_than: float = RETENTION) -> Freed | None:
+def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed | None:
     """Delete files that were replaced, or whose run was removed, `older_than` seconds ago or
     earlier, and what killed processes left; None if another process compacts or collects. Raises
     DamagedError if a run's planned units cannot be read."""
-    root = as_path(warehouse)
+    root = storage.as_path(warehouse)
     with lease(root, UPKEEP) as upkeep_lease:
         if upkeep_lease is None:
             return None
@@ -358,13 +341,13 @@ def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> l
     if _rewrite(root, upkeep_lease, gone=gone) is None:
         return None
     for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in used}):
-        delete(root / "steps" / f"{step_id}.json")
-        delete_folder(root / "shared" / step_id)
-        delete_folder(root / "journal" / step_id)
-        for folder in list_paths(root / "tables", f"*/{step_id}"):
-            delete_if_empty(folder)
+        storage.delete(root / "steps" / f"{step_id}.json")
+        storage.delete_folder(root / "shared" / step_id)
+        storage.delete_folder(root / "journal" / step_id)
+        for folder in storage.list_paths(root / "tables", f"*/{step_id}"):
+            storage.delete_if_empty(folder)
     for record in records:
-        delete(record)
+        storage.delete(record)
     return sizes
 
 
@@ -380,7 +363,7 @@ def _replaced(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]
     used = {*was.files(), *now.files()}
     # A file that was written after the old index may be in one between the two.
     written_before = _modified(old[-1]) if old else 0.0
-    for file in list_paths(root / "compacted", "*/*.parquet"):
+    for file in storage.list_paths(root / "compacted", "*/*.parquet"):
         if f"{file.parent.name}/{file.name}" not in used and _modified(file) <= written_before:
             yield file
     yield from old[:-1]
@@ -388,10 +371,12 @@ def _replaced(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]
 
 def _left_over(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]:
     """Temporary files that no process will finish, and journals of committed units."""
-    if not is_remote(root):  # an object store has no temporary files
+    if not storage.is_remote(root):  # an object store has no temporary files
         before = min(before, time.time() - _SECONDS_OF_A_WRITE)
-        files = [file for file in list_paths(root, "**/.*.part") if path_kind(file) == "file"]
-        yield from (file for file in files if is_abandoned(file.name) or _modified(file) <= before)
+        for file in storage.list_paths(root, "**/.*.part"):
+            is_old = storage.is_abandoned(file.name) or _modified(file) <= before
+            if is_old and storage.path_kind(file) == "file":
+                yield file
     index = newest_index(root / "compacted")
     attempts = {  # step_id -> unit -> the highest attempt of its rows, over all runs
         step_id: highest_attempts(shards.get((table, step_id), ()), index, table, step_id)
@@ -406,7 +391,7 @@ def _left_over(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath
 def _modified(file: UPath) -> float:
     """The time the file was written; infinite if it no longer exists."""
     try:
-        return modified_at(file)
+        return storage.modified_at(file)
     except FileNotFoundError:
         return float("inf")
 
@@ -414,8 +399,8 @@ def _modified(file: UPath) -> float:
 def _delete_counted(file: UPath) -> int:
     """Returns the file's bytes, 0 if it no longer exists."""
     try:
-        num_bytes = file_size(file)
+        num_bytes = storage.file_size(file)
     except FileNotFoundError:
         return 0
-    delete(file)
+    storage.delete(file)
     return num_bytes

@@ -23,27 +23,13 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.settings import YAML_LOADER
+from pipeline.files import storage
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
-from pipeline.files.storage import (
-    Advisory,
-    AnyPath,
-    as_path,
-    delete,
-    delete_folder,
-    exists,
-    list_paths,
-    map_files,
-    modified_at,
-    read,
-    refusal_error,
-    write,
-    write_json,
-)
 from pipeline.store.shards.damaged_files import (
     MOVE_STEP,
     DamagedFiles,
@@ -85,15 +71,6 @@ ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a ware
 _LABELED = itemgetter("method", "repeat", "document_id", "question_id", "answer_sha")
 
 
-class _Facts(BaseModel, extra="allow"):
-    """The mapping `report` in a run's config."""
-
-    stages: list[str]
-    methods: list[str] = []
-    judging: list[str] = []
-    columns: dict[str, list[dict[str, Any]]] = {}
-
-
 class _Provenance(BaseModel):
     launches: list[dict[str, Any]] = []
 
@@ -105,13 +82,13 @@ _JSON = _OBJECT.validate_json
 class RunFolder:
     """<warehouse>/runs/<name>/, and the steps/ folder that all runs share."""
 
-    def __init__(self, warehouse: AnyPath, name: str) -> None:
-        self.warehouse = as_path(warehouse)
+    def __init__(self, warehouse: storage.AnyPath, name: str) -> None:
+        self.warehouse = storage.as_path(warehouse)
         self.path = self.warehouse / "runs" / name
         self.known_answers = self.path / KNOWN_ANSWERS  # of an audit
         self._progress = self.path / "alive" / "progress"
         self._units = self.path / "units.parquet"
-        self.advisory = Advisory()  # of the progress file and the heartbeats
+        self.advisory = storage.Advisory()  # of the progress file and the heartbeats
         self.left_out = DamagedFiles()  # of the files that are advisory
 
     def config(self) -> dict[str, Any] | None:
@@ -121,14 +98,10 @@ class RunFolder:
     def report_facts(self, *needed: str) -> dict[str, Any]:
         """The config's mapping `report`: `stages`, and the facts in `needed`. Raises UsageError for
         a run started by an earlier version, which stored fewer of them."""
-        earlier = f"run={self.path.name}: started by an earlier version of gistmill; start it again"
-        try:
-            report = _Facts.model_validate((self.config() or {}).get("report", {}))
-        except ValidationError:
-            raise UsageError(earlier) from None
-        facts = report.model_dump(exclude_unset=True)
-        if not facts.keys() >= set(needed):
-            raise UsageError(earlier)
+        facts: Any = (self.config() or {}).get("report")
+        if not isinstance(facts, dict) or not facts.keys() >= {"stages", *needed}:
+            earlier = "started by an earlier version of gistmill; start it again"
+            raise UsageError(f"run={self.path.name}: {earlier}")
         return facts
 
     def start(
@@ -136,7 +109,8 @@ class RunFolder:
     ) -> None:
         """Write the config, and add this launch's `provenance` to those of earlier launches. A
         launch without pending work makes no rows and is not added, unless it is the first."""
-        write(self.path / "config.yaml", yaml.safe_dump(dict(config), sort_keys=False).encode())
+        text = yaml.safe_dump(dict(config), sort_keys=False)
+        storage.write(self.path / "config.yaml", text.encode())
         before = self.launches()
         if has_work or not before:
             self._write_launches([*before, provenance])
@@ -144,15 +118,10 @@ class RunFolder:
     def took(self, phase: Mapping[str, Any]) -> None:
         """Record a finished phase's seconds, workers, calls and tokens in the current launch."""
         if not (launches := self.launches()):  # the folder was moved away
-            raise refusal_error(self.path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+            raise storage.refusal_error(self.path, FileNotFoundError(ENOENT, os.strerror(ENOENT)))
         self._record(phases=[*launches[-1].get("phases", []), phase])
-        for file in list_paths(self.path / "alive", "*.json"):  # heartbeats of the phase's workers
-            delete(file)
-
-    def answered(self, models: Mapping[str, Sequence[str]]) -> None:
-        """Record in the last launch's provenance which models answered, by the engine asked."""
-        if models:
-            self._record(answered_by=models)
+        for file in storage.list_paths(self.path / "alive", "*.json"):  # the phase's workers'
+            storage.delete(file)
 
     def ended(self, why: str) -> None:
         """Record why the last launch ended before the run was complete. Advisory."""
@@ -165,7 +134,7 @@ class RunFolder:
             self._write_launches([*before, {**launch, **facts}])
 
     def _write_launches(self, launches: Sequence[Mapping[str, Any]]) -> None:
-        write_json(self.path / "provenance.json", {"launches": launches})
+        storage.write_json(self.path / "provenance.json", {"launches": launches})
 
     def why_ended(self) -> str | None:
         """The reason why the last launch ended early; None if it did not, or recorded none."""
@@ -176,7 +145,7 @@ class RunFolder:
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
         """Write the progress of the current launch, for `status`. Advisory."""
         with self.advisory.attempt():
-            write_json(self._progress, {"launch": launch, **state})
+            storage.write_json(self._progress, {"launch": launch, **state})
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The progress of the current launch and the heartbeats of its live workers; (None, []) if
@@ -190,7 +159,7 @@ class RunFolder:
         return state if alive or is_written else None, alive
 
     def write_report(self, markdown: str) -> None:
-        write(self.path / "report.md", f"{markdown}\n".encode())
+        storage.write(self.path / "report.md", f"{markdown}\n".encode())
 
     def launches(self) -> list[dict[str, Any]]:
         """The provenance of each launch that made rows, in order. Raises DamagedError."""
@@ -213,7 +182,7 @@ class RunFolder:
         import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
 
         missing = set[str]()
-        if exists(self._units):
+        if storage.exists(self._units):
             check_planned(self._units)
             planned = opened_parquet(plan).read([column], use_threads=False)[column].unique()
             for rows in _batches(self._units, column):
@@ -233,7 +202,7 @@ class RunFolder:
 
     def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
         """Each heartbeat with its age in seconds."""
-        files = sorted(list_paths(self.path / "alive", "*.json"))
+        files = sorted(storage.list_paths(self.path / "alive", "*.json"))
         beats = [(_age(file), self._parsed(file)) for file in files]
         return [(age, beat) for age, beat in beats if beat and beat.get("launch") == launch]
 
@@ -243,14 +212,14 @@ class RunFolder:
     def all_gone(self) -> None:
         """Delete progress, heartbeats and in-flight markers. All workers must have ended."""
         with self.advisory.attempt():
-            for file in list_paths(self.path / "alive"):
-                delete(file)
-            delete_folder(self.path / "in_flight")
+            for file in storage.list_paths(self.path / "alive"):
+                storage.delete(file)
+            storage.delete_folder(self.path / "in_flight")
 
     def plan(self, steps: Iterable[Step], plan: Path) -> None:
         """Write each step's description, and store the file `plan`."""
-        map_files(self._describe, steps)
-        write(self._units, read(as_path(plan)))
+        storage.map_files(self._describe, steps)
+        storage.write(self._units, storage.read(storage.as_path(plan)))
 
     def _describe(self, step: Step) -> None:
         """Write a step's description once. Raises DamagedError if the existing one differs: two
@@ -260,7 +229,7 @@ class RunFolder:
         description = json.loads(json.dumps({**step.description(), "table": step.table}))
         stored = read_parsed(file, _JSON, MOVE_STEP)
         if stored is None:
-            write_json(file, description)
+            storage.write_json(file, description)
             return
         stored.pop("sha256", None)  # of version 0.2
         keys = [key for key in {**stored, **description} if stored.get(key) != description.get(key)]
@@ -272,7 +241,7 @@ class RunFolder:
 def _age(file: UPath) -> float:
     """Seconds since the file was written; infinite if it no longer exists."""
     try:
-        return time.time() - modified_at(file)
+        return time.time() - storage.modified_at(file)
     except FileNotFoundError:
         return math.inf
 
@@ -288,20 +257,20 @@ def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> 
     """Add a person's labels to a run's folder; a label of the same answer is replaced. Returns the
     number of new or changed ones. Raises DamagedError."""
     file = run / "people" / f"{person}.parquet"
-    before = {_LABELED(row): row for row in _labels(file)} if exists(file) else {}
+    before = {_LABELED(row): row for row in _labels(file)} if storage.exists(file) else {}
     of_person = {**dict.fromkeys(PEOPLE.names), "rater": f"human:{person}"}
     rows = [of_person | dict(label) for label in labels]
     changed = {_LABELED(row): row for row in rows if before.get(_LABELED(row)) != row}
     if changed:
         table = pa.Table.from_pylist(list((before | changed).values()), schema=PEOPLE)
-        write(file, parquet_content(PEOPLE, [table]))
+        storage.write(file, parquet_content(PEOPLE, [table]))
     return len(changed)
 
 
 def num_labels(run: UPath) -> int:
     """The number of labels in a run's folder; those of damaged files are not counted."""
     count = 0
-    for file in list_paths(run, "people/*.parquet"):
+    for file in storage.list_paths(run, "people/*.parquet"):
         with suppress(DamagedError):
             count += len(_labels(file))
     return count
@@ -311,14 +280,15 @@ def people_rows(warehouse: UPath, left_out: DamagedFiles) -> list[dict[str, Any]
     """The labels of all runs of a warehouse, as rows of ALL_PEOPLE."""
     return [
         {"run": file.parent.parent.name, **label}
-        for file in sorted(list_paths(warehouse / "runs", "*/people/*.parquet"))
+        for file in sorted(storage.list_paths(warehouse / "runs", "*/people/*.parquet"))
         for label in left_out.unless_damaged(partial(_labels, file), [])
     ]
 
 
 def _labels(file: UPath) -> list[dict[str, Any]]:
     check_table(file, PEOPLE, "import the sheet again")
-    rows: list[dict[str, Any]] = read_parquet(read(file), PEOPLE.names).cast(PEOPLE).to_pylist()
+    table = read_parquet(storage.read(file), PEOPLE.names)
+    rows: list[dict[str, Any]] = table.cast(PEOPLE).to_pylist()
     return rows
 
 
@@ -328,7 +298,7 @@ def check_planned(file: UPath) -> None:
 
 
 def planned_files(warehouse: UPath) -> list[UPath]:
-    return list_paths(warehouse / "runs", "*/units.parquet")
+    return storage.list_paths(warehouse / "runs", "*/units.parquet")
 
 
 def units_in(files: Iterable[UPath]) -> set[UnitKey]:
@@ -342,7 +312,7 @@ def units_in(files: Iterable[UPath]) -> set[UnitKey]:
 def _batches(file: UPath, *columns: str) -> Iterator[Any]:
     check_table(file, pa.schema([UNITS.field(name) for name in columns]), _FIX)
     try:
-        parquet = opened_parquet(pa.BufferReader(read(file)))
+        parquet = opened_parquet(pa.BufferReader(storage.read(file)))
         yield from parquet.iter_batches(_ROWS_AT_ONCE, columns=[*columns], use_threads=False)
     except (pa.ArrowException, OSError) as error:
         raise DamagedError(file, f"cannot be read ({error}); {_FIX}") from None
@@ -350,7 +320,8 @@ def _batches(file: UPath, *columns: str) -> Iterator[Any]:
 
 def write_plan(file: Path, documents: Iterable[PlannedDocument]) -> None:
     """Write the documents, sorted from longest to shortest within every 320,000 rows or so."""
-    write(as_path(file), parquet_content(PLANNED, _row_groups(enumerate(documents))))
+    content = parquet_content(PLANNED, _row_groups(enumerate(documents)))
+    storage.write(storage.as_path(file), content)
 
 
 def _row_groups(placed: Iterable[tuple[int, PlannedDocument]]) -> Iterator[Any]:

@@ -21,20 +21,8 @@ from upath import UPath
 
 from pipeline.core.calls import UNANSWERED, Call
 from pipeline.core.rows import Record, from_arrow
+from pipeline.files import storage
 from pipeline.files.parquet import read_parquet
-from pipeline.files.storage import (
-    AnyPath,
-    as_path,
-    commit,
-    delete,
-    exists,
-    is_remote,
-    list_names,
-    list_paths,
-    map_files,
-    read,
-    refusal_error,
-)
 from pipeline.store.shards.damaged_files import damaged_shard, shard_footer
 from pipeline.store.shards.layout import PROBLEMS, shard_content
 from pipeline.store.shards.shard_index import Compacted, Entry, Index
@@ -63,11 +51,11 @@ def highest_attempts(
 def list_shard_files(root: UPath) -> ShardFiles:
     """The file names in tables/ now. Read the index after calling this: a shard that was deleted
     before is in it."""
-    if not is_remote(root):
-        folders = sorted(list_paths(root / "tables", "*/*"))
-        return {(folder.parent.name, folder.name): list_names(folder) for folder in folders}
+    if not storage.is_remote(root):
+        folders = sorted(storage.list_paths(root / "tables", "*/*"))
+        return {(folder.parent.name, folder.name): storage.list_names(folder) for folder in folders}
     files: dict[tuple[str, str], list[str]] = {}
-    for file in sorted(list_paths(root / "tables", "*/*/*")):
+    for file in sorted(storage.list_paths(root / "tables", "*/*/*")):
         files.setdefault((file.parent.parent.name, file.parent.name), []).append(file.name)
     return files
 
@@ -93,8 +81,8 @@ def loose_shards(
 class Shards:
     """Reads and commits the shards of one warehouse, those in tables/ and compacted ones."""
 
-    def __init__(self, warehouse: AnyPath) -> None:
-        self.warehouse = as_path(warehouse)
+    def __init__(self, warehouse: storage.AnyPath) -> None:
+        self.warehouse = storage.as_path(warehouse)
         self._compacted = Compacted(self.warehouse)
 
     def path(self, table: str, step_id: str, unit: str, attempt: int = 1) -> UPath:
@@ -103,7 +91,7 @@ class Shards:
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step whose shard in `table` is committed, with their highest attempt."""
-        names = list_names(self.warehouse / "tables" / table / step_id)
+        names = storage.list_names(self.warehouse / "tables" / table / step_id)
         return highest_attempts(names, self._compacted.refresh(), table, step_id)
 
     def commit(
@@ -118,10 +106,10 @@ class Shards:
         `started_at` is when the unit was started (UTC), by default now."""
         key = (record.table, step.id, unit.unit, unit.attempt)
         path = self.path(*key)
-        if not commit(path, shard_content(record, step, unit, rows, started_at)):
+        if not storage.commit(path, shard_content(record, step, unit, rows, started_at)):
             return False
         if self._compacted.refresh().find(*key):  # another's: compacted, then deleted here
-            delete(path)
+            storage.delete(path)
             return False
         return True
 
@@ -185,7 +173,7 @@ class Shards:
 
         loose = self._loose(table, step_id, units)
         codes_of = partial(self._wherever, compacted=lambda _: frozenset[str](), loose=of_footer)
-        of_loose = map_files(codes_of, loose, self.warehouse)
+        of_loose = storage.map_files(codes_of, loose, self.warehouse)
         return problems | {
             key[2]: codes for key, codes in zip(loose, of_loose, strict=True) if codes
         }
@@ -198,7 +186,7 @@ class Shards:
             return shas
 
         keys = self._loose(step.table, step.id, units)
-        shas = map_files(shas_of, keys, self.warehouse)
+        shas = storage.map_files(shas_of, keys, self.warehouse)
         unit_of_sha = [key[2] for key, of_unit in zip(keys, shas, strict=True) for _ in of_unit]
         columns = {"unit": unit_of_sha, "input_sha": [*chain.from_iterable(shas)]}
         compacted = self._compacted.index.input_shas(step.table, step.id)
@@ -210,14 +198,14 @@ class Shards:
                 if compacted.get(unit) != attempt]  # fmt: skip
 
     def _is_committed(self, key: Key) -> bool:
-        if self._compacted.index.find(*key) or exists(self.path(*key)):
+        if self._compacted.index.find(*key) or storage.exists(self.path(*key)):
             return True
         return self._compacted.refresh().find(*key) is not None
 
     def _rows(self, key: Key, columns: list[str] | None = None) -> Any:
         def loose(path: UPath) -> Any:
             try:
-                return read_parquet(read(path), columns)
+                return read_parquet(storage.read(path), columns)
             except pa.ArrowInvalid as error:
                 raise damaged_shard(path, f"cannot be read ({error})") from None
 
@@ -234,7 +222,7 @@ class Shards:
                 return compacted(entry) if entry else loose(self.path(*key))
             except FileNotFoundError:
                 continue
-        raise refusal_error(self.path(*key), FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+        raise storage.refusal_error(self.path(*key), FileNotFoundError(ENOENT, os.strerror(ENOENT)))
 
 
 class _Inputs(Mapping[str, str]):

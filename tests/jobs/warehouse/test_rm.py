@@ -15,7 +15,7 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.storage import as_path
-from pipeline.store import Shards, connect, upkeep
+from pipeline.store import Shards, connect
 from pipeline.store.runs.run_folder import add_labels
 from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import query
@@ -147,7 +147,7 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
         raise KilledError
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(upkeep, "delete", killed)
+        patch.setattr("pipeline.files.storage.delete", killed)
         remove(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
