@@ -1,11 +1,12 @@
-"""`gistmill schema`, and the page docs/schema.md: every column has a meaning, and is there."""
+"""`gistmill ls` lists all that can be named; `gistmill schema` describes each, as the page
+docs/schema.md does: every column has a meaning, and is there."""
 
 import json
 from typing import Any
 
 import pytest
 
-from jobs.warehouse.schema import read_schema
+from jobs.warehouse.listing import read_schema
 from pipeline.core.rows import RECORDS
 from pipeline.store import connect
 from tests.support.command import ROOT, own_process, refused, succeed, succeeded
@@ -13,6 +14,9 @@ from tests.support.runs.hand_run import HandRun
 
 PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
 OURS = ("pipeline.", "stages.")
+OF_CODE = {
+    "columns", "engines", "extractors", "formats", "metrics", "prompts", "rubrics", "stages",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +83,32 @@ def test_tables_of_plugins() -> None:
     view = succeeded(own_process("schema", "quoted", f"plugins={PLUGIN}"))
     assert view.startswith("quoted, a view: A row per quote that a page gave.")
     assert "| num_chars   | BIGINT  | of the quote" in view
+
+
+def test_each_has_a_line_and_a_description() -> None:
+    found = json.loads(succeed("ls", "--json"))
+    assert {*found} > OF_CODE | {"methods", "families", "corpus", "experiment"}
+    for kind in OF_CODE:
+        assert found[kind] and all(row["about"] and row["module"] for row in found[kind])
+
+
+@pytest.mark.slow
+def test_what_has_one_name_is_described_together() -> None:
+    page, gist, *others = json.loads(succeed("schema", "gist", "--json"))
+    assert (page["is"], gist["is"]) == ("prompt", "stage")
+    assert {one["name"] for one in others} == {
+        f"gist (kind {kind})" for kind in ("conditional", "fitted", "follow_up", "given")
+    }
+    told = succeed("schema", "queries")
+    assert told.startswith("queries, a table: ") and "queries, column of stages.query." in told
+    assert "queries (kind clues), stage of stages.query.make_queries: " in told
+    assert "| top_k   |" in succeed("schema", "look_up (kind bm25)")
+    assert succeed("schema", "words_read") == (
+        "words_read, column of stages.read.answer_from_context: "
+        "words of gists and raw text in the final context\n"
+    )
+
+
+def test_a_kind_that_there_is_not() -> None:
+    assert refused("ls", "stags") == "ls stags: no such kind; nearest: stages"
+    assert refused("schema", "gisst").endswith("; nearest: gist, gists")

@@ -1,5 +1,6 @@
-"""`gistmill schema` and the page docs/schema.md: every table and view, with the meanings of
-columns; everything registered, and the files of `conf`.
+"""`gistmill ls`: the choices for a run, or the runs and steps of a warehouse; `gistmill schema` and
+the page docs/schema.md: every table and view, with the meanings of columns, everything registered,
+and the files of `conf`.
 
 Tables are read from the record classes: a class's docstring, the comments beside its fields. Views
 are described by comments in their SQL.
@@ -12,24 +13,44 @@ import textwrap
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from itertools import groupby
+from itertools import dropwhile, groupby, takewhile
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from upath import UPath
+
 import pipeline.store.sql
 from jobs.config.read_config import GROUPS
 from jobs.output.cells import Heading, Part, Table, Verbatim, on_one_line
-from jobs.warehouse.ls import KIND, Rows, names_table, registered
 from pipeline.core import errors
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import REGISTRIES, hint, load_plugins, maker_of, plugin_folders
 from pipeline.core.rows import RECORDS, STAMPS, Record
 from pipeline.core.settings import CONF
 from pipeline.core.sql_files import sql_sections
+from pipeline.families.family import read_family_file
+from pipeline.files.lease import RUN, holder
 from pipeline.store import connect
-from pipeline.store.runs.run_folder import write_plan
+from pipeline.store.runs.run_folder import RunFolder, write_plan
+from pipeline.store.sql.connect import readable_run
+from pipeline.store.sql.connection import query
+from pipeline.work.methods import methods_in
+from stages.builtin import load_builtin
 
+Rows = list[dict[str, Any]]
+_KIND = " (kind "  # in the label of a stage
+_RUNS = """
+select run, count(distinct d.document_id) filter (d.problem is null) as documents,
+  count(distinct question_id) filter (q.problem is null) as questions,
+  count(distinct method) as methods, count(distinct step_id) as steps
+from all_planned left join raw_steps using (step_id)
+left join all_documents d using (run, document_id)
+left join all_questions q using (run, document_id, question_id) group by run"""
+_COUNTS = "select run, inputs, problem, not_done from all_accounting"
+_STEPS = """
+select step_id, stage, method, repeat, count(run) as runs
+from all_steps group by all order by stage, method, repeat, step_id"""
 _HEAD = """\
 Made by `gistmill schema --markdown > docs/schema.md` from the record classes; do not edit. In
 SQL, `gistmill sql` and `connect` show the rows of one run. Every view `all_NAME` has those of every
@@ -49,9 +70,149 @@ _MEANING = re.compile(r"^\s*-- (\w+): (.+)$", re.MULTILINE)
 _FIELD = re.compile(r"    (\w+): ")
 
 
+def registered() -> dict[str, Rows]:
+    """By kind, a row for each registered one: name, first sentence, module."""
+    load_builtin()
+    return {
+        kind: [
+            {
+                "name": name,
+                "about": registry.about[name],
+                "module": maker_of(registry[name]).__module__,
+            }
+            for name in sorted(registry)
+        ]
+        for kind, registry in sorted(REGISTRIES.items())
+    }
+
+
+def names_table(found: Mapping[str, Rows]) -> Table:
+    """A row per kind, with all its names."""
+    rows = [
+        {"kind": kind, "names": ", ".join(_with_kinds([row["name"] for row in rows]))}
+        for kind, rows in found.items()
+    ]
+    return Table(rows, left=("names",))
+
+
+def _with_kinds(names: Sequence[str]) -> Iterator[str]:
+    """A stage with several kinds only once, with its kinds in brackets."""
+    for name, labels in groupby(names, key=lambda name: name.partition(_KIND)[0]):
+        kinds = [label.partition(_KIND)[2].rstrip(")") for label in labels]
+        if "" in kinds:
+            yield name
+        if any(kinds):
+            yield f"{name} ({', '.join(filter(None, kinds))})"
+
+
+def listing(
+    warehouse: UPath | None, plugins: str | None, kind: str | None = None
+) -> dict[str, Rows]:
+    """The runs and steps of a warehouse; without one the choices of every config group, the methods
+    and families, and everything registered, also by plugins. With `kind` only these. Raises
+    UsageError for an unknown kind."""
+    if warehouse is not None:
+        found = _warehouse(warehouse)
+    else:
+        found = _choices([CONF, *load_plugins(plugin_folders(plugins))])
+    if kind is not None and kind not in found:
+        raise UsageError(f"ls {kind}: no such kind; {hint(kind, [*found])}")
+    return found if kind is None else {kind: found[kind]}
+
+
+def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
+    """A table per kind, except damaged files, which are on standard error. For registered kinds
+    only the names are printed, unless there is just one kind."""
+    of_code = {name: rows for name, rows in found.items() if rows and "module" in rows[0]}
+    of_code = of_code if len(found) > 1 else {}
+    for name, rows in found.items():
+        if name != "left_out" and name not in of_code:
+            names = [*rows[0]] if rows else []
+            texts = [n for n in names if not any(isinstance(row[n], int) for row in rows)]
+            yield Heading(name, 2)
+            yield Table([_shown(row, rows) for row in rows], left=texts)
+    if of_code:
+        yield Heading("by kind", 2)
+        yield names_table(of_code)
+        yield "gistmill ls KIND says what each is, gistmill schema NAME all about one."
+
+
+def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
+    """Times to the minute, repeats only if there are some."""
+    shown = {k: v.replace("T", " ")[:16] if k == "started_at" and v else v for k, v in row.items()}
+    if not any(row.get("repeat") for row in rows):
+        shown.pop("repeat", None)
+    return shown
+
+
+def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
+    """Each choice with the first sentence of its file's comment."""
+    groups = {group: [*map(_row, _files(folders, f"{group}/*.yaml"))] for group in GROUPS}
+    methods = []
+    for file, arguments in methods_in([folder / "method" for folder in folders]).values():
+        pairs = (f"{key}={'...' if value is None else value}" for key, value in arguments.items())
+        methods.append({**_row(file), "arguments": ", ".join(pairs)})
+    families = [
+        {"name": file.parent.name, "base": ", ".join(read_family_file(file.parent).base)}
+        for file in _files(folders, "prompts/*/family.yaml")
+    ]
+    return {**groups, "methods": methods, "families": families, **registered()}
+
+
+def _files(folders: Sequence[Path], pattern: str) -> list[Path]:
+    return [file for folder in folders for file in sorted(folder.glob(pattern))]
+
+
+def _row(file: Path) -> dict[str, Any]:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    lines_on = dropwhile(lambda line: not line.startswith("# ") or "@package" in line, lines)
+    comment = " ".join(line[2:] for line in takewhile(lambda line: line.startswith("# "), lines_on))
+    return {"name": file.stem, "about": re.split(r"(?<=\.)\s", comment)[0]}
+
+
+def _warehouse(warehouse: UPath) -> dict[str, Rows]:
+    """The latest run first."""
+    with connect(warehouse, readable_run(warehouse)) as connection:
+        found = query(connection, _RUNS)
+        counts = query(connection, _COUNTS)
+        steps = query(connection, _STEPS)
+        left_out = query(connection, "from left_out")
+    runs = [_run(RunFolder(warehouse, row["run"]), row, counts) for row in found]
+    runs.sort(key=lambda row: row["started_at"] or "", reverse=True)
+    return {"runs": runs, "steps": steps, "left_out": left_out}
+
+
+def _run(
+    folder: RunFolder, row: dict[str, Any], counts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    config = folder.left_out.unless_damaged(folder.config, None) or {}
+    facts, settings = config.get("report", {}), config.get("config", {})
+    launches = folder.readable_launches()
+    of_run = [count for count in counts if count["run"] == row["run"]]
+    return {
+        "run": row["run"],
+        "started_at": launches[-1].get("started_at") if launches else None,
+        "corpus": facts.get("corpus"),
+        "engine": facts.get("engine"),
+        "state": _state(folder, of_run, settings.get("max_problem_rate", 0.0)),
+        **{name: row[name] for name in ("documents", "questions", "methods", "steps")},
+    }
+
+
+def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems: float) -> str:
+    """In state problems, a larger share of rows than `max_problem_rate` has one."""
+    if holder(folder.path, RUN):
+        return "running"
+    if any(count["not_done"] for count in counts):
+        return "incomplete"
+    if any(count["problem"] > most_problems * count["inputs"] for count in counts):
+        return "problems"
+    return "complete"
+
+
 def read_schema(plugins: str | None = None) -> dict[str, Any]:
     """All tables and views of every warehouse, sorted by name, the problem codes with their
-    meanings, everything else that plugins may add (ls.py), and the files of `conf`. Raises
+    meanings, everything else that plugins may add and the files of `conf`. Raises
     UsageError for a plugin that cannot be loaded."""
     confs = [CONF, *load_plugins(plugin_folders(plugins))]
     source = inspect.getsource(errors)
@@ -152,14 +313,11 @@ def _views() -> dict[str, tuple[str, dict[str, str]]]:
 
 def _conf_files(folders: Sequence[Path]) -> Rows:
     """A row per method, family and choice of a config group in these folders: name, kind, file."""
-    rows: Rows = []
-    for folder in folders:
-        for group in ("method", *GROUPS):
-            rows += [{"name": file.stem, "is": group, "file": str(file)}
-                     for file in sorted(folder.glob(f"{group}/*.yaml"))]  # fmt: skip
-        rows += [{"name": file.parent.name, "is": "family", "file": str(file)}
-                 for file in sorted(folder.glob("prompts/*/family.yaml"))]  # fmt: skip
-    return rows
+    rows = [{"name": file.stem, "is": group, "file": str(file)}
+            for group in ("method", *GROUPS)
+            for file in _files(folders, f"{group}/*.yaml")]  # fmt: skip
+    families = _files(folders, "prompts/*/family.yaml")
+    return rows + [{"name": f.parent.name, "is": "family", "file": str(f)} for f in families]
 
 
 def named(found: Mapping[str, Any], name: str) -> Rows:
@@ -183,7 +341,7 @@ def _registered_as(name: str) -> Rows:
         _described(kind, label, maker_of(registry[label]), registry.about[label])
         for kind, registry in sorted(REGISTRIES.items())
         for label in sorted(registry)
-        if name in (label, label.partition(KIND)[0])
+        if name in (label, label.partition(_KIND)[0])
     ]
 
 
