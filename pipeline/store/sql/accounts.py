@@ -48,9 +48,9 @@ def accounts(connection: Any) -> list[StepCounts]:
     for step in counts:
         counted = step.ok + step.problem + step.skipped + step.not_done
         if counted != step.inputs:
-            lost = connection.execute(_LOST, [step.step_id]).fetchone()
             what = "some have rows but no shard"
-            if lost is not None:  # an input whose unit is committed, but which has no row there
+            # An input whose unit is committed, but which has no row there.
+            if lost := connection.execute(_LOST, [step.step_id]).fetchone():
                 unit, document_id, question_id = lost
                 of = f"question {question_id!r} of " if question_id else ""
                 what = f"unit {unit} has no row of {of}document {document_id!r}"

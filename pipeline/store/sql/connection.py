@@ -156,9 +156,9 @@ class Connection:
     def _make(self, names: Collection[str]) -> None:
         """Make the views among the names, each after those that it reads. One whose SQL is wrong is
         left out: the name may be a common table expression's."""
-        for name in (self._views.keys() & names) - self._made:
-            if name in self._made:
-                continue  # since, for another of them
+        for name in self._views.keys() & names:
+            if name in self._made:  # also since, for another of them
+                continue
             self._made.add(name)  # first: a common table expression may have a view's name
             try:
                 self._make(_READ.findall(_code(self._views[name].statement)))
