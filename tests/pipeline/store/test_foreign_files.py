@@ -249,7 +249,7 @@ SOME = ("report", "status", "trace")
      ("steps/{}.json", filled(b"\xff"), "Invalid JSON", SOME, ()),
      ("steps/{}.json", filled(b'{"name": "step"}'), "stage: Field required", ("status",), ()),
      ("steps/{}.json", folder, "cannot be read (Is a directory)", ("status",), ()),
-     ("runs/night/provenance.json", half, "Invalid JSON", ("report", "ls"), ()),
+     ("runs/night/provenance.json", half, "Invalid JSON", ("report",), ()),
      ("runs/night/provenance.json", filled(b'{"launches": [1]}'), "launches.0: ", ("report",), ()),
      (CONFIG, filled(b"report: {stages: [gist"), "not YAML", (), SOME),
      (CONFIG, filled(b""), "Input should be a valid dictionary", (), SOME),
