@@ -24,8 +24,8 @@ from upath import UPath
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.registry import import_installed, nearest
-from pipeline.core.rows import RECORDS, TABLE_NAME, Document, Record, schema
-from pipeline.core.sql_files import filled, sql_sections, table_file, table_views, text
+from pipeline.core.rows import RECORDS, TABLE_NAME, VIEWS, Document, Record, schema
+from pipeline.core.sql_files import filled, sql_sections, table_file, table_views, text, view_names
 from pipeline.files.storage import (
     AnyPath,
     as_path,
@@ -256,6 +256,8 @@ def _compacted_files(
     make_shards = partial(connection.create_table, "shards_rows", _SHARDS, rows)
     statement = filled(_SQL["superseded_rows"], key=_KEY, damaged=damaged)
     connection.add(View(statement, before=make_shards))
+    if index.path is None:
+        return {}, set()
     superseded = connection.execute("select distinct table_name from superseded_rows").fetchall()
     of_tables = {table: [*of] for table, of in groupby(whole, key=lambda path: path.parent.name)}
     return of_tables, {table for (table,) in superseded}
@@ -265,10 +267,11 @@ def _readable_tables(
     loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
 ) -> dict[str, Any]:
     """The tables with their Arrow schemas: the record class's, or, without one (the plugin is not
-    loaded), a shard's, if it has the columns of every record."""
+    loaded), a shard's, if it has the columns of every record and a view may have the name."""
     import_installed("tables")
     tables = {table: schema(record) for table, record in RECORDS.items()}
-    for table in sorted({*loose, *compacted} - {*tables}):
+    views = {name for record in RECORDS.values() for name in view_names(record.sql())}
+    for table in sorted({*loose, *compacted} - {*tables, *views, *VIEWS}):
         paths = [*compacted.get(table, []), *loose.get(table, [])]
         if paths and TABLE_NAME.fullmatch(table):
             columns = read_footer(paths[-1]).schema.to_arrow_schema().remove_metadata()

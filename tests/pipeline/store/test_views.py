@@ -4,7 +4,6 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -35,14 +34,8 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse(tmp_path / "My [Ware] house's * 100%")
 
 
-@contextmanager
-def opened(warehouse: Warehouse, run: str | None = None) -> Iterator[Any]:
-    with connect(warehouse.folder, run) as connection:
-        yield connection
-
-
 def rows(warehouse: Warehouse, statement: str, run: str | None = None) -> list[dict[str, Any]]:
-    with opened(warehouse, run) as connection:
+    with connect(warehouse.folder, run) as connection:
         return query(connection, statement)
 
 
@@ -62,7 +55,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A connection to a warehouse with a run that planned nothing."""
     warehouse = Warehouse(tmp_path_factory.mktemp("empty"))
     warehouse.plan("r")
-    with opened(warehouse) as connection:
+    with connect(warehouse.folder) as connection:
         yield connection
 
 
@@ -257,7 +250,7 @@ def test_tables_of_a_plugin_that_is_not_loaded_have_views_and_accounts(
     warehouse.plan("r", (nodes, [unit, document_unit(nodes, "d2")]), (notes, [asked]))
     for table in ("tree_nodes", "side_notes"):
         monkeypatch.delitem(RECORDS, table)
-    with opened(warehouse) as connection:
+    with connect(warehouse.folder) as connection:
         for prefix in ("", "all_"):
             read = f"select node_index, summary from {prefix}tree_nodes order by 1"
             assert connection.execute(read).fetchall() == [(0, "All."), (1, None)]
@@ -290,7 +283,7 @@ def test_what_is_no_table_of_ours_is_left_alone(warehouse: Warehouse) -> None:
 def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Warehouse) -> None:
     shard = Path(str(warehouse.commit(GISTS, document_unit(GISTS, "d1"), [gist(0)])))
     warehouse.plan("night", (GISTS, [document_unit(GISTS, "d1")]))
-    with opened(warehouse) as connection:
+    with connect(warehouse.folder) as connection:
         away = shard.rename(shard.with_suffix(".away"))
         with pytest.raises(duckdb.Error, match="No such file"):
             connection.execute("from gists")
