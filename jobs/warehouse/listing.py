@@ -96,7 +96,6 @@ def names_table(found: Mapping[str, Rows]) -> Table:
 
 
 def _with_kinds(names: Sequence[str]) -> Iterator[str]:
-    """A stage with several kinds only once, with its kinds in brackets."""
     for name, labels in groupby(names, key=lambda name: name.partition(_KIND)[0]):
         kinds = [label.partition(_KIND)[2].rstrip(")") for label in labels]
         if "" in kinds:
@@ -171,7 +170,6 @@ def _row(file: Path) -> dict[str, Any]:
 
 
 def _warehouse(warehouse: UPath) -> dict[str, Rows]:
-    """The latest run first."""
     with connect(warehouse, readable_run(warehouse)) as connection:
         found = query(connection, _RUNS)
         counts = query(connection, _COUNTS)
@@ -253,7 +251,6 @@ def _tables() -> Iterator[dict[str, Any]]:
 
 
 def _typed() -> dict[str, dict[str, str]]:
-    """The types of the columns of each table and view, as of a warehouse whose run is empty."""
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         write_plan(Path(folder) / "runs" / "empty" / "units.parquet", [])
         with connect(folder) as connection:

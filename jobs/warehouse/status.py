@@ -52,7 +52,6 @@ def show_status(
 
 
 def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
-    """With `seconds`, repeats until no command, worker or job of the run is active."""
     while True:
         yield (found := _found(options))
         is_active = found["job"] and found["job"]["status"] in _ACTIVE
@@ -62,7 +61,6 @@ def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, An
 
 
 def _found(options: ReadOptions) -> dict[str, Any]:
-    """The content of `--json`."""
     with options.opened() as (folder, connection):
         facts = folder.report_facts()
         parts = [f"{_STEPS} where {part}" for part in parts_of_run(connection)]

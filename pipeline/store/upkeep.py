@@ -50,12 +50,7 @@ from pipeline.store.shards.shard_index import (
     newest_index,
     parse_compacted,
 )
-from pipeline.store.shards.shards import (
-    ShardFiles,
-    highest_attempts,
-    list_shard_files,
-    loose_shards,
-)
+from pipeline.store.shards.shards import list_shard_files, loose_shards
 
 WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
@@ -124,7 +119,6 @@ def _rewrite(
 
 
 def _commit_next(folder: UPath, after: Index, rows: Any) -> bool:
-    """Write the next generation; False if another process has written it before."""
     rows = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
     if rows.num_rows:  # superseded: the next entry is of the same unit
         pairs = ((rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1)) for name in KEY[:3])
@@ -318,9 +312,7 @@ def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed 
         if sizes is None:
             return None
         before = time.time() - older_than  # after what was written again
-        shards = list_shard_files(root)
-        files = [*_replaced(root, shards, before), *_left_over(root, shards, before)]
-        sizes += map(_delete_counted, files)
+        sizes += map(_delete_counted, [*_replaced(root, before), *_temporary(root, before)])
         return Freed(len(sizes), sum(sizes), is_waiting)
 
 
@@ -351,10 +343,10 @@ def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> l
     return sizes
 
 
-def _replaced(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]:
+def _replaced(root: UPath, before: float) -> Iterator[UPath]:
     """Shards in tables/, compacted files and indexes that were replaced by an index written before
     that time. Compacted files that no index names come from a killed compaction."""
-    indexes = generations(root / "compacted")
+    shards, indexes = list_shard_files(root), generations(root / "compacted")
     old = [file for file in indexes if _modified(file) <= before]
     was, now = (Index(files[-1] if files else None) for files in (old, indexes))
     for (table, step_id), names in shards.items():
@@ -369,22 +361,12 @@ def _replaced(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]
     yield from old[:-1]
 
 
-def _left_over(root: UPath, shards: ShardFiles, before: float) -> Iterator[UPath]:
-    """Temporary files that no process will finish, and journals of committed units."""
-    if not storage.is_remote(root):  # an object store has no temporary files
-        before = min(before, time.time() - _SECONDS_OF_A_WRITE)
-        for file in storage.list_paths(root, "**/.*.part"):
-            is_old = storage.is_abandoned(file.name) or _modified(file) <= before
-            if is_old and storage.path_kind(file) == "file":
-                yield file
-    index = newest_index(root / "compacted")
-    attempts = {  # step_id -> unit -> the highest attempt of its rows, over all runs
-        step_id: highest_attempts(shards.get((table, step_id), ()), index, table, step_id)
-        for table, step_id in {*shards, *index.steps}
-        if table != Call.table  # committed before the rows
-    }
-    for file, step_id, unit, attempt in journal_files(root):
-        if attempts.get(step_id, {}).get(unit, 0) >= attempt:
+def _temporary(root: UPath, before: float) -> Iterator[UPath]:
+    """Temporary files that no process will finish; an object store has none."""
+    before = min(before, time.time() - _SECONDS_OF_A_WRITE)
+    for file in [] if storage.is_remote(root) else storage.list_paths(root, "**/.*.part"):
+        is_old = storage.is_abandoned(file.name) or _modified(file) <= before
+        if is_old and storage.path_kind(file) == "file":
             yield file
 
 
@@ -397,7 +379,6 @@ def _modified(file: UPath) -> float:
 
 
 def _delete_counted(file: UPath) -> int:
-    """Returns the file's bytes, 0 if it no longer exists."""
     try:
         num_bytes = storage.file_size(file)
     except FileNotFoundError:

@@ -201,7 +201,6 @@ class RunFolder:
         return {worker: age for worker, age in ages.items() if age >= _SECONDS_ALIVE}
 
     def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
-        """Each heartbeat with its age in seconds."""
         files = sorted(storage.list_paths(self.path / "alive", "*.json"))
         beats = [(_age(file), self._parsed(file)) for file in files]
         return [(age, beat) for age, beat in beats if beat and beat.get("launch") == launch]
@@ -339,7 +338,6 @@ def _row_groups(placed: Iterable[tuple[int, PlannedDocument]]) -> Iterator[Any]:
 
 
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
-    """A row per question of each unit, and one per unit without questions."""
     units = [(unit, document, place) for place, document in documents for unit in document.units]
     of_units = {
         **{name: [getattr(unit, name) for unit, _, _ in units] for name in _OF_UNIT},

@@ -164,7 +164,6 @@ def newest_index(folder: UPath) -> Index:
 
 
 def _number(file: UPath) -> int:
-    """The number of a generation; 0 for another file."""
     named = _NUMBER.fullmatch(file.name)
     return int(named[1]) if named else 0
 

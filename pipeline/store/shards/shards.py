@@ -179,7 +179,6 @@ class Shards:
         }
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> Any:
-        """A table of `unit` and `input_sha`, a row per question of the units."""
 
         def shas_of(key: Key) -> list[str]:
             shas: list[str] = self._rows(key, ["input_sha"])["input_sha"].unique().to_pylist()

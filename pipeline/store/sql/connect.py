@@ -317,7 +317,6 @@ def _raw_view(
 
 
 def _dataset(files: list[UPath], columns: Any) -> Any:
-    """Remote files, fetched in parallel, each once, when a query first reads it."""
     import pyarrow.dataset as ds  # imported here, as it imports pandas: 0.2 s of every command
 
     cached = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=files[0].fs)))
@@ -326,7 +325,6 @@ def _dataset(files: list[UPath], columns: Any) -> Any:
 
 
 def _views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
-    """Add the views of shards, of the keys in their footers, and of the size of calls."""
     names = ", ".join(map(text, tables))
     connection.add(View(filled(_SQL["raw_shards"], key=_KEY, tables=names)))
     footers = filled(_SQL["footers"], key=_KEY)
@@ -421,7 +419,6 @@ def _of_table(table: str, files: TableFiles, kind: str) -> Iterator[str]:
 
 
 def _outcomes(tables: Mapping[str, TableFiles]) -> Iterator[str]:
-    """What became of each input: a query per table with rows, and of documents."""
     for table, files in tables.items():
         names = files.columns.names
         if table != Call.table and (files.steps or table == Document.table):

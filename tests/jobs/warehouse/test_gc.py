@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from jobs.warehouse.upkeep import retention
-from pipeline.core.calls import Call
 from pipeline.core.errors import UsageError
 from pipeline.files.lease import UPKEEP, lease
 from pipeline.files.storage import as_path
 from tests.pipeline.store.test_compaction import commit_some, stored
 from tests.support.command import refused, succeed
-from tests.support.runs.warehouse import Warehouse, document_unit, step
+from tests.support.runs.warehouse import Warehouse
 
 
 def test_it_compacts_and_deletes(tmp_path: Path) -> None:
@@ -30,28 +29,6 @@ def test_it_compacts_and_deletes(tmp_path: Path) -> None:
     assert stored(tmp_path) == {}
     text = succeed("gc", f"warehouse={tmp_path}")
     assert text == "compacted 0 shards into 0 files\ndeleted 0 files, 0 bytes\n"
-
-
-def test_journals_of_committed_units_are_deleted(tmp_path: Path) -> None:
-    """Of units in tables/ and of compacted ones; not of one whose calls alone are committed."""
-    warehouse, gists = Warehouse(tmp_path), step("gists")
-    loose, compacted, open_unit = (document_unit(gists, name) for name in ("d1", "d2", "d3"))
-    warehouse.commit(gists, compacted, [])
-    succeed("gc", f"warehouse={tmp_path}")  # of a single shard: not compacted
-    warehouse.commit(gists, loose, [])
-    warehouse.commit(gists, open_unit, [], Call)
-    journals = {}
-    for unit in (loose, compacted, open_unit):
-        journals[unit.unit] = tmp_path / "journal" / gists.id / f"{unit.unit}.1.0.jsonl"
-        journals[unit.unit].parent.mkdir(parents=True, exist_ok=True)
-        journals[unit.unit].write_text("{}\n")
-    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=1h", "--json"))
-    assert (told["compacted"], told["deleted"], told["bytes"]) == (2, 2, 6)
-    assert [unit for unit, file in journals.items() if file.exists()] == [open_unit.unit]
-    journals[loose.unit].write_text("{}\n")
-    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
-    assert not journals[loose.unit].exists(), "its shard lies in compacted/ alone"
-    assert journals[open_unit.unit].exists()
 
 
 def test_temporary_files_are_deleted_when_no_write_takes_so_long(tmp_path: Path) -> None:
