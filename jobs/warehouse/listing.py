@@ -229,7 +229,8 @@ def _tables() -> Iterator[dict[str, Any]]:
     views = _views()
     shared = {column: text for record in RECORDS.values() for column, text in _common(record)}
     for name, typed in _typed().items():
-        nullable, key = None, ()
+        nullable: set[str] | None = None
+        key: tuple[str, ...] = ()
         if record := RECORDS.get(name):
             about, key = on_one_line(record.__doc__ or ""), record.key
             meanings = {**STAMPS, **field_comments(record)}

@@ -277,10 +277,11 @@ def num_labels(run: UPath) -> int:
 
 def people_rows(warehouse: UPath, left_out: DamagedFiles) -> list[dict[str, Any]]:
     """The labels of all runs of a warehouse, as rows of ALL_PEOPLE."""
+    none: list[dict[str, Any]] = []
     return [
         {"run": file.parent.parent.name, **label}
         for file in sorted(storage.list_paths(warehouse / "runs", "*/people/*.parquet"))
-        for label in left_out.unless_damaged(partial(_labels, file), [])
+        for label in left_out.unless_damaged(partial(_labels, file), none)
     ]
 
 
