@@ -18,14 +18,14 @@ from jobs.output.print_tables import print_found
 from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError
 from pipeline.core.registry import hint
 from pipeline.core.settings import YAML_LOADER
-from pipeline.files.lease import RUN, holder, lease
+from pipeline.files.lease import RUN, holder
 from pipeline.files.parquet import read_parquet
 from pipeline.files.storage import exists, list_paths, read
 from pipeline.store import connect
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connect import readable_run
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import RETENTION, Removed, collect, compact, remove_run, run_names
+from pipeline.store.upkeep import RETENTION, Removed, collect, compact, run_names
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -45,14 +45,6 @@ def run_to_remove(options: ReadOptions) -> str:
             f"run={options.run}: being executed on {host} (process {pid}); stop it first"
         )
     return options.run
-
-
-def remove(warehouse: UPath, name: str) -> Removed:
-    """Delete a run's folder; a second call resumes a removal that was killed."""
-    with lease(warehouse / "runs" / name, RUN) as held:
-        if held is None:
-            raise UsageError(f"run={name}: a command executes it now; stop it first")
-        return remove_run(warehouse, name)
 
 
 def removal_line(name: str, removed: Removed) -> str:

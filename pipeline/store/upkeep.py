@@ -32,10 +32,10 @@ from upath import UPath
 
 from pipeline.asking.replies import journal_files
 from pipeline.core.calls import Call
-from pipeline.core.errors import DamagedError
+from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.rows import empty_table
 from pipeline.files import storage
-from pipeline.files.lease import UPKEEP, Lease, is_a_run_at_work, lease
+from pipeline.files.lease import RUN, UPKEEP, Lease, is_a_run_at_work, lease
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
 from pipeline.store.runs.run_folder import UnitKey, num_labels, planned_files, units_in
 from pipeline.store.shards.damaged_files import shard_footer
@@ -284,18 +284,22 @@ def removal_records(root: UPath) -> list[UPath]:
 
 
 def remove_run(root: UPath, name: str) -> Removed:
-    """Delete a run's folder, and leave a record of its units. The caller holds the run's lease.
-    Raises DamagedError if planned units cannot be read."""
+    """Delete a run's folder, and leave a record of its units; a second call resumes a removal that
+    was killed. Raises UsageError if the run is being executed, DamagedError."""
     folder = root / "runs" / name
     plan = folder / "units.parquet"
-    units, used, labels = set[UnitKey](), set[UnitKey](), num_labels(folder)
-    if storage.exists(plan):
-        units = units_in([plan])
-        used = units_in(file for file in planned_files(root) if file != plan)
-        storage.write(root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet", storage.read(plan))
-        storage.delete(plan)  # from here on no command sees the run
-    storage.delete_folder(folder)
-    return Removed(len(units), len(units & used), labels)
+    with lease(folder, RUN) as held:
+        if held is None:
+            raise UsageError(f"run={name}: a command executes it now; stop it first")
+        units, used, labels = set[UnitKey](), set[UnitKey](), num_labels(folder)
+        if storage.exists(plan):
+            units = units_in([plan])
+            used = units_in(file for file in planned_files(root) if file != plan)
+            record = root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet"
+            storage.write(record, storage.read(plan))
+            storage.delete(plan)  # from here on no command sees the run
+        storage.delete_folder(folder)
+        return Removed(len(units), len(units & used), labels)
 
 
 def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed | None:

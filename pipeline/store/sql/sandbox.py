@@ -64,7 +64,8 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
             raise OSError(EROFS, os.strerror(EROFS), path)
         file = _file(path)
         if is_remote(file):
-            return _OpenFile(partial(_part, path, modified_at(file)))
+            modified = modified_at(file)
+            return _OpenFile(lambda size, start: _content(path, modified)[start : start + size])
         descriptor = with_retries(
             partial(os.open, str(file), os.O_RDONLY), file, (FileNotFoundError,)
         )
@@ -95,10 +96,6 @@ def _file(path: str) -> UPath:
 def _content(path: str, modified: float) -> bytes:
     """A remote file, whole: a plan or an index, which every part of is read."""
     return read(_file(path))
-
-
-def _part(path: str, modified: float, size: int, position: int) -> bytes:
-    return _content(path, modified)[position : position + size]
 
 
 class _OpenFile:

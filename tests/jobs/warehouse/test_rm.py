@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.warehouse.upkeep import remove
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
@@ -19,7 +18,7 @@ from pipeline.store import Shards, connect
 from pipeline.store.runs.run_folder import add_labels
 from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import collect, compact, is_among
+from pipeline.store.upkeep import collect, compact, is_among, remove_run
 from tests.pipeline.store.test_compaction import call
 from tests.support.command import gistmill, refused, sql, succeed, succeeded
 from tests.support.runs.finished_run import FinishedRun
@@ -148,7 +147,7 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
         patch.setattr("pipeline.files.storage.delete", killed)
-        remove(as_path(folder), "gone")
+        remove_run(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
     collect(folder, older_than=0)
@@ -157,7 +156,7 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
 
 
 def test_nothing_is_deleted_while_a_plan_cannot_be_read(folder: Path) -> None:
-    remove(as_path(folder), "gone")
+    remove_run(as_path(folder), "gone")
     plan = folder / "runs" / "kept" / "units.parquet"
     whole, before = plan.read_bytes(), shards(folder)
     plan.write_bytes(whole[:-9])

@@ -8,9 +8,8 @@ from typing import cast
 import pytest
 from upath import UPath
 
-from jobs.warehouse.upkeep import remove
 from pipeline.store import Shards, connect
-from pipeline.store.upkeep import Removed, collect, compact
+from pipeline.store.upkeep import Removed, collect, compact, remove_run
 from tests.pipeline.store.test_compaction import GISTS, commit_some
 from tests.support.clusters.s3_server import BUCKET, names, s3_server
 from tests.support.runs.warehouse import Warehouse, document_unit, gist
@@ -42,7 +41,7 @@ def test_the_same_rows_before_and_after_and_none_of_a_removed_run(
     assert contents() == before
     for unit in (kept, gone):
         warehouse.commit(GISTS, unit, [gist(0, "Late.", unit.document_id)])
-    assert remove(UPath(warehouse.folder), "gone") == Removed(units=2, kept_units=1)
+    assert remove_run(UPath(warehouse.folder), "gone") == Removed(units=2, kept_units=1)
     assert compact(warehouse.folder, least=1) is not None
     collect(warehouse.folder, older_than=0)
     assert names(environment, "w/tables/") == names(environment, "w/removed/") == []
