@@ -9,9 +9,9 @@ engines/    extractive, vllm/, openai, batch, scripted: a request -> a reply
 asking/     a prompt -> a request, a recorded call, a parsed value or a problem
 work/       stages and methods -> steps (how) -> units (on what): the work to do
 store/      shards/  a unit's rows -> one Parquet file, the first commit wins
-            runs/    a run's plan, its planned units, and its manifest
+            runs/    a run's planned units, manifest, progress, and labels of people
             sql/     committed files -> DuckDB views
-            upkeep/  compaction, retention, removal, under leases
+            upkeep   compaction, retention, removal, under leases
 worker/     one process: executes a document's units, commits them, sends heartbeats
 cluster/    Ray: workers as an actor pool, documents dealt to them, jobs
 

@@ -30,13 +30,14 @@ def rm(
       gistmill rm run=night
     """
 
-    from jobs.warehouse.upkeep import removal_line, remove, run_to_remove
+    from jobs.warehouse.upkeep import removal_line, run_to_remove
     from pipeline.store.runs.run_folder import num_labels
+    from pipeline.store.upkeep import remove_run
 
     name = run_to_remove(options)
     if not yes:
         _confirm(name, num_labels(options.warehouse / "runs" / name))
-    removed = remove(options.warehouse, name)
+    removed = remove_run(options.warehouse, name)
     found = {"run": name, **dataclasses.asdict(removed)}
     print_found(found, lambda _: [removal_line(name, removed)], json)
 

@@ -186,7 +186,7 @@ def ls(
       gistmill ls warehouse=warehouse
     """
 
-    from jobs.warehouse.ls import listing, listing_parts
+    from jobs.warehouse.listing import listing, listing_parts
 
     warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
     print_found(listing(warehouse, options.plugins, kind), listing_parts, json, markdown)
@@ -215,7 +215,7 @@ def schema(
       gistmill schema answers
     """
 
-    from jobs.warehouse.schema import named, named_parts, read_schema, schema_page, schema_parts
+    from jobs.warehouse.listing import named, named_parts, read_schema, schema_page, schema_parts
 
     found = read_schema(options.plugins)
     if markdown:

@@ -20,7 +20,7 @@ from pipeline.asking.reader import num_slots
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage import AnyPath
-from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
+from pipeline.store.runs.run_folder import PlannedWork, read_plan, write_plan
 from pipeline.work.stage import ROLES, Role
 from pipeline.work.units import Execution, PlannedDocument, Step, Work, weight
 from pipeline.worker.worker import MakeWorker, Start, Worker

@@ -19,11 +19,10 @@ from jobs.html.run_page import compressed_chunk, page
 from jobs.html.source import Source
 from jobs.output.print_tables import print_found
 from jobs.run.progress import progress_line
-from jobs.warehouse.ls import listing
+from jobs.warehouse.listing import listing
 from pipeline.core.errors import CommandError, UsageError, redacted
 from pipeline.files.storage import filesystem_errors
-from pipeline.store.runs.planned_units import planned_files
-from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.runs.run_folder import RunFolder, planned_files
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import DatabaseError
 

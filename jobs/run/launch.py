@@ -46,10 +46,9 @@ from pipeline.files.storage import (
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout
-from pipeline.store.sql.accounts import StepCounts, accounts, answering_models, other_models
+from pipeline.store.sql.accounts import StepCounts, accounts, other_models
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep.compaction import WORTH_IT, compact
-from pipeline.store.upkeep.garbage import removal_records
+from pipeline.store.upkeep import WORTH_IT, compact, removal_records
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
@@ -231,12 +230,10 @@ def _refuse_unwritable(warehouse: UPath) -> None:
 
 
 def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -> Outcome:
-    """Check the accounting, and whether there are more problems than allowed; record which models
-    answered, and call `look`."""
+    """Check the accounting, and whether there are more problems than allowed; call `look`."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
         complaints = tuple(exceeded_limits(connection, counts, executor.run))
-        folder.answered(answering_models(connection))
         for line in other_models(connection):
             warn(line)
         look(connection, folder)

@@ -52,7 +52,6 @@ def show_status(
 
 
 def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
-    """With `seconds`, repeats until no command, worker or job of the run is active."""
     while True:
         yield (found := _found(options))
         is_active = found["job"] and found["job"]["status"] in _ACTIVE
@@ -62,14 +61,11 @@ def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, An
 
 
 def _found(options: ReadOptions) -> dict[str, Any]:
-    """The content of `--json`."""
     with options.opened() as (folder, connection):
         facts = folder.report_facts()
-        steps = _in_order(
-            [row for part in parts_of_run(connection)
-             for row in query(connection, f"{_STEPS} where {part}")],
-            facts["stages"],
-        )  # fmt: skip
+        parts = [f"{_STEPS} where {part}" for part in parts_of_run(connection)]
+        steps = [row for part in parts for row in query(connection, part)]
+        steps.sort(key=partial(_place, stages=facts["stages"]))
         (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
         has_problems = any(step["problem"] for step in steps)
@@ -93,15 +89,10 @@ def _found(options: ReadOptions) -> dict[str, Any]:
     }
 
 
-def _in_order(steps: Rows, stages: Sequence[str]) -> Rows:
-    """The steps by stage, then method, those without a method first, then repeat."""
-    places = {stage: place for place, stage in enumerate(stages)}
-
-    def place(step: Mapping[str, Any]) -> Any:
-        of = places.get(step["stage"], len(places))
-        return of, step["method"] is not None, step["method"], step["repeat"]
-
-    return sorted(steps, key=place)
+def _place(step: Mapping[str, Any], stages: Sequence[str]) -> Any:
+    """Of a step: by stage, then method, those without a method first, then repeat."""
+    stage = stages.index(step["stage"]) if step["stage"] in stages else len(stages)
+    return stage, step["method"] is not None, step["method"], step["repeat"]
 
 
 def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
@@ -143,14 +134,13 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
     if job := found["job"]:
         yield f"job {job['id']}: {job['status'].lower()}"
     if (calls := found["calls"])["bytes"]:
-        of_all, sent = (decimal(calls[name]) for name in ("bytes", "prompt_bytes"))
-        yield f"calls of the warehouse: {of_all}, {sent} of it what was sent"
+        sent = decimal(calls["prompt_bytes"])
+        yield f"calls of the warehouse: {decimal(calls['bytes'])}, {sent} of it what was sent"
 
 
 def _who(driver: str | None, alive: Rows) -> str:
-    hosts = Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive)
     workers = f"{counted(len(alive), 'worker')} at work"
-    if hosts:
+    if hosts := Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive):
         workers += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
     if driver is None:
         return workers
@@ -197,8 +187,8 @@ def _at_work(worker: Mapping[str, Any]) -> str:
     else:
         line += f"{len(documents)} documents, " if len(documents) > 1 else ""
         line += f"{' '.join(oldest.split())} for {documents[oldest]:.0f} s"
-        of_it = [one for one in worker.get("inside", ()) if one["document_id"] == oldest]
-        line += "".join(f", {rows}" for one in of_it[:1] if (rows := document_text(one)))
+        inside = [x for x in worker.get("inside", ()) if x["document_id"] == oldest]
+        line += "".join(f", {rows}" for x in inside[:1] if (rows := document_text(x)))
     return f"{line}; waiting for {away}" if (away := worker.get("waiting_for")) else line
 
 

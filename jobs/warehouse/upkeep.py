@@ -5,8 +5,8 @@ file."""
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import yaml
@@ -18,26 +18,20 @@ from jobs.output.print_tables import print_found
 from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError
 from pipeline.core.registry import hint
 from pipeline.core.settings import YAML_LOADER
-from pipeline.files.lease import RUN, holder, lease
+from pipeline.files.lease import RUN, holder
 from pipeline.files.parquet import read_parquet
-from pipeline.files.storage import exists, is_remote, list_paths, read
+from pipeline.files.storage import exists, list_paths, read
 from pipeline.store import connect
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connect import readable_run
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep.compaction import compact
-from pipeline.store.upkeep.garbage import RETENTION, Removed, collect, remove_run, run_names
+from pipeline.store.upkeep import RETENTION, Removed, collect, compact, run_names
 
-_LINES = """\
-compacted {compacted:,} shards into {into:,} files
-deleted {deleted:,} files, {bytes:,} bytes"""
-_WAITING = "\nwhat removed runs had planned stays, as a run is at work"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def run_to_remove(options: ReadOptions) -> str:
-    """The named run, if it may be removed now. Raises UsageError if there is none of that name, a
-    command executes it, or this process was started in a folder that may be deleted."""
+    """The named run. Raises UsageError if there is none of that name, or a command executes it."""
     if options.run is None:
         raise UsageError("run= is missing; name the run to delete")
     check_layout(options.warehouse)
@@ -45,24 +39,12 @@ def run_to_remove(options: ReadOptions) -> str:
     if options.run not in names:
         near = hint(options.run, names)
         raise UsageError(f"run={options.run}: not in {options.warehouse}; {near}")
-    here = Path.cwd()
-    if not is_remote(options.warehouse) and options.warehouse.resolve() in here.parents:
-        raise UsageError(f"{here}: rm may delete this folder of the warehouse; call it elsewhere")
     if at_work := holder(options.warehouse / "runs" / options.run, RUN):
         host, _, pid = at_work.rpartition("-")
         raise UsageError(
             f"run={options.run}: being executed on {host} (process {pid}); stop it first"
         )
     return options.run
-
-
-def remove(warehouse: UPath, name: str) -> Removed:
-    """Delete a run's folder; a second call resumes a removal that was killed. Raises UsageError if
-    a command executes the run."""
-    with lease(warehouse / "runs" / name, RUN) as held:
-        if held is None:
-            raise UsageError(f"run={name}: a command executes it now; stop it first")
-        return remove_run(warehouse, name)
 
 
 def removal_line(name: str, removed: Removed) -> str:
@@ -84,18 +66,17 @@ def show_gc(options: ReadOptions, as_json: bool) -> None:
     freed = collect(warehouse, seconds) if compacted else None
     if compacted is None or freed is None:
         raise UsageError(f"warehouse={warehouse}: another process compacts it now; try again later")
-    counts = {
-        "compacted": compacted.shards,
-        "into": compacted.files,
-        "deleted": freed.files,
-        "bytes": freed.bytes,
-    }
-    lines = _LINES.format(**counts) + (_WAITING if freed.is_waiting else "")
-    print_found(counts, lambda _: [lines], as_json)
+    counts = {"compacted": compacted.shards, "into": compacted.files,
+              "deleted": freed.files, "bytes": freed.bytes}  # fmt: skip
+    lines = [f"compacted {compacted.shards:,} shards into {compacted.files:,} files",
+             f"deleted {freed.files:,} files, {freed.bytes:,} bytes"]  # fmt: skip
+    if freed.is_waiting:
+        lines.append("what removed runs had planned stays, as a run is at work")
+    print_found(counts, lambda _: ["\n".join(lines)], as_json)
 
 
 def retention(text: str | None) -> float:
-    """The seconds in `24h`, `30m`, `0` ...; by default a day. Raises UsageError for other texts."""
+    """The seconds in `24h`, `30m`, `0` ...; by default a day."""
     if text is None:
         return RETENTION
     parts = re.fullmatch(r"(\d{1,6})([smhd])|0()", text)
@@ -109,20 +90,21 @@ _FILES = (
     "runs/*/units.parquet", "runs/*/people/*.parquet", "gistmill.json", "steps/*.json",
     "shared/*/*.json", "runs/*/config.yaml", "runs/*/provenance.json",
 )  # fmt: skip
+_PARSERS: dict[str, Callable[[bytes], Any]] = {
+    ".parquet": read_parquet, ".json": json.loads,
+    ".yaml": partial(yaml.load, Loader=YAML_LOADER),
+}  # fmt: skip
 
 
 def verify(warehouse: UPath) -> dict[str, Any]:
     """Read every file; returns the number of `files`, and the `damaged` ones, each with the reason
-    and advice (`why`).
-
-    Raises UsageError if there is no warehouse with a run, StorageError.
-    """
+    and advice (`why`). Raises UsageError if there is no warehouse with a run, StorageError."""
     damaged = _left_out(warehouse, readable_run(warehouse))
     files = [file for pattern in _FILES for file in list_paths(warehouse, pattern)]
     for file in (file for file in files if str(file) not in damaged):
         try:
-            _parse(file)
-        except (ValueError, yaml.YAMLError) as error:
+            _PARSERS[file.suffix](read(file))
+        except (ValueError, yaml.YAMLError) as error:  # also Arrow's errors
             damaged[str(file)] = f"{' '.join(str(error).split())}; put it back from a copy"
         except FileNotFoundError:  # compacted and deleted meanwhile
             continue
@@ -141,17 +123,6 @@ def _left_out(warehouse: UPath, run: str) -> dict[str, str]:
                 return {row["file"]: row["why"] for row in query(connection, "from left_out")}
         except DamagedError as error:
             return {error.file: error.why}
-
-
-def _parse(file: UPath) -> None:
-    """Raise ValueError (also Arrow's errors) or YAMLError if the file is damaged."""
-    content = read(file)
-    if file.suffix == ".parquet":
-        read_parquet(content)
-    elif file.suffix == ".yaml":
-        yaml.load(content, YAML_LOADER)
-    else:
-        json.loads(content)
 
 
 def verified_lines(found: Mapping[str, Any]) -> Iterator[Part]:

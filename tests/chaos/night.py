@@ -143,5 +143,5 @@ class Night:
 
 def _compact(warehouse: str) -> None:
     """What `gistmill gc older_than=0` does."""
-    import_module("pipeline.store.upkeep.compaction").compact(warehouse, least=2)
-    import_module("pipeline.store.upkeep.garbage").collect(warehouse, 0.0)
+    import_module("pipeline.store.upkeep").compact(warehouse, least=2)
+    import_module("pipeline.store.upkeep").collect(warehouse, 0.0)

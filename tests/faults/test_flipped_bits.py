@@ -12,7 +12,7 @@ from pipeline.core.errors import DamagedError
 from pipeline.core.rows import RECORDS
 from pipeline.files.parquet import read_parquet
 from pipeline.store import Shards
-from pipeline.store.upkeep.compaction import compact
+from pipeline.store.upkeep import compact
 from tests.support.command import gistmill, succeed
 from tests.support.runs.finished_run import FinishedRun
 

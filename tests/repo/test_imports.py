@@ -21,7 +21,6 @@ FLOORS = (
     ("pipeline.store.shards",),
     ("pipeline.store.runs",),
     ("pipeline.store.sql",),
-    ("pipeline.store.upkeep",),
     ("pipeline.store",),
     ("pipeline.worker",),
     ("pipeline.cluster",),

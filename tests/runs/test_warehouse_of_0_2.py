@@ -100,19 +100,6 @@ def test_a_run_gains_a_rater_and_is_compacted_and_removed(tmp_path: Path) -> Non
     assert "demo" not in re.findall(r"^\| (\w+) ", listed, re.MULTILINE)[:5]
 
 
-def test_what_it_kept_of_plans_checks_and_readers_goes(tmp_path: Path) -> None:
-    """With its last run nothing is left but the index and the layout."""
-    folder = unpacked(tmp_path)
-    (folder / "readers" / "r.lease").write_text("{}")
-    assert [*folder.glob("runs/half/plan/*.parquet")] and (folder / "checked.json").exists()
-    for run in (*COMPLETE, "half", "batch"):
-        succeed("rm", f"run={run}", f"warehouse={folder}", "--yes")
-    succeed("gc", f"warehouse={folder}", "older_than=0")
-    left = {file.name.split(".")[0] for file in folder.rglob("*") if file.is_file()}
-    assert left == {"gistmill", "index"}
-    assert not (folder / "readers").exists()
-
-
 @pytest.mark.parametrize(
     ("run", "names"),
     [("corrected", "corpus.corrections"), ("german", "german"), ("batch", "batch")],

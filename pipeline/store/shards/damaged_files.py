@@ -31,8 +31,7 @@ class FlawError(Exception):
 
 def shard_footer(path: UPath) -> Any:
     """The Parquet metadata of a shard. Raises DamagedError unless it can be read, has the columns
-    of its table and as many rows as were written, all of the step and unit in its path;
-    FileNotFoundError if it does not exist."""
+    of its table and as many rows as were written; FileNotFoundError if it does not exist."""
     record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
     try:
         footer = read_footer(path)
@@ -41,17 +40,14 @@ def shard_footer(path: UPath) -> Any:
         if written != str(footer.num_rows):
             raise FlawError(f"{footer.num_rows} rows, {written} were written")
         _check_columns(footer, schema(record) if record else None, _NEEDED)
-        # A shard copied to another step or unit: its rows would count twice.
-        _check_constant(footer, "step_id", path.parent.name)
-        _check_constant(footer, "unit", path.name.split(".")[0])
     except FlawError as flaw:
         raise damaged_shard(path, str(flaw)) from None
     return footer
 
 
 def check_table(path: UPath, columns: Any, fix: str) -> None:
-    """Raise DamagedError, which ends in `fix`, unless the file can be read and has `columns` (an
-    Arrow schema)."""
+    """Raise DamagedError unless the file can be read and has `columns` (an Arrow schema); `fix`:
+    what to do."""
     try:
         _check_columns(read_footer(path), columns, columns.names)
     except (FlawError, FileNotFoundError) as flaw:
@@ -60,10 +56,8 @@ def check_table(path: UPath, columns: Any, fix: str) -> None:
 
 def damaged_shard(path: UPath, what: str) -> DamagedError:
     """The error for a damaged shard; its rows and calls must be deleted together."""
-    both = f"{path.parent.name}/{path.name}"
-    return DamagedError(
-        path, f"{what}; delete tables/*/{both} and run the same command to make it again"
-    )
+    both = f"tables/*/{path.parent.name}/{path.name}"
+    return DamagedError(path, f"{what}; delete {both} and run the same command to make it again")
 
 
 @contextmanager
@@ -125,16 +119,6 @@ def _check_columns(footer: Any, columns: Any, needed: Iterable[str]) -> None:
         raise FlawError(str(error).removeprefix("Unable to merge: ")) from None
 
 
-def _check_constant(footer: Any, column: str, value: str) -> None:
-    """Raise FlawError if the column's statistics show another value."""
-    index = footer.schema.names.index(column)
-    for group in range(footer.num_row_groups):
-        statistics = footer.row_group(group).column(index).statistics
-        if statistics is not None and statistics.has_min_max:
-            for other in {statistics.min, statistics.max} - {value}:
-                raise FlawError(f"its rows are of the {column} {other}")
-
-
 def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
     """The error for the first file whose rows cannot be read, or None. Reads all of every file."""
     for file in files:
@@ -148,8 +132,8 @@ def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:
 def read_parsed(
     file: UPath, parse: Callable[[bytes], A], fix: str = "delete it and run the same command again"
 ) -> A | None:
-    """The content of a file, parsed by `parse`; None if it does not exist. Raises DamagedError,
-    which ends in `fix`, if `parse` raises ValueError."""
+    """A file's content, parsed by `parse`; None if it does not exist. Raises DamagedError if
+    `parse` raises ValueError; `fix`: what to do."""
     try:
         return parse(with_retries(file.read_bytes, file, (*ABSENT, PermissionError)))
     except (FileNotFoundError, NotADirectoryError):
@@ -165,7 +149,7 @@ def read_parsed(
 
 
 class DamagedFiles:
-    """Files that a reader leaves out; `rows` has each one's name (`file`) and reason (`why`)."""
+    """Files that a reader leaves out. `rows`: each one's name (`file`) and reason (`why`)."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, str]] = []
@@ -194,12 +178,7 @@ class DamagedFiles:
                 return error
             return None
 
-        sound = []
-        for file, error in zip(
-            files, map_files(damage, files, files[0]) if files else (), strict=True
-        ):
-            if error is None:
-                sound.append(file)
-            else:
-                self.add(error)
-        return sound
+        errors = map_files(damage, files, files[0]) if files else []
+        for error in filter(None, errors):
+            self.add(error)
+        return [file for file, error in zip(files, errors, strict=True) if error is None]

@@ -1,8 +1,7 @@
 """The layout of a warehouse: its folders, its number, the content of a shard, names of memories.
 
-<warehouse>/gistmill.json states {"layout": N}. Raise LAYOUT when an earlier gistmill would misread
-what a run writes. Version 0.2 wrote layout 2. A warehouse without the file is new or older, and has
-layout 1.
+<warehouse>/gistmill.json states {"layout": N}; without the file it is 1. Raise LAYOUT when an
+earlier gistmill would misread what a run writes.
 """
 
 import json

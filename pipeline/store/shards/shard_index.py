@@ -1,8 +1,7 @@
 """The index of compacted shards, with the position and the footer's facts of each; and their rows.
 
 <warehouse>/compacted/index.<number>.parquet: the highest number counts. Each is written once and
-whole, so that a compaction becomes visible at one moment. A shard in the index counts as committed,
-and a file of its name in tables/ is ignored.
+whole. A shard in the index counts as committed, and a file of its name in tables/ is ignored.
 """
 
 import io
@@ -50,7 +49,6 @@ class Entry(NamedTuple):
     row_group: int
     first_row: int
     num_rows: int
-    num_bytes: int
 
 
 class Index:
@@ -66,8 +64,8 @@ class Index:
         return self.read([name for name in SCHEMA.names if name not in _LARGE]).combine_chunks()
 
     def read(self, columns: list[str] | None = None) -> Any:
-        """The columns of all entries, by table, step, unit and attempt. Raises FileNotFoundError
-        if a later generation has replaced the file and it was deleted."""
+        """The columns of all entries, as `rows`. Raises FileNotFoundError if the file was replaced
+        and deleted."""
         if self.path is None:
             return empty_table(SCHEMA).select(columns or SCHEMA.names)
         # Not in threads: see `read_parquet`.
@@ -166,7 +164,6 @@ def newest_index(folder: UPath) -> Index:
 
 
 def _number(file: UPath) -> int:
-    """The number of a generation; 0 for another file."""
     named = _NUMBER.fullmatch(file.name)
     return int(named[1]) if named else 0
 
@@ -209,7 +206,7 @@ class Compacted:
         return parse_compacted(path, read_group).slice(entry.first_row, entry.num_rows)
 
     def verify(self) -> None:
-        """Raise DamagedError if a compacted file does not hold the rows that the index states."""
+        """Raise DamagedError if a file does not hold the rows that the index states."""
         files = ((self.folder / name, num_rows) for name, num_rows in self.index.files().items())
         map_files(lambda file: check_compacted(*file), files, self.folder)
 

@@ -1,9 +1,7 @@
 """Shards: one Parquet file per unit and table, committed once: the first commit wins; their names.
 
 <warehouse>/tables/<table>/<step_id>/<unit>.<attempt>.parquet; a retry writes the next attempt, and
-the highest one counts. A shard's footer holds the number of rows written, so that rows lost or
-doubled afterwards are noticed, the counts of their problems, the worker that wrote them, and the
-time it started on them.
+the highest one counts.
 """
 
 import json
@@ -23,20 +21,8 @@ from upath import UPath
 
 from pipeline.core.calls import UNANSWERED, Call
 from pipeline.core.rows import Record, from_arrow
+from pipeline.files import storage
 from pipeline.files.parquet import read_parquet
-from pipeline.files.storage import (
-    AnyPath,
-    as_path,
-    commit,
-    delete,
-    exists,
-    is_remote,
-    list_names,
-    list_paths,
-    map_files,
-    read,
-    refusal_error,
-)
 from pipeline.store.shards.damaged_files import damaged_shard, shard_footer
 from pipeline.store.shards.layout import PROBLEMS, shard_content
 from pipeline.store.shards.shard_index import Compacted, Entry, Index
@@ -65,11 +51,11 @@ def highest_attempts(
 def list_shard_files(root: UPath) -> ShardFiles:
     """The file names in tables/ now. Read the index after calling this: a shard that was deleted
     before is in it."""
-    if not is_remote(root):
-        folders = sorted(list_paths(root / "tables", "*/*"))
-        return {(folder.parent.name, folder.name): list_names(folder) for folder in folders}
+    if not storage.is_remote(root):
+        folders = sorted(storage.list_paths(root / "tables", "*/*"))
+        return {(folder.parent.name, folder.name): storage.list_names(folder) for folder in folders}
     files: dict[tuple[str, str], list[str]] = {}
-    for file in sorted(list_paths(root / "tables", "*/*/*")):
+    for file in sorted(storage.list_paths(root / "tables", "*/*/*")):
         files.setdefault((file.parent.parent.name, file.parent.name), []).append(file.name)
     return files
 
@@ -77,8 +63,8 @@ def list_shard_files(root: UPath) -> ShardFiles:
 def loose_shards(
     root: UPath, files: ShardFiles, index: Index, are_current: bool = False
 ) -> dict[str, list[UPath]]:
-    """The shards of every table that are not compacted. `are_current`: only those that no higher
-    attempt of their unit replaces, loose or compacted."""
+    """The shards of every table that are not compacted. `are_current`: only the highest attempt of
+    each unit."""
     loose: dict[str, list[UPath]] = {}
     for (table, step_id), names in files.items():
         if not names:
@@ -95,8 +81,8 @@ def loose_shards(
 class Shards:
     """Reads and commits the shards of one warehouse, those in tables/ and compacted ones."""
 
-    def __init__(self, warehouse: AnyPath) -> None:
-        self.warehouse = as_path(warehouse)
+    def __init__(self, warehouse: storage.AnyPath) -> None:
+        self.warehouse = storage.as_path(warehouse)
         self._compacted = Compacted(self.warehouse)
 
     def path(self, table: str, step_id: str, unit: str, attempt: int = 1) -> UPath:
@@ -105,7 +91,7 @@ class Shards:
 
     def units(self, table: str, step_id: str) -> dict[str, int]:
         """The units of a step whose shard in `table` is committed, with their highest attempt."""
-        names = list_names(self.warehouse / "tables" / table / step_id)
+        names = storage.list_names(self.warehouse / "tables" / table / step_id)
         return highest_attempts(names, self._compacted.refresh(), table, step_id)
 
     def commit(
@@ -120,10 +106,10 @@ class Shards:
         `started_at` is when the unit was started (UTC), by default now."""
         key = (record.table, step.id, unit.unit, unit.attempt)
         path = self.path(*key)
-        if not commit(path, shard_content(record, step, unit, rows, started_at)):
+        if not storage.commit(path, shard_content(record, step, unit, rows, started_at)):
             return False
         if self._compacted.refresh().find(*key):  # another's: compacted, then deleted here
-            delete(path)
+            storage.delete(path)
             return False
         return True
 
@@ -145,8 +131,8 @@ class Shards:
 
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`, with problems of their rows and of calls without a reply.
-        Raises DamagedError if a shard holds more or fewer rows than were written, or the shard of
-        the calls that its rows were made from is missing."""
+        Raises DamagedError if rows were lost or doubled since, or the calls that they were made
+        from are missing."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
         problems = {step.id: self._problems_of_step(step, units[step.id]) for step in steps}
         self._compacted.verify()
@@ -187,20 +173,19 @@ class Shards:
 
         loose = self._loose(table, step_id, units)
         codes_of = partial(self._wherever, compacted=lambda _: frozenset[str](), loose=of_footer)
-        of_loose = map_files(codes_of, loose, self.warehouse)
+        of_loose = storage.map_files(codes_of, loose, self.warehouse)
         return problems | {
             key[2]: codes for key, codes in zip(loose, of_loose, strict=True) if codes
         }
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> Any:
-        """A table of `unit` and `input_sha`, a row per question of the units."""
 
         def shas_of(key: Key) -> list[str]:
             shas: list[str] = self._rows(key, ["input_sha"])["input_sha"].unique().to_pylist()
             return shas
 
         keys = self._loose(step.table, step.id, units)
-        shas = map_files(shas_of, keys, self.warehouse)
+        shas = storage.map_files(shas_of, keys, self.warehouse)
         unit_of_sha = [key[2] for key, of_unit in zip(keys, shas, strict=True) for _ in of_unit]
         columns = {"unit": unit_of_sha, "input_sha": [*chain.from_iterable(shas)]}
         compacted = self._compacted.index.input_shas(step.table, step.id)
@@ -212,14 +197,14 @@ class Shards:
                 if compacted.get(unit) != attempt]  # fmt: skip
 
     def _is_committed(self, key: Key) -> bool:
-        if self._compacted.index.find(*key) or exists(self.path(*key)):
+        if self._compacted.index.find(*key) or storage.exists(self.path(*key)):
             return True
         return self._compacted.refresh().find(*key) is not None
 
     def _rows(self, key: Key, columns: list[str] | None = None) -> Any:
         def loose(path: UPath) -> Any:
             try:
-                return read_parquet(read(path), columns)
+                return read_parquet(storage.read(path), columns)
             except pa.ArrowInvalid as error:
                 raise damaged_shard(path, f"cannot be read ({error})") from None
 
@@ -236,13 +221,13 @@ class Shards:
                 return compacted(entry) if entry else loose(self.path(*key))
             except FileNotFoundError:
                 continue
-        raise refusal_error(self.path(*key), FileNotFoundError(ENOENT, os.strerror(ENOENT)))
+        raise storage.refusal_error(self.path(*key), FileNotFoundError(ENOENT, os.strerror(ENOENT)))
 
 
 class _Inputs(Mapping[str, str]):
-    """Maps an input_sha to the unit that holds it; if two do, to the one of the lower name. `read`
-    gives a table of both: it is called on the first lookup, as a plan needs it only where a chunk
-    of questions is not committed unchanged. A dictionary takes ten times as much memory."""
+    """Maps an input_sha to the unit that holds it, the lower of two. `read` gives a table of both,
+    when one is first looked up, as a plan needs it only where a chunk of questions is not committed
+    unchanged. A dictionary takes ten times as much memory."""
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read

@@ -18,7 +18,7 @@ _ROWS = """select step_id, count(*) as n from {} semi join steps using (step_id)
 group by all order by step_id"""
 _LOST = """select unit, document_id, question_id from inputs
 where step_id = ? and not not_done and not has_rows order by all limit 1"""
-_ANSWERED = "from answered_by order by engine, calls desc, answered_by"
+_OTHERS = "from answered_by where is_other order by engine, calls desc, answered_by"
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ def accounts(connection: Any) -> list[StepCounts]:
     for step in counts:
         counted = step.ok + step.problem + step.skipped + step.not_done
         if counted != step.inputs:
-            lost = connection.execute(_LOST, [step.step_id]).fetchone()
             what = "some have rows but no shard"
-            if lost is not None:  # an input whose unit is committed, but which has no row there
+            # An input whose unit is committed, but which has no row there.
+            if lost := connection.execute(_LOST, [step.step_id]).fetchone():
                 unit, document_id, question_id = lost
                 of = f"question {question_id!r} of " if question_id else ""
                 what = f"unit {unit} has no row of {of}document {document_id!r}"
@@ -89,18 +89,10 @@ def _refuse_doubles(connection: Any, table: str, part: str) -> None:
         )
 
 
-def answering_models(connection: Any) -> dict[str, list[str]]:
-    """The models that answered, as their servers named them, by the engine that was asked."""
-    rows = query(connection, _ANSWERED)
-    return {row["engine"]: [r["answered_by"] for r in rows if r["engine"] == row["engine"]]
-            for row in rows}  # fmt: skip
-
-
 def other_models(connection: Any) -> list[str]:
     """A line per engine for which another model, or several, answered."""
-    rows = [row for row in query(connection, _ANSWERED) if row["is_other"]]
-    return [
-        f"{engine} was answered by {', '.join(models)}, as the server says"
-        for engine, of in groupby(rows, key=itemgetter("engine"))
-        if (models := [f"{row['answered_by']} ({row['calls']:,} calls)" for row in of])
-    ]
+    lines = []
+    for engine, rows in groupby(query(connection, _OTHERS), key=itemgetter("engine")):
+        models = ", ".join(f"{row['answered_by']} ({row['calls']:,} calls)" for row in rows)
+        lines.append(f"{engine} was answered by {models}, as the server says")
+    return lines

@@ -1,25 +1,70 @@
-"""Connect to a warehouse: its views (views.py), and those of the files in `steps` and `runs`."""
+"""Connect to a warehouse: the views that commands read, independent of the stages: a contract with
+the record classes.
+
+`raw_<table>` has the rows of all shards, loose and compacted; `answers` those of one run, of the
+units that it planned; `all_answers` those of every run with `run` before the other columns: a row
+that two runs planned was made once and appears for both, one that no run plans any more has null.
+"""
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain, groupby
+from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
+from pyarrow.fs import FSSpecHandler, PyFileSystem
 from pydantic import BaseModel
 from upath import UPath
 
+from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError, UsageError
-from pipeline.core.registry import nearest
-from pipeline.files.storage import AnyPath, as_path, is_remote, list_paths, modified_at
-from pipeline.store.runs.planned_units import KNOWN_ANSWERS, UNITS, check_planned, planned_files
-from pipeline.store.runs.run_folder import ALL_PEOPLE, people_rows
-from pipeline.store.shards.damaged_files import MOVE_STEP, DamagedFiles, read_parsed
-from pipeline.store.shards.layout import check_layout
+from pipeline.core.registry import import_installed, nearest
+from pipeline.core.rows import RECORDS, TABLE_NAME, VIEWS, Document, Record, schema
+from pipeline.core.sql_files import filled, sql_sections, table_file, table_views, text, view_names
+from pipeline.files.storage import (
+    AnyPath,
+    as_path,
+    file_size,
+    is_remote,
+    list_paths,
+    modified_at,
+)
+from pipeline.store.runs.run_folder import (
+    ALL_PEOPLE,
+    KNOWN_ANSWERS,
+    UNITS,
+    check_planned,
+    people_rows,
+    planned_files,
+)
+from pipeline.store.shards.damaged_files import (
+    MOVE_STEP,
+    DamagedFiles,
+    damaged_shard,
+    has_columns,
+    read_footer,
+    read_parsed,
+    shard_footer,
+)
+from pipeline.store.shards.layout import STARTED_AT, WORKER, check_layout
+from pipeline.store.shards.shard_index import (
+    ATTEMPT,
+    KEY,
+    SCHEMA,
+    Compacted,
+    Index,
+    check_compacted,
+)
+from pipeline.store.shards.shards import list_shard_files, loose_shards
 from pipeline.store.sql.connection import Connection, View, errors_of
-from pipeline.store.sql.sandbox import addresses, lock
-from pipeline.store.sql.views import LEFT_OUT, run_views, shard_views
+from pipeline.store.sql.sandbox import PREFIX, address, addresses, lock
 
+_SQL = sql_sections(Path(__file__).with_name("views.sql"))
 _STEPS = pa.schema(
     [
         ("step_id", pa.string()), ("stage", pa.string()), ("version", pa.int64()),
@@ -28,6 +73,26 @@ _STEPS = pa.schema(
     ]
 )  # fmt: skip
 _LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
+_UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of sections of that name
+_SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
+_KEY = ", ".join(KEY)
+_MOST_FILES, _MOST_BYTES = 1_000, 16_000_000  # of a warehouse whose tables are read into memory
+_OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
+_NOT_SUPERSEDED = f"""anti join superseded_rows s on s.table_name = '{{table}}'
+and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
+_ONCE = """window same as (partition by r.step_id, r.question_id, r.input_sha)
+qualify u.run is not null or (max(u.run) over same is null and r.unit = min(r.unit) over same)"""
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of a table, and its `columns`, an Arrow schema. `are_alike`: all have these."""
+
+    columns: Any
+    loose: list[UPath]
+    compacted: list[UPath]
+    steps: set[str]
+    are_alike: bool
 
 
 class _Description(BaseModel):
@@ -72,7 +137,7 @@ def connect(
     for view in run_views(tables, name, is_small):
         connection.add(view)
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
-    connection.add_rows("left_out", _LEFT_OUT, left_out.rows, LEFT_OUT)
+    connection.add_rows("left_out", _LEFT_OUT, left_out.rows, _SQL["left_out"])
     if unsafe:
         connection.make_all()
         vars(connection)["execute"] = connection.raw.execute  # whose tables are its caller's, too
@@ -120,3 +185,246 @@ def _step_row(file: UPath) -> dict[str, Any] | None:
     step = described.model_dump()
     texts = {k: json.dumps(step[k], sort_keys=True) for k in ("settings", "engine", "prompts")}
     return {**step, **texts, "step_id": file.stem}
+
+
+def shard_views(
+    connection: Connection, folder: UPath, left_out: DamagedFiles
+) -> tuple[dict[str, TableFiles], bool]:
+    """Add the views of shards. Returns each table's files, and True if they are so small that rows
+    are read once, when a query first names the table, and not by every query."""
+    listed, index = list_shard_files(folder), Compacted(folder).refresh()
+    of_other_versions: set[str] = set()  # tables with shards of another version
+
+    def check(path: UPath) -> None:
+        record = RECORDS.get(path.parent.parent.name)
+        try:
+            footer = shard_footer(path)
+        except FileNotFoundError:
+            raise damaged_shard(path, "cannot be read (no such file)") from None
+        if record is None or not has_columns(footer, schema(record)):
+            of_other_versions.add(path.parent.parent.name)
+
+    current = loose_shards(folder, listed, index, are_current=True)
+    loose = {table: left_out.sound(files, check) for table, files in current.items()}
+    compacted, superseded = _compacted_files(connection, folder, index, loose, left_out)
+    connection.files += chain(*loose.values(), *compacted.values())
+    is_small = (
+        not is_remote(folder)
+        and len(connection.files) <= _MOST_FILES
+        and sum(file_size(file) for file in connection.files) <= _MOST_BYTES
+    )
+    connection.files += [index.path] if index.path else []
+    if is_small:
+        connection.raw.execute("set threads = 1")  # more would wait for one another
+    steps = {table: {file.parent.name for file in files} for table, files in loose.items()}
+    for table, step_id in index.steps:
+        steps.setdefault(table, set()).add(step_id)
+    tables = {}
+    for table, columns in _readable_tables(loose, compacted).items():
+        lists = loose.get(table, []), compacted.get(table, []), steps.get(table, set())
+        tables[table] = TableFiles(columns, *lists, are_alike=table not in of_other_versions)
+        _raw_view(connection, table, tables[table], table in superseded, is_small)
+    _views_of_files(connection, tables)
+    return tables, is_small
+
+
+def _compacted_files(
+    connection: Connection,
+    folder: UPath,
+    index: Index,
+    loose: Mapping[str, list[UPath]],
+    left_out: DamagedFiles,
+) -> tuple[dict[str, list[UPath]], set[str]]:
+    """Add the entries of the index (`index_rows`), and those that do not count (`superseded_rows`).
+    Returns the compacted files of each table, and the tables with entries that do not count."""
+    if index.path is None:
+        connection.create_table("index_rows", SCHEMA, [])
+    else:
+        source = f"read_parquet({text(address(index.path))})"
+        connection.add(View(f"create view index_rows as from {source}"))
+    files = connection.execute(  # not by `Index.files`: PyArrow's group_by imports pandas
+        "select table_name, file, sum(num_rows) from index_rows group by all order by all"
+    ).fetchall()
+    num_rows = {folder / "compacted" / table / file: number for table, file, number in files}
+    whole = left_out.sound([*num_rows], lambda path: check_compacted(path, num_rows[path]))
+    damaged = ", ".join(text(path.name) for path in num_rows.keys() - {*whole})
+    rows = [
+        {"table_name": table, "step_id": file.parent.name, "unit": file.name.split(".")[0]}
+        for table, of_table in loose.items()
+        for file in of_table
+    ]
+    make_shards = partial(connection.create_table, "shards_rows", _SHARDS, rows)
+    statement = filled(_SQL["superseded_rows"], key=_KEY, damaged=damaged)
+    connection.add(View(statement, before=make_shards))
+    if index.path is None:
+        return {}, set()
+    superseded = connection.execute("select distinct table_name from superseded_rows").fetchall()
+    of_tables = {table: [*of] for table, of in groupby(whole, key=lambda path: path.parent.name)}
+    return of_tables, {table for (table,) in superseded}
+
+
+def _readable_tables(
+    loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
+) -> dict[str, Any]:
+    """The tables with their Arrow schemas: the record class's, or, without one (the plugin is not
+    loaded), a shard's, if it has the columns of every record and a view may have the name."""
+    import_installed("tables")
+    tables = {table: schema(record) for table, record in RECORDS.items()}
+    views = {name for record in RECORDS.values() for name in view_names(record.sql())}
+    for table in sorted({*loose, *compacted} - {*tables, *views, *VIEWS}):
+        paths = [*compacted.get(table, []), *loose.get(table, [])]
+        if paths and TABLE_NAME.fullmatch(table):
+            columns = read_footer(paths[-1]).schema.to_arrow_schema().remove_metadata()
+            if _OF_ALL_ROWS.issubset(columns.names):
+                tables[table] = pa.schema([field for field in columns if field.name != ATTEMPT])
+    return tables
+
+
+def _raw_view(
+    connection: Connection, table: str, files: TableFiles, is_superseded: bool, is_small: bool
+) -> None:
+    """Add the view, or table, of all rows of a table; columns that a shard lacks are null. Remote
+    files are registered as datasets."""
+    is_typed = bool(files.compacted or not files.loose or not files.are_alike)
+    sources = [f"no_{table}"] if is_typed else []
+    remote: dict[str, tuple[list[UPath], Any]] = {}
+    with_attempt = files.columns.append(pa.field(ATTEMPT, pa.int32()))
+    conditions = _NOT_SUPERSEDED.format(table=table) if is_superseded else ""
+    for name, paths, columns, are_alike, condition in (
+        (f"{table}_loose_rows", files.loose, files.columns, files.are_alike, ""),
+        (f"{table}_compacted_rows", files.compacted, with_attempt, False, conditions),
+    ):
+        if paths and is_remote(paths[0]):
+            remote[name] = paths, columns
+            sources.append(f"{name} c {condition}")
+        elif paths:  # by name, DuckDB reads the columns of every file whenever it binds the view
+            by_name = f"union_by_name = {not are_alike}"
+            sources.append(f"read_parquet({addresses(paths)}, {by_name}) c {condition}")
+
+    def register() -> None:
+        if is_typed:
+            connection.create_table(f"no_{table}", files.columns, [])
+        for name, (paths, columns) in remote.items():
+            connection.raw.register(name, _dataset(paths, columns))
+
+    names = ", ".join(f'"{name}"' for name in files.columns.names)
+    # Not calls, of which few queries read the prompts: thirty times their bytes in the file.
+    is_copied = is_small and table != Call.table and (files.loose or files.compacted)
+    kind, rows = "table" if is_copied else "view", " union all by name from ".join(sources)
+    connection.add(
+        View(f"create {kind} raw_{table} as select {names} from (from {rows})", before=register)
+    )
+
+
+def _dataset(files: list[UPath], columns: Any) -> Any:
+    import pyarrow.dataset as ds  # imported here, as it imports pandas: 0.2 s of every command
+
+    cached = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=files[0].fs)))
+    paths = [file.path for file in files]
+    return ds.dataset(paths, columns, format="parquet", filesystem=cached)
+
+
+def _views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
+    names = ", ".join(map(text, tables))
+    connection.add(View(filled(_SQL["raw_shards"], key=_KEY, tables=names)))
+    footers = filled(_SQL["footers"], key=_KEY)
+    if loose := [file for t, files in tables.items() if t != Call.table for file in files.loose]:
+        path = f"substr(file_name, {len(PREFIX) + 1}) as file_name"
+        of_loose = f"select * replace ({path}) from parquet_kv_metadata({addresses(loose)})"
+        footers += f" union all by name {of_loose}"
+    connection.add(View(footers))
+    calls = [*tables[Call.table].loose, *tables[Call.table].compacted]
+    of_calls = f"parquet_metadata({addresses(calls)})" if calls else "no_columns"
+    connection.add(View(filled(_SQL["call_bytes"], columns=of_calls)))
+
+
+def run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Iterator[View]:
+    """The views of the run and of all runs, over `all_planned`, `footers` and the views
+    `raw_...`."""
+    kind = "table" if is_small else "view"
+    columns = {table: {*files.columns.names} for table, files in tables.items()}
+    # All rows and calls of a step share its method and memory. `coalesce` as in `_of_table`.
+    methods = [
+        f"select method, memory from raw_{table} where coalesce(step_id in (from own), false)"
+        for table, names in columns.items()
+        if {"method", "memory"} <= names and table != Call.table
+    ]
+    memories = [
+        f"select memory from {table}"
+        for table, names in columns.items()
+        if "memory" in names and "question_id" not in names
+    ]
+    union = " union all ".join
+    values = {"name": text(run), "kind": kind, "started_at": STARTED_AT, "worker": WORKER}
+    values |= {"methods": union(methods), "indexes": union(memories)}
+    for name in ("all_units", "planned", "units", "people", "steps", "shards", "call_rows", "runs",
+                 "answered_by", "rests_on"):  # fmt: skip
+        yield View(filled(_SQL[name], **values))
+    for view, key in (("steps", "step_id"), ("shards", "step_id, unit")):
+        yield View(filled(_SQL["all_of_key"], view=view, key=key))
+    for table, files in tables.items():
+        yield from map(View, _of_table(table, files, kind))
+    records = [record for name, record in RECORDS.items() if name in tables]
+    for prefix in ("", "all_"):
+        for record in records:
+            for name, statement in table_views(record.sql(), prefix):
+                yield View(statement, _section(record, name))
+    outcomes = union(_outcomes(tables))
+    for prefix, rows_of, run_column in (("", "", ""), ("all_", "raw_", "run, ")):
+        values = {"prefix": prefix, "rows_of": rows_of, "run": run_column, "outcomes": outcomes}
+        for name in ("planned_done", "inputs", "accounting"):
+            yield View(filled(_SQL[name], **values))
+    for name in ("memories", *_UNIONS):
+        yield from _view_of_parts(name, records, union(memories))
+
+
+def _view_of_parts(name: str, records: Sequence[type[Record]], indexes: str) -> Iterator[View]:
+    """A view of each table's part, before the view that is made of them."""
+    parts = {f"{r.table}_{name}_rows": r for r in records if name in r.sql()}
+    for part, record in parts.items():
+        yield View(f"create view {part} as {record.sql()[name]}", _section(record, name))
+    joins = " ".join(f"left join {part} using (memory)" for part in parts)
+    rows = " union all by name ".join(f"from {part}" for part in parts)
+    yield View(filled(_SQL[name], indexes=indexes, joins=joins, parts=rows))
+
+
+def _section(record: type[Record], name: str) -> str:
+    return f"{table_file(record.__module__, record.table)}: section {name!r}"
+
+
+def _of_table(table: str, files: TableFiles, kind: str) -> Iterator[str]:
+    """The views of a table. If units of overlapping runs have rows of the same question, each run
+    shows those of the unit that it planned; if no run planned it, the lower unit's are shown, with
+    null in the column `run`.
+
+    A run's view looks its rows up among the planned units, by hashes of 128 bits, which take a
+    third of the memory of the ids. `coalesce` prevents a join that holds the table's rows instead,
+    which DuckDB chooses if it estimates them to be fewer.
+    """
+    key, on, once, ids = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", "", "unit"
+    if "question_id" in files.columns.names:
+        key += ", question_id"
+        on += " and r.question_id is not distinct from u.question_id"
+        once, ids = _ONCE if table != Call.table else "", "question_id"
+    where = ""
+    if files.steps:
+        hashes = f"hash(step_id, unit), hash({ids})"
+        steps = ", ".join(map(text, sorted(files.steps)))
+        planned = f"select {hashes} from planned where step_id in ({steps})"
+        where = f"where coalesce(({hashes}) in ({planned}), false)"
+    kind = kind if files.steps and table != Call.table else "view"
+    yield f"create {kind} {table} as from raw_{table} {where}"
+    yield f"""create view all_{table} as select u.run, r.* from raw_{table} r
+    left join (select distinct run, {key} from all_planned) u {on} {once}"""
+
+
+def _outcomes(tables: Mapping[str, TableFiles]) -> Iterator[str]:
+    for table, files in tables.items():
+        names = files.columns.names
+        if table != Call.table and (files.steps or table == Document.table):
+            yield filled(
+                _SQL["outcomes"],
+                table=table,
+                question="question_id" if "question_id" in names else "null::varchar",
+                skipped="coalesce(bool_and(skipped), false)" if "skipped" in names else "false",
+            )

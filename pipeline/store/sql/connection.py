@@ -54,12 +54,11 @@ _ROWS = 20_000  # of a view that is written, at once in memory
 
 @dataclass(frozen=True)
 class View:
-    """A view, or table, to make by `statement`: `create view NAME as ...`. `parts`: its queries
-    from tables' .sql files, each after the file and section; `before`: makes what it reads beside
-    other views."""
+    """A view, or table, to make by `statement`: `create view NAME as ...`. `section`: of a table's
+    .sql file, and the file; `before`: makes what it reads beside other views."""
 
     statement: str
-    parts: Sequence[tuple[str, str]] = ()
+    section: str = ""
     before: Callable[[], object] = lambda: None
 
     @property
@@ -67,18 +66,14 @@ class View:
         """In lower case, as SQL does not distinguish cases."""
         return self.statement.split(None, 3)[2].lower()
 
-    @property
-    def query(self) -> str:
-        return self.statement.split(None, 4)[4]
-
 
 class Connection:
     """DuckDB's in-memory connection, with all of its methods. Use it from one thread at a time.
 
-    Making a view takes milliseconds, and a command reads few of more than a hundred. So `execute`
-    makes only the views that follow FROM or JOIN in its statement, and those that they read.
-    Statements that list views or name one in another way, and DuckDB's other methods, make all.
-    `files`: those that the views read; `raw`: DuckDB's own connection, which makes no view.
+    Making a view takes milliseconds: `execute` makes only those that follow FROM or JOIN in its
+    statement, and those that they read. Statements that list views or name one in another way, and
+    DuckDB's other methods, make all. `files`: those that the views read; `raw`: DuckDB's own
+    connection, which makes no view.
     """
 
     def __init__(self) -> None:
@@ -91,10 +86,6 @@ class Connection:
             self.raw.execute("set enable_progress_bar = false")
 
     def add(self, view: View) -> None:
-        """Add a view. Raises UsageError if there is one of its name."""
-        if view.name in self._views:
-            section = view.parts[0][0] if view.parts else view.statement
-            raise UsageError(f"{section}: there is a view {view.name} already; rename this one")
         self._views[view.name] = view
 
     def add_rows(
@@ -120,14 +111,12 @@ class Connection:
         """Make all missing views. Raises UsageError naming file and section of wrong SQL."""
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views.keys())
-        for name in self._views.keys() - self._made:
-            for section, part in self._views[name].parts:
-                try:
-                    self.raw.execute(f"from ({part}\n) limit 0")
-                except _OF_STATEMENTS as error:
-                    what = str(error).splitlines()[0]
-                    raise UsageError(f"{section}: {what}; correct it") from None
-            self._create(self._views[name])
+        for view in (view for name, view in self._views.items() if name not in self._made):
+            try:
+                self._create(view)
+            except _OF_STATEMENTS as error:
+                what = str(error).splitlines()[0]
+                raise UsageError(f"{view.section or view.name}: {what}; correct it") from None
 
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
         """Make the views that the statement names, and execute it as DuckDB does."""
@@ -163,12 +152,12 @@ class Connection:
     def _make(self, names: Collection[str]) -> None:
         """Make the views among the names, each after those that it reads. One whose SQL is wrong is
         left out: the name may be a common table expression's."""
-        for name in (self._views.keys() & names) - self._made:
-            if name in self._made:
-                continue  # since, for another of them
+        for name in self._views.keys() & names:
+            if name in self._made:  # also since, for another of them
+                continue
             self._made.add(name)  # first: a common table expression may have a view's name
             try:
-                self._make(_READ.findall(_code(self._views[name].query)))
+                self._make(_READ.findall(_code(self._views[name].statement)))
                 self._create(self._views[name])
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 self._made.discard(name)
@@ -214,8 +203,7 @@ def expression(key: str, text: str) -> str:
 @contextmanager
 def errors_of(connection: Any) -> Iterator[None]:
     """Turn DuckDB's errors in the `with` block into UsageError, or DamagedError if a file caused
-    them. Errors of a later batch, such as a value that is no number, come through Arrow as an
-    OSError without an errno."""
+    them. Errors of a later batch come through Arrow as an OSError without an errno."""
     try:
         yield
     except (*_OF_STATEMENTS, *_OF_LIMITS) as error:
@@ -227,8 +215,8 @@ def errors_of(connection: Any) -> Iterator[None]:
 
 
 def _sql_error(text: str) -> UsageError:
-    """DuckDB's error as a UsageError: its first line, the names it suggests, and the line of the
-    statement with the mistake marked; nothing else, such as values."""
+    """DuckDB's error: its first line, the names it suggests, and the statement's line with the
+    mistake marked; nothing else, such as values."""
     *_, text = _OF_FILES.findall(text) if text.startswith("Traceback") else [text]
     first, *more = text.splitlines()
     meant = [line for line in more if line.startswith(("Did you mean", "Candidate bindings"))]
@@ -245,8 +233,8 @@ def _sql_error(text: str) -> UsageError:
 def rows_within(
     connection: Any, statement: str, most_rows: int, seconds: float
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The first rows of a query, and True if there are more. Raises as `query` does, and UsageError
-    if they take longer than `seconds`."""
+    """The first rows of a query, and True if there are more. Raises as `query` does, also if they
+    take longer than `seconds`."""
     timer = threading.Timer(seconds, connection.raw.interrupt)
     timer.start()
     try:
@@ -262,10 +250,9 @@ def rows_within(
 
 
 def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
-    """Write the rows of a view for which `where` holds, by PyArrow, with the locks in place;
-    returns their number. `path` is replaced, as a whole or not at all; its folder is created.
-    Raises UsageError if users cannot read `view`, if `where` is no condition or fails for some row,
-    or if a remote store has no such bucket; StorageError."""
+    """Write the rows of a view for which `where` holds, with the locks in place; returns their
+    number. `path` is replaced, as a whole or not at all. Raises UsageError if users cannot read
+    `view`, if `where` is no condition or fails for some row, or if `path` cannot be reached."""
     names = [row["name"] for row in query(connection, "show tables")]
     names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
     if view not in names:

@@ -1,9 +1,6 @@
-"""Restrict the SQL of a connection to reading the warehouse's files.
-
-DuckDB itself keeps files, settings and extensions locked, and reads through a filesystem that
-cannot write: a statement can change only what is in memory, until the connection ends. Works with
-DuckDB 1.5 and 2.0.
-"""
+"""Restrict the SQL of a connection to reading the warehouse's files: DuckDB itself keeps files,
+settings and extensions locked, and reads through a filesystem that cannot write. A statement can
+change only what is in memory, until the connection ends. Works with DuckDB 1.5 and 2.0."""
 
 import os
 import threading
@@ -29,12 +26,12 @@ from pipeline.files.storage import (
 )
 
 _PROTOCOL = "read"
+PREFIX = f"{_PROTOCOL}://"  # of the names by which DuckDB opens files
 
 
 def lock(connection: Any, files: Iterable[UPath]) -> None:
-    """Let a connection read `files` and nothing else, for good: no file is written, not even to
-    spill, nothing is attached or installed, no setting changed, no variable of this process
-    scanned."""
+    """Let a connection read `files` and nothing else, for good: no file is written, nothing is
+    attached or installed, no setting changed, no variable of this process scanned."""
     connection.execute(f"set allowed_paths = {addresses(files)}")
     connection.execute("set temp_directory = ''")
     connection.execute("set disabled_filesystems = 'LocalFileSystem'")
@@ -44,8 +41,7 @@ def lock(connection: Any, files: Iterable[UPath]) -> None:
 
 
 def address(file: UPath) -> str:
-    """The name by which DuckDB opens a file: `read://` and its path."""
-    return f"{_PROTOCOL}://{file}"
+    return f"{PREFIX}{file}"
 
 
 def addresses(files: Iterable[UPath]) -> str:
@@ -60,7 +56,7 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
-        return path.removeprefix(f"{_PROTOCOL}://")
+        return path.removeprefix(PREFIX)
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
         """A file to read. Raises OSError for every mode but `rb`."""
@@ -68,7 +64,8 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
             raise OSError(EROFS, os.strerror(EROFS), path)
         file = _file(path)
         if is_remote(file):
-            return _OpenFile(partial(_part, path, modified_at(file)))
+            modified = modified_at(file)
+            return _OpenFile(lambda size, start: _content(path, modified)[start : start + size])
         descriptor = with_retries(
             partial(os.open, str(file), os.O_RDONLY), file, (FileNotFoundError,)
         )
@@ -92,17 +89,13 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
 
 @lru_cache(maxsize=64)  # DuckDB asks for a file's size and age as it opens it
 def _file(path: str) -> UPath:
-    return as_path(path.removeprefix(f"{_PROTOCOL}://"))
+    return as_path(path.removeprefix(PREFIX))
 
 
 @lru_cache(maxsize=4)
 def _content(path: str, modified: float) -> bytes:
     """A remote file, whole: a plan or an index, which every part of is read."""
     return read(_file(path))
-
-
-def _part(path: str, modified: float, size: int, position: int) -> bytes:
-    return _content(path, modified)[position : position + size]
 
 
 class _OpenFile:

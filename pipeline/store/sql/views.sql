@@ -1,4 +1,4 @@
--- The views that commands read. Braces stand for what views.py fills in.
+-- The views that commands read. Braces stand for what connect.py fills in.
 
 -- name: all_units
 create view all_units as
@@ -233,9 +233,17 @@ create view results as
 {parts};
 
 -- name: raw_shards
-create view raw_shards as from shards_rows union all
-select table_name, step_id, unit from index_rows anti join superseded_rows using ({key})
-where table_name in ({tables});
+create view raw_shards as
+with committed as (from shards_rows union all
+  select table_name, step_id, unit from index_rows anti join superseded_rows using ({key}))
+from committed where table_name in ({tables});
+
+-- name: superseded_rows
+create table superseded_rows as
+-- Entries of the index whose file is damaged, or of whose unit a higher attempt is committed.
+select {key} from index_rows
+where superseded or list_contains([{damaged}]::varchar[], file)
+  or (table_name, step_id, unit) in (from shards_rows);
 
 -- name: footers
 create view footers as

@@ -13,8 +13,7 @@ from jobs.run.stored_run import (
     with_rater,
 )
 from pipeline.core.errors import UsageError
-from pipeline.store.runs.planned_units import write_plan
-from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.runs.run_folder import RunFolder, write_plan
 from tests.support.runs.warehouse import Warehouse, chunk, document, document_unit, step
 from tests.support.runs.written_plan import documents
 

@@ -17,7 +17,7 @@ from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.files.parquet import parquet_content
 from pipeline.store import connect
-from pipeline.store.runs.planned_units import UNITS
+from pipeline.store.runs.run_folder import UNITS
 from pipeline.store.sql.connection import query
 from stages.corpora import load
 from stages.read.answer_from_context import AnswerFromMemory

@@ -9,7 +9,7 @@ import pytest
 
 import gistmill
 from pipeline.core.errors import LeftOutWarning, UsageError
-from pipeline.store.upkeep.compaction import compact
+from pipeline.store.upkeep import compact
 from tests.support.command import sql, succeed
 from tests.support.docs.pages import blocks
 from tests.support.runs.finished_run import FinishedRun

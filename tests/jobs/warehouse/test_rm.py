@@ -10,24 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from jobs.warehouse.upkeep import remove
 from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError
 from pipeline.files.lease import RUN, lease
 from pipeline.files.storage import as_path
 from pipeline.store import Shards, connect
-from pipeline.store.runs.planned_units import write_plan
-from pipeline.store.runs.run_folder import RunFolder, add_labels
+from pipeline.store.runs.run_folder import add_labels
 from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import garbage
-from pipeline.store.upkeep.compaction import compact, is_among
-from pipeline.store.upkeep.garbage import collect
+from pipeline.store.upkeep import collect, compact, is_among, remove_run
 from tests.pipeline.store.test_compaction import call
 from tests.support.command import gistmill, refused, sql, succeed, succeeded
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
-from tests.support.runs.written_plan import documents
 
 GISTS, ANSWERS, OTHER = step("gists"), step("answers", "full_text"), step("answers", "bm25")
 SHARED, OWN = document_unit(GISTS, "d1"), document_unit(GISTS, "d2")
@@ -151,8 +146,8 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
         raise KilledError
 
     with monkeypatch.context() as patch, pytest.raises(KilledError):
-        patch.setattr(garbage, "delete", killed)
-        remove(as_path(folder), "gone")
+        patch.setattr("pipeline.files.storage.delete", killed)
+        remove_run(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
     collect(folder, older_than=0)
@@ -161,7 +156,7 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
 
 
 def test_nothing_is_deleted_while_a_plan_cannot_be_read(folder: Path) -> None:
-    remove(as_path(folder), "gone")
+    remove_run(as_path(folder), "gone")
     plan = folder / "runs" / "kept" / "units.parquet"
     whole, before = plan.read_bytes(), shards(folder)
     plan.write_bytes(whole[:-9])
@@ -187,24 +182,6 @@ def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path:
     assert not [*(night.warehouse / "removed").iterdir()]
 
 
-def test_what_was_planned_when_a_run_was_killed_goes(folder: Path) -> None:
-    """By version 0.2, while it loaded its corpus: its planned units lack d3 still, and d4 that it
-    never had."""
-    gone, late = RunFolder(folder, "gone"), document_unit(GISTS, "d3")
-    others = document_unit(GISTS, "d4")
-    for unit in (late, others):
-        Warehouse(folder).commit(GISTS, unit, [gist(0, "late", unit.document_id)])
-    (plan := folder / "runs/gone/plan").mkdir()
-    write_plan(plan / "000000.parquet", documents([SHARED, OWN, late]))
-    assert remove(as_path(folder), "gone").kept_units == 1
-    assert collect(folder, older_than=0)
-    with connect(folder) as connection:
-        assert query(connection, "select document_id from raw_gists order by 1") == [
-            {"document_id": "d1"}, {"document_id": "d4"}
-        ]  # fmt: skip
-    assert not gone.path.exists() and not [*(folder / "removed").iterdir()]
-
-
 def test_what_is_at_work_is_refused(folder: Path) -> None:
     words = ("rm", f"warehouse={folder}", "run=gone", "--yes")
     with lease(as_path(folder) / "runs" / "gone", RUN):
@@ -213,48 +190,33 @@ def test_what_is_at_work_is_refused(folder: Path) -> None:
     assert (folder / "runs" / "gone" / "units.parquet").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["run=gonne", "--yes"], "run=gonne: not in {}; nearest: gone"),
-        ([], "run= is missing; name the run to delete"),
-        (["--yes", "step=a"], "'step=a': unknown word; there are warehouse, run=..."),
-        (["run=gone"], "run=gone: deletes it for good; add --yes"),  # without a terminal
-    ],
-)
-def test_mistakes(words: list[str], told: str, tmp_path: Path) -> None:
-    Warehouse(tmp_path).plan("gone")
-    Warehouse(tmp_path).plan("kept")
-    line = refused("rm", f"warehouse={tmp_path}", *words)
-    assert line == told.format(tmp_path)
+def test_mistakes(tmp_path: Path) -> None:
+    for run in ("gone", "kept"):
+        Warehouse(tmp_path).plan(run)
+    for words, said in {
+        ("run=gonne", "--yes"): f"run=gonne: not in {tmp_path}; nearest: gone",
+        (): "run= is missing; name the run to delete",
+        ("run=gone",): "run=gone: deletes it for good; add --yes",  # without a terminal
+    }.items():
+        assert refused("rm", f"warehouse={tmp_path}", *words) == said
 
 
 class Typed(io.StringIO):
-    """What is typed in a terminal; `end`: Ctrl-C instead of the end of it."""
-
-    def __init__(self, text: str, end: type[BaseException] | None = None) -> None:
-        super().__init__(text)
-        self._end = end
+    """What is typed in a terminal."""
 
     def isatty(self) -> bool:
         return True
 
-    def readline(self, size: int | None = -1) -> str:  # type: ignore[override]
-        if self._end:
-            raise self._end
-        return super().readline() if size is None else super().readline(size)
-
 
 @pytest.mark.parametrize(
     ("typed", "said"),
-    [(Typed("kept\n"), "not deleted, as its name was not repeated"), (Typed(""), "not deleted"),
-     (Typed("", KeyboardInterrupt), "not deleted")],
-)  # fmt: skip
+    [("kept\n", "not deleted, as its name was not repeated"), ("", "not deleted")],
+)
 def test_it_asks_for_the_name_again(
-    typed: Typed, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    typed: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Warehouse(tmp_path).plan("gone")
-    monkeypatch.setattr(sys, "stdin", typed)
+    monkeypatch.setattr(sys, "stdin", Typed(typed))
     done = gistmill("rm", f"warehouse={tmp_path}", "run=gone")
     assert done.returncode == 2
     assert done.stderr.endswith(f"gistmill: run=gone: {said}\n")
@@ -272,16 +234,3 @@ def test_the_labels_of_people_are_counted(tmp_path: Path, monkeypatch: pytest.Mo
     assert "(gone) to delete it and 1 label of people for good" in done.stderr
     assert ", 1 label of people" in succeeded(done)
     assert not damaged.exists()
-
-
-@pytest.mark.slow
-def test_from_a_folder_of_the_warehouse_it_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Deleting it would leave the rest of the command without its way to the warehouse."""
-    monkeypatch.chdir(folder / "runs" / "gone")
-    told = refused("rm", "warehouse=../..", "run=gone", "--yes")
-    assert told.endswith("gone: rm may delete this folder of the warehouse; call it elsewhere")
-    monkeypatch.chdir(folder)
-    succeed("rm", "warehouse=.", "run=gone", "--yes")
-    stands(folder)

@@ -55,9 +55,6 @@ def test_why_ray_did_not_start_stays_with_the_run(
     assert "ended early" not in succeed("status", words[-1]) + succeed("report", words[-1])
 
 
-# Watching.
-
-
 @pytest.mark.slow
 def test_a_run_that_is_over_is_shown_once(made: FinishedRun) -> None:
     once = succeed("status", f"warehouse={made.warehouse}")
@@ -66,53 +63,33 @@ def test_a_run_that_is_over_is_shown_once(made: FinishedRun) -> None:
         assert json.loads(succeed("status", *verb, f"warehouse={made.warehouse}"))["complete"]
 
 
-class Sleeps:
-    """Instead of sleeping: releases the lease of the run the second time. Other threads wait, such
-    as the one that watches a Ray which a test before has joined."""
+@pytest.mark.slow
+def test_a_log_gets_a_block_each_time_until_the_run_ends(
+    made: FinishedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or until Ctrl-C, which does not end the run."""
+    thread, pauses, held = threading.get_ident(), list[float](), ExitStack()
 
-    def __init__(self, folder: Path) -> None:
-        self.thread = threading.get_ident()
-        self.taken: list[float] = []
-        self.held = ExitStack()
-        assert self.held.enter_context(lease(as_path(folder), RUN))
-
-    def __call__(self, seconds: float) -> None:
-        if threading.get_ident() != self.thread:
+    def pause(seconds: float) -> None:
+        if threading.get_ident() != thread:  # such as one that watches a Ray joined before
             threading.Event().wait(seconds)
             return
-        self.taken.append(seconds)
-        if len(self.taken) == 2:
-            self.held.close()
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            raise KeyboardInterrupt
+        if len(pauses) == 3:
+            held.close()
 
-
-@pytest.fixture
-def sleeps(made: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> Sleeps:
-    found = Sleeps(made.warehouse / "runs" / "night")
-    monkeypatch.setattr("jobs.warehouse.status.time.sleep", found)
-    return found
-
-
-@pytest.mark.slow
-def test_a_log_gets_a_block_each_time_until_the_run_ends(made: FinishedRun, sleeps: Sleeps) -> None:
-    shown = succeed("status", "--watch", "every=7", f"warehouse={made.warehouse}")
-    assert sleeps.taken == [7.0, 7.0]
-    blocks = re.split(r"\n\n(?=run night)", shown)
-    assert len(blocks) == 3
+    monkeypatch.setattr("jobs.warehouse.status.time.sleep", pause)
+    words = ("status", "--watch", "every=7", f"warehouse={made.warehouse}")
+    with held:
+        assert held.enter_context(lease(as_path(made.warehouse / "runs" / "night"), RUN))
+        assert succeed(*words).count("executed on") == 1
+        blocks = re.split(r"\n\n(?=run night)", succeed(*words))
+    assert pauses == [7.0, 7.0, 7.0]
     assert ["executed on" in block for block in blocks] == [True, True, False]
 
 
-def test_ctrl_c_ends_the_watching_and_not_the_run(
-    made: FinishedRun, sleeps: Sleeps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("jobs.warehouse.status.time.sleep", interrupted)
-    done = gistmill("status", "--watch", f"warehouse={made.warehouse}")
-    assert (done.returncode, done.stderr) == (0, "")
-    sleeps.held.close()
-
-
-@pytest.mark.parametrize("every", ["0", "-1", "nan", "soon", "1e9"])
-def test_an_interval_that_is_none_is_refused(made: FinishedRun, every: str) -> None:
-    assert "every=" in refused("status", f"every={every}", f"warehouse={made.warehouse}")
+def test_an_interval_that_is_none_is_refused(made: FinishedRun) -> None:
+    for every in ("0", "nan", "soon", "1e9"):
+        assert "every=" in refused("status", f"every={every}", f"warehouse={made.warehouse}")

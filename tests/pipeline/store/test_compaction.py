@@ -20,11 +20,9 @@ from jobs.run.launch import compact_if_worth_it, compact_periodically
 from pipeline.core.calls import Call
 from pipeline.core.errors import AccountingError, DamagedError
 from pipeline.core.rows import RECORDS, Record
-from pipeline.store import Shards, connect
+from pipeline.store import Shards, connect, upkeep
 from pipeline.store.shards.shard_index import Index, newest_index
-from pipeline.store.upkeep import compaction as module
-from pipeline.store.upkeep.compaction import Compaction, compact
-from pipeline.store.upkeep.garbage import collect
+from pipeline.store.upkeep import Compaction, collect, compact
 from pipeline.work.units import Unit
 from stages.tables.pages import Gist
 from tests.pipeline.store.test_foreign_files import garbled
@@ -136,7 +134,7 @@ def test_the_same_rows_before_and_after(
     """Random shards, compacted and collected in random order, in files and groups of any size."""
     draw = random.Random(seed)
     for name, size in {"_GROUP_BYTES": 500, "_BATCH_BYTES": 9_000}.items():
-        monkeypatch.setattr(module, name, draw.choice([1, size, 10**9]))
+        monkeypatch.setattr(upkeep, name, draw.choice([1, size, 10**9]))
     expected: dict[Shard, list[dict[str, Any]]] = {}
     for turn in range(4):
         commit_some(warehouse, draw, range(20 * turn, 20 * turn + 20))
@@ -207,7 +205,7 @@ def test_a_compaction_that_stood_still_commits_nothing_that_was_collected(
     """It has written its files when its lease is taken over and they are collected."""
     commit_some(warehouse, random.Random(1), range(20))
     expected = stored(warehouse.folder)
-    write = module._write
+    write = upkeep._write
 
     def late(*args: Any) -> Iterator[Any]:
         yield from write(*args)
@@ -215,7 +213,7 @@ def test_a_compaction_that_stood_still_commits_nothing_that_was_collected(
             file.write_text("{}")
         collect(warehouse.folder, older_than=0)
 
-    monkeypatch.setattr(module, "_write", late)
+    monkeypatch.setattr(upkeep, "_write", late)
     assert compact(warehouse.folder, least=1) is None
     assert not index_of(warehouse).path
     agrees(warehouse.folder, expected)

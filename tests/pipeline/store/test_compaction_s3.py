@@ -1,4 +1,4 @@
-"""Compaction and collection of a warehouse on an S3 server, without Ray."""
+"""Compaction, collection and removal of a run in a warehouse on an S3 server, without Ray."""
 
 import random
 from collections.abc import Iterator
@@ -8,11 +8,8 @@ from typing import cast
 import pytest
 from upath import UPath
 
-from jobs.warehouse.upkeep import remove
 from pipeline.store import Shards, connect
-from pipeline.store.upkeep.compaction import compact
-from pipeline.store.upkeep.garbage import Removed, collect
-from stages.tables.pages import Gist
+from pipeline.store.upkeep import Removed, collect, compact, remove_run
 from tests.pipeline.store.test_compaction import GISTS, commit_some
 from tests.support.clusters.s3_server import BUCKET, names, s3_server
 from tests.support.runs.warehouse import Warehouse, document_unit, gist
@@ -28,43 +25,29 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
         yield environment
 
 
-def test_the_same_rows_before_and_after(environment: dict[str, str]) -> None:
+def test_the_same_rows_before_and_after_and_none_of_a_removed_run(
+    environment: dict[str, str],
+) -> None:
     warehouse = Warehouse(cast(Path, UPath(f"s3://{BUCKET}/w")))
-    warehouse.plan("night")
+    kept, gone = (document_unit(GISTS, name) for name in ("kept", "gone"))
+    warehouse.plan("gone", (GISTS, [kept, gone]))
+    warehouse.plan("night", (GISTS, [kept]))
     commit_some(warehouse, random.Random(5), range(15))
     before = contents()
     done = compact(warehouse.folder, least=1)
     assert done is not None and done.shards == len(names(environment, "w/tables/"))
-    assert contents() == before
     collect(warehouse.folder, older_than=0)
     assert names(environment, "w/tables/") == []
     assert contents() == before
-    unit = document_unit(GISTS, "late")
-    warehouse.commit(GISTS, unit, [gist(0, "Late.", "late")])
+    for unit in (kept, gone):
+        warehouse.commit(GISTS, unit, [gist(0, "Late.", unit.document_id)])
+    assert remove_run(UPath(warehouse.folder), "gone") == Removed(units=2, kept_units=1)
     assert compact(warehouse.folder, least=1) is not None
     collect(warehouse.folder, older_than=0)
-    late = Shards(warehouse.folder).load(Gist, GISTS.id, unit.unit)
-    assert late == (gist(0, "Late.", "late"),)
-    assert len([name for name in names(environment, "w/compacted/") if "index" in name]) == 1
-
-
-def test_a_removed_run_goes_with_its_files(environment: dict[str, str]) -> None:
-    warehouse = Warehouse(cast(Path, UPath(f"s3://{BUCKET}/w")))
-    kept, loose, compacted = (document_unit(GISTS, name) for name in ("kept", "a", "b"))
-    for unit in (kept, compacted):
-        warehouse.commit(GISTS, unit, [gist(0, "Said.", unit.document_id)])
-    compact(warehouse.folder, least=1)
-    warehouse.commit(GISTS, loose, [gist(0, "Said.", "a")])
-    warehouse.plan("gone", (GISTS, [kept, loose, compacted]))
-    warehouse.plan("kept", (GISTS, [kept]))
-    assert remove(UPath(warehouse.folder), "gone") == Removed(units=3, kept_units=1)
-    before = names(environment, "w/tables/")
-    collect(warehouse.folder)
-    assert names(environment, "w/tables/") == before
-    collect(warehouse.folder, older_than=0)
     assert names(environment, "w/tables/") == names(environment, "w/removed/") == []
-    assert len(contents()["gists"]) == 1
-    assert Shards(warehouse.folder).units("gists", GISTS.id) == {kept.unit: 1}
+    units = Shards(warehouse.folder).units("gists", GISTS.id)
+    assert kept.unit in units and gone.unit not in units
+    assert len([name for name in names(environment, "w/compacted/") if "index" in name]) == 1
     assert not [name for name in names(environment, "w/") if name.endswith(".lease")]
 
 

@@ -8,8 +8,7 @@ import pytest
 from pipeline.core.errors import UsageError
 from pipeline.store.sql.connection import Connection, View, query
 
-WRONG = View("create view wrong as select x from numbers",
-             [("a.sql: section 'w'", "select x from numbers")])  # fmt: skip
+WRONG = View("create view wrong as select x from numbers", "a.sql: section 'w'")
 
 
 @pytest.fixture
@@ -86,9 +85,3 @@ def test_views_outlive_a_transaction(connection: Connection) -> None:
         assert connection.execute("from doubled").fetchone() == (2,)
         connection.execute("rollback")
         assert connection.execute("from doubled").fetchone() == (2,)
-
-
-def test_two_views_of_a_name_are_refused(connection: Connection) -> None:
-    again = View("create view DOUBLED as select 1 as number", [("q.sql: section 'd'", "select 1")])
-    with pytest.raises(UsageError, match=r"^q\.sql: section 'd': there is a view doubled already;"):
-        connection.add(again)

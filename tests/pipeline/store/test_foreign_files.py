@@ -1,8 +1,11 @@
-"""Damaged and foreign shards: left out by what reads, named once; the rest is there."""
+"""Damaged and foreign files: left out by what reads, each named once; the rest is there."""
 
 import asyncio
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pyarrow as pa
@@ -16,20 +19,30 @@ from pipeline.core.calls import Call, with_sent
 from pipeline.core.errors import CommandError, DamagedError, LeftOutWarning, UsageError
 from pipeline.core.rows import RECORDS
 from pipeline.store import Shards, connect
+from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
-from tests.support.clusters.s3_server import BUCKET, client, s3_server
-from tests.support.command import gistmill
+from tests.support.command import gistmill, one_line
 from tests.support.runs.finished_run import FinishedRun
 
 pytestmark = pytest.mark.sampled
 
 Damage = Callable[[Path], None]
 TABLES = ("documents", "questions", "pages", "gists", "lookups", "answers", "ratings", "scores")
+VERBS = {
+    "report": ["report"], "status": ["status"], "trace": ["trace", "q1"],
+    "sql": ["sql", "select question_id, answer from all_answers"], "ls": ["ls"],
+    "corpus": ["report", "--corpus"], "show": ["show", "d1"],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return FinishedRun(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def warehouse(made: FinishedRun, tmp_path: Path) -> Path:
+    return made.copied(tmp_path)
 
 
 def half(file: Path) -> None:
@@ -60,19 +73,23 @@ def footer_garbled(file: Path) -> None:
     file.write_bytes(content)
 
 
+def garbled(file: Any) -> None:
+    """Between head and footer: footers do not tell, the query that reads the rows does."""
+    content = file.read_bytes()
+    file.write_bytes(content[:4] + b"\xff" * 196 + content[200:])
+
+
 def link_to_nothing(file: Path) -> None:
     file.unlink()
     file.symlink_to(file.parent / "gone")
 
 
-def of_another_unit(file: Path) -> None:
-    (other,) = [sibling for sibling in file.parent.iterdir() if sibling != file]
-    file.write_bytes(other.read_bytes())
-
-
 def with_column(column: str, values: Callable[[Any], Any]) -> Damage:
     """The same file with other values in a column, made from the rows."""
     return changed(lambda t: t.set_column(t.column_names.index(column), column, values(t)))
+
+
+# Of shards.
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
@@ -83,9 +100,6 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "foreign": (lambda file: pq.write_table(pa.table({"a": [1]}), file), "1 rows, none were"),
     "a row doubled": (changed(lambda t: pa.concat_tables([t, t.slice(0, 1)])), "were written"),
     "a row lost": (changed(lambda t: t.slice(1)), "were written"),
-    "another unit's": (of_another_unit, "its rows are of the unit"),
-    "another step's": (with_column("step_id", lambda t: pa.array(["answer-0"] * t.num_rows)),
-                       "its rows are of the step_id answer-0"),
     "without step": (changed(lambda t: t.drop_columns(["step_id"])), "lacks the columns step_id"),
     "a number as text": (with_column("num_lookups", lambda t: pc.cast(t["num_lookups"], "string")),
                          "Field num_lookups has incompatible types: string"),
@@ -99,94 +113,65 @@ def rows_by_table(connection: Any) -> dict[str, int]:
     }
 
 
-@pytest.fixture(scope="module")
-def num_rows(made: FinishedRun) -> dict[str, int]:
-    """Of every table of the undamaged run."""
-    with connect(made.warehouse) as connection:
-        assert query(connection, "from left_out") == []
-        return rows_by_table(connection)
-
-
-class Check:
-    """Damages a copy of the warehouse and reads it."""
-
-    def __init__(self, made: FinishedRun, folder: Path, num_rows: dict[str, int]) -> None:
-        self.made, self.num_rows = made, num_rows
-        self.warehouse = made.copied(folder)
-
-    def shard(self, table: str) -> Path:
-        return self.warehouse / self.made.shard(table).relative_to(self.made.warehouse)
-
-    def __call__(self, table: str, damage: Damage, why: str) -> None:
-        file = self.shard(table)
-        damage(file)
-        with pytest.warns(LeftOutWarning) as caught, connect(self.warehouse) as connection:
-            (row,) = query(connection, "from left_out")
-            found = rows_by_table(connection)
-            query(connection, "from units")  # reads footers, too
-        assert [str(one.message) for one in caught] == [f"{row['file']}: {row['why']}"]
-        assert row["file"] == str(file)
-        assert why in row["why"]
-        assert f"delete tables/*/{file.parent.name}/{file.name} and run the same" in row["why"]
-        lost = pq.read_metadata(self.made.shard(table)).num_rows
-        assert found == {**self.num_rows, table: self.num_rows[table] - lost}
-        with pytest.raises(CommandError) as raised:
-            Shards(self.warehouse).committed(self.made.small.steps)
-        assert str(raised.value).startswith(f"{file}: ")
-
-
-@pytest.fixture
-def check(made: FinishedRun, tmp_path: Path, num_rows: dict[str, int]) -> Check:
-    return Check(made, tmp_path, num_rows)
-
-
 @pytest.mark.parametrize(
     ("table", "kind"),
-    [*(("answers", kind) for kind in DAMAGES),
-     *((table, "half") for table in (*TABLES, "calls") if table != "answers")],
-)  # fmt: skip
-def test_a_damaged_shard_is_left_out_and_named(check: Check, table: str, kind: str) -> None:
+    [*(("answers", kind) for kind in DAMAGES), ("documents", "half"), ("calls", "half")],
+)
+def test_a_damaged_shard_is_left_out_and_named(
+    made: FinishedRun, warehouse: Path, table: str, kind: str
+) -> None:
     """By readers; a run is refused."""
-    check(table, *DAMAGES[kind])
-
-
-def garbled(file: Any) -> None:
-    """Between head and footer: footers do not tell, the query that reads the rows does."""
-    content = file.read_bytes()
-    file.write_bytes(content[:4] + b"\xff" * 196 + content[200:])
+    file = warehouse / made.shard(table).relative_to(made.warehouse)
+    damage, why = DAMAGES[kind]
+    with connect(warehouse) as connection:
+        assert query(connection, "from left_out") == []
+        num_rows = rows_by_table(connection)
+    damage(file)
+    with pytest.warns(LeftOutWarning) as caught, connect(warehouse) as connection:
+        (row,) = query(connection, "from left_out")
+        left = rows_by_table(connection)
+        query(connection, "from units")  # reads footers, too
+    assert [str(one.message) for one in caught] == [f"{row['file']}: {row['why']}"]
+    assert row["file"] == str(file) and why in row["why"]
+    assert f"delete tables/*/{file.parent.name}/{file.name} and run the same" in row["why"]
+    lost = pq.read_metadata(made.shard(table)).num_rows
+    assert left == {**num_rows, table: num_rows[table] - lost}
+    with pytest.raises(CommandError) as raised:
+        Shards(warehouse).committed(made.small.steps)
+    assert str(raised.value).startswith(f"{file}: ")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", [half, filled(b""), Path.unlink, garbled])
-def test_a_shard_that_is_damaged_after_connecting(check: Check, damage: Damage) -> None:
+def test_a_shard_that_is_damaged_after_connecting(
+    made: FinishedRun, warehouse: Path, damage: Damage
+) -> None:
     """One line names it; what does not read it goes on."""
-    with connect(check.warehouse) as connection:
-        damage(file := check.shard("answers"))
+    with connect(warehouse) as connection:
+        damage(file := warehouse / made.shard("answers").relative_to(made.warehouse))
         with pytest.raises(DamagedError) as caught:
             query(connection, "select answer from answers")
         assert caught.value.file == str(file)
         assert "\n" not in str(caught.value)
-        assert len(query(connection, "from gists")) == check.num_rows["gists"]
+        assert query(connection, "from gists")
         with pytest.raises(UsageError, match="sql: Conversion Error"):
             query(connection, "select 'a'::int from questions")
 
 
-def test_rows_of_other_values_are_named_by_a_run(check: Check) -> None:
+def test_rows_of_other_values_are_named_by_a_run(made: FinishedRun, warehouse: Path) -> None:
     """A null where the record has none: of no row that gistmill wrote."""
-    file = check.shard("gists")
+    file = warehouse / made.shard("gists").relative_to(made.warehouse)
     with_column("num_words", lambda t: pa.nulls(t.num_rows, pa.int64()))(file)
-    step = check.made.small.step("gists")
+    step = made.small.step("gists")
     with pytest.raises(DamagedError, match="row 0, num_words: Input should be a valid integer"):
-        Shards(check.warehouse).load(RECORDS["gists"], step.id, file.name.split(".")[0])
+        Shards(warehouse).load(RECORDS["gists"], step.id, file.name.split(".")[0])
 
 
-def test_of_a_table_whose_plugin_is_not_loaded(check: Check) -> None:
-    file = check.shard("scores")
-    folder = check.warehouse / "tables" / "remarks"
-    (check.warehouse / "tables" / "scores").rename(folder)
-    other = folder / file.parent.name / file.name
+def test_of_a_table_whose_plugin_is_not_loaded(made: FinishedRun, warehouse: Path) -> None:
+    folder = (warehouse / "tables" / "scores").rename(warehouse / "tables" / "remarks")
+    other = folder / made.shard("scores").relative_to(made.warehouse / "tables" / "scores")
     other.write_bytes(b"PAR1")
-    with pytest.warns(LeftOutWarning) as caught, connect(check.warehouse) as connection:
+    with pytest.warns(LeftOutWarning) as caught, connect(warehouse) as connection:
         assert len(query(connection, "from all_remarks")) > 0
     assert [str(one.message).partition(": ")[0] for one in caught] == [str(other)]
 
@@ -202,21 +187,162 @@ def test_a_damaged_shared_reply_is_asked_again(made: FinishedRun, tmp_path: Path
         assert asyncio.run(shared.find("sha")) == with_sent(one, None)
 
 
-@pytest.mark.slow
-def test_on_an_object_store(made: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same, from one request per shard."""
+def test_on_an_object_store(made: FinishedRun) -> None:
     bad = {"answers": b"", "gists": b"PAR1 and no more", "ratings": b"PAR1" * 40_000}
     names = {str(made.shard(table).relative_to(made.warehouse)): bad[table] for table in bad}
-    with s3_server() as environment:
-        for key, value in environment.items():
-            monkeypatch.setenv(key, value)
-        for file in (file for file in made.warehouse.rglob("*") if file.is_file()):
-            name = str(file.relative_to(made.warehouse))
-            body = names.get(name, file.read_bytes())
-            client(environment).put_object(Bucket=BUCKET, Key=f"w/{name}", Body=body)
-        with pytest.warns(LeftOutWarning), connect(f"s3://{BUCKET}/w") as connection:
-            found = query(connection, "from left_out")
-            assert {row["file"] for row in found} == {f"s3://{BUCKET}/w/{name}" for name in names}
-            assert [row["question_id"] for row in query(connection, "from answers")] == ["q3"]
-        done = gistmill("status", f"warehouse=s3://{BUCKET}/w")
-        assert (done.returncode, len(done.stderr.splitlines())) == (0, 3)
+    store = UPath("memory://foreign/w")
+    for file in (file for file in made.warehouse.rglob("*") if file.is_file()):
+        name = str(file.relative_to(made.warehouse))
+        (store / name).parent.mkdir(parents=True, exist_ok=True)
+        (store / name).write_bytes(names.get(name, file.read_bytes()))
+    with pytest.warns(LeftOutWarning), connect(store) as connection:
+        left_out = query(connection, "from left_out")
+        assert {row["file"] for row in left_out} == {f"{store}/{name}" for name in names}
+        assert [row["question_id"] for row in query(connection, "from answers")] == ["q3"]
+
+
+# Of other files, in every verb: one line, and no traceback.
+
+
+def read(warehouse: Path, verb: str, *words: str) -> "CompletedProcess[str]":
+    return gistmill(*VERBS[verb], f"warehouse={warehouse}", *words)
+
+
+def survives(warehouse: Path, verb: str, file: Path, why: str, *words: str) -> Any:
+    """The JSON of a verb that names the file once and ends in exit code 0."""
+    done = read(warehouse, verb, "--json", *words)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"gistmill: left out {file}: ") and why in line
+    found = json.loads(done.stdout)
+    (row,) = found["left_out"]
+    assert line.endswith(f"{row['file']}: {row['why']}")
+    return found
+
+
+def refused_for(file: Path, why: str, done: "CompletedProcess[str]") -> None:
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"gistmill: {file}: ") and why in line
+
+
+def folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+CONFIG, UNITS = ("runs/night/config.yaml", "runs/night/units.parquet")
+SOME = ("report", "status", "trace")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "damage", "why", "reading", "refused"),
+    [("gistmill.json", filled(b""), "Invalid JSON: EOF", SOME, ()),
+     ("gistmill.json", filled(b'{"layout": "2"}'), "layout: Input should be", ("status",), ()),
+     ("steps/{}.json", filled(b"\xff"), "Invalid JSON", SOME, ()),
+     ("steps/{}.json", filled(b'{"name": "step"}'), "stage: Field required", ("status",), ()),
+     ("steps/{}.json", folder, "cannot be read (Is a directory)", ("status",), ()),
+     ("runs/night/provenance.json", half, "Invalid JSON", ("report",), ()),
+     ("runs/night/provenance.json", filled(b'{"launches": [1]}'), "launches.0: ", ("report",), ()),
+     (CONFIG, filled(b"report: {stages: [gist"), "not YAML", (), SOME),
+     (CONFIG, filled(b""), "Input should be a valid dictionary", (), SOME),
+     (UNITS, half, "cannot be read", (), ("sql", *SOME)),
+     (UNITS, changed(lambda t: pa.table({"a": [1]})), "lacks the columns step_id", (), SOME),
+     (UNITS, with_column("unit", lambda t: pa.array(range(t.num_rows))),
+      "Field unit has incompatible types: int64 vs string", (), SOME)],
+)  # fmt: skip
+def test_a_damaged_file_of_a_run(
+    made: FinishedRun, warehouse: Path, name: str, damage: Damage, why: str,
+    reading: tuple[str, ...], refused: tuple[str, ...],
+) -> None:  # fmt: skip
+    """What does not need it goes on and names it; a run is refused."""
+    file = warehouse / name.format(made.small.step("answers").id)
+    damage(file)
+    for verb in reading:
+        survives(warehouse, verb, file, why)
+    for verb in refused:
+        refused_for(file, why, read(warehouse, verb))
+    again = gistmill(*made.words(warehouse))
+    assert again.returncode == 1 and f"gistmill: {file}: " in again.stderr
+    if name not in (CONFIG, UNITS):  # its rows are there all the same
+        counts = survives(warehouse, "status", file, why)["steps"]
+        assert [step["ok"] for step in counts if step["step_id"].startswith("answer-")] == [3]
+
+
+@pytest.mark.parametrize("report", ["3", "{methods: [a]}"])
+def test_a_config_of_another_version(warehouse: Path, report: str) -> None:
+    (warehouse / CONFIG).write_text(f"report: {report}")
+    line = one_line(read(warehouse, "report"))
+    assert line == "run=night: started by an earlier version of gistmill; start it again"
+
+
+@pytest.mark.slow
+def test_damaged_units_hide_their_run_alone(warehouse: Path) -> None:
+    shutil.copytree(warehouse / "runs" / "night", warehouse / "runs" / "second")  # the later one
+    file = warehouse / "runs" / "second" / "units.parquet"
+    half(file)
+    survives(warehouse, "status", file, "cannot be read", "run=night")
+    listed = survives(warehouse, "ls", file, "cannot be read")
+    assert [row["run"] for row in listed["runs"]] == ["night"]
+    # Another run's numbers are not what was asked for.
+    refused_for(file, "start the run again", read(warehouse, "report"))
+
+
+def test_damaged_heartbeats(warehouse: Path) -> None:
+    alive = warehouse / "runs" / "night" / "alive"
+    alive.mkdir(exist_ok=True)
+    for name in ("progress", "good.json", "bad.json"):
+        heartbeat: dict[str, Any] = {"worker": name, "launch": "one", "documents": {}}
+        (alive / name).write_text(json.dumps(heartbeat))
+    (alive / "bad.json").write_bytes(b'{"launch": ')
+    with pytest.warns(LeftOutWarning, match="bad.json"):
+        _, workers = RunFolder(warehouse, "night").at_work()
+    assert [worker["worker"] for worker in workers] == ["good.json"]
+    (alive / "progress").write_bytes(b"[]")
+    survives(warehouse, "status", alive / "progress", "delete it")
+
+
+@pytest.mark.slow
+def test_all_at_once_in_every_verb(made: FinishedRun, warehouse: Path) -> None:
+    """Each file is named once; what is left is read, beside folders of odd names."""
+    for name in ("it's", "a [b] *?", '100% "é"'):
+        (warehouse / "tables" / "scores" / name).mkdir()
+    bad = [warehouse / made.shard(table).relative_to(made.warehouse)
+           for table in ("answers", "calls", "ratings")]  # fmt: skip
+    bad += [warehouse / "steps" / f"{made.small.step('scores').id}.json"]
+    for file in bad:
+        half(file)
+    for verb in VERBS:
+        done = read(warehouse, verb)
+        assert done.returncode == 0, done.stderr
+        files = [line.split(": ")[1] for line in done.stderr.splitlines()]
+        assert sorted(files) == sorted(f"left out {file}" for file in bad)
+    found = json.loads(read(warehouse, "sql", "--json").stdout)
+    assert [row["question_id"] for row in found] == ["q3"]  # those of d1 are lost
+
+
+@pytest.mark.slow
+def test_many_are_named_in_a_few_lines(made: FinishedRun, warehouse: Path) -> None:
+    shard = warehouse / made.shard("answers").relative_to(made.warehouse)
+    for number in range(30):
+        shard.with_name(f"{number:016x}.1.parquet").touch()
+    done = read(warehouse, "sql")
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == 21
+    assert "left out 10 more files; gistmill sql 'from left_out'" in done.stderr
+
+
+def of_something_else(folder: Path) -> None:
+    for name in ("tables", "runs", "steps/x.json", "runs/x"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "runs" / "night.txt").touch()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [lambda folder: None, filled(b"a file"), of_something_else])
+def test_no_warehouse(tmp_path: Path, make: Damage) -> None:
+    make(tmp_path / "elsewhere")
+    for verb in VERBS:
+        line = one_line(read(tmp_path / "elsewhere", verb))
+        assert line.endswith(": no run there; start one with gistmill run, or set warehouse=")

@@ -126,9 +126,8 @@ def test_of_two_at_once_one_commits_each_unit(tmp_path: Path) -> None:
 
 def test_a_users_file_that_is_no_parquet_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_text("no")
-    with pytest.raises(UsageError, match=r"x\.parquet") as caught:
+    with pytest.raises(UsageError, match=r"x\.parquet: not a readable Parquet file"):
         list(read_parquet_rows(tmp_path / "x.parquet"))
-    assert "\n" not in str(caught.value)
 
 
 def test_calls_of_an_earlier_version_are_read(warehouse: Warehouse) -> None:

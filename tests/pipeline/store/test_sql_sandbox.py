@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 from upath import UPath
 
@@ -129,20 +130,18 @@ IN_MEMORY = [  # DuckDB 2.0 refuses the profiles, 1.5 prints them or cannot writ
 ]
 
 
-@pytest.mark.parametrize("statement", IN_MEMORY)
-def test_what_a_statement_changes_goes_with_the_connection(folder: Path, statement: str) -> None:
+def test_what_a_statement_changes_goes_with_the_connection(folder: Path) -> None:
     with unchanged(folder):
-        with opened(folder) as connection, suppress(duckdb.Error):
-            connection.execute(statement.format(folder)).fetchall()
-            connection.execute("select count(*) from answers").fetchall()
-        with opened(folder) as connection:
-            assert query(connection, "select count(*) as n from answers") == [{"n": 1}]
+        for statement in IN_MEMORY:
+            with opened(folder) as connection, suppress(duckdb.Error):
+                connection.execute(statement.format(folder)).fetchall()
+                connection.execute("select count(*) from answers").fetchall()
+            with opened(folder) as connection:
+                assert query(connection, "select count(*) as n from answers") == [{"n": 1}]
 
 
 @contextmanager
 def unchanged(folder: Path) -> Iterator[None]:
-    with opened(folder):
-        pass  # a reader leaves what it checked, and a folder for its lease
     before = contents(folder)
     yield
     assert contents(folder) == before
@@ -167,13 +166,11 @@ def test_rows_time_and_memory_have_limits(folder: Path) -> None:
     assert told.startswith("sql: Parser Error: ")
 
 
-@pytest.mark.parametrize("statement", ["copy answers to '{0}/new.csv'", "from '{0}/secret.csv'",
-                                       "set memory_limit = '9GB'"])  # fmt: skip
-def test_a_refused_statement_names_the_way_out(folder: Path, statement: str) -> None:
-    told = refused("sql", statement.format(folder), f"warehouse={folder}/w's [1]")
-    assert told.startswith("sql: ") and SECRET not in told
-    assert told.endswith("(a query reads the views alone; gistmill sql --unsafe lifts the locks)")
-    assert not list(folder.glob("new*"))
+def test_a_refused_statement_names_the_way_out(folder: Path) -> None:
+    for statement in (f"copy answers to '{folder}/new.csv'", "set memory_limit = '9GB'"):
+        told = refused("sql", statement, f"warehouse={folder}/w's [1]")
+        assert told.startswith("sql: ")
+        assert told.endswith("views alone; gistmill sql --unsafe lifts the locks)")
 
 
 ALLOWED = {
@@ -200,23 +197,15 @@ def test_unsafe_sql_writes_what_it_is_asked_for(folder: Path) -> None:
     assert target.read_text() == "A mill.\n"
 
 
-def test_a_variable_of_this_process_is_no_table(folder: Path) -> None:
-    import pyarrow as pa
-
-    stolen = pa.table({"secret": [SECRET]})
-    with opened(folder) as connection, pytest.raises(duckdb.CatalogException):
-        connection.execute("from stolen")
+def test_a_variable_of_this_process_is_a_table_if_it_is_registered(folder: Path) -> None:
+    """As notebooks use it, beside variables of SQL, and tables in memory."""
+    grades = pa.table({"question_id": ["q1"], "grade": [3]})
     with opened(folder, unsafe=True) as connection:
-        assert connection.execute("from stolen").fetchall() == [(SECRET,)]
-    assert stolen.num_rows == 1
-
-
-def test_a_locked_connection_still_takes_a_users_own_data(folder: Path) -> None:
-    """As notebooks use it: variables, tables in memory, and data registered by name."""
-    import pyarrow as pa
-
+        assert connection.execute("select grade from grades").fetchall() == [(3,)]
     with opened(folder) as connection:
-        connection.register("mine", pa.table({"question_id": ["q1"], "grade": [3]}))
+        with pytest.raises(duckdb.CatalogException):
+            connection.execute("from grades")
+        connection.register("mine", grades)
         connection.execute("create table kept as from answers join mine using (question_id)")
         connection.execute("set variable least = 2")
         query = "select grade from kept where grade > getvariable('least')"
@@ -236,21 +225,17 @@ def test_views_over_remote_files_are_read_under_the_lock() -> None:
             connection.execute("from read_text('memory://locks/secret.txt')")
 
 
-@pytest.mark.parametrize("value", ["true) union (select 1, 2", "1, 2", "true order by 1", "true /*",
-                                   "'", "count(*)", "no_such_column", "--"])  # fmt: skip
 @pytest.mark.parametrize("key", ["where", "by"])
-def test_where_and_by_are_expressions(folder: Path, key: str, value: str) -> None:
-    with opened(folder) as connection, pytest.raises(UsageError):
-        create_chosen_table(connection, options(key, value))
+def test_where_and_by_are_expressions(folder: Path, key: str) -> None:
+    with opened(folder) as connection:
+        for value in ("true) union (select 1, 2", "1, 2", "true order by 1", "true /*", "'",
+                      "count(*)", "no_such_column", "--"):  # fmt: skip
+            with pytest.raises(UsageError):
+                create_chosen_table(connection, options(key, value))
 
 
 def test_an_expression_may_hold_comments_brackets_and_views() -> None:
-    kept = [
-        "question_id in (select question_id from answers)",
-        "question like '%;%' -- ends here",
-        "(num_document_words > 1) and (true)",
-        "list_contains(\"references\", 'A mill.')",
-    ]
-    assert [expression("where", text) for text in kept] == kept
-    with pytest.raises(UsageError, match=r"^by=1, 2: "):
-        expression("by", "1, 2")
+    for text in ("question_id in (select question_id from answers)",
+                 "question like '%;%' -- ends here", "(num_document_words > 1) and (true)",
+                 "list_contains(\"references\", 'A mill.')"):  # fmt: skip
+        assert expression("where", text) == text

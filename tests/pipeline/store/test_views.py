@@ -4,7 +4,6 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
@@ -22,17 +21,9 @@ from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep.compaction import compact
+from pipeline.store.upkeep import compact
 from stages.tables.answers import Answer
-from tests.support.runs.warehouse import (
-    Warehouse,
-    answer,
-    chunk,
-    document_unit,
-    gist,
-    score,
-    step,
-)
+from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, score, step
 
 DOCUMENTS, QUESTIONS, GISTS = step("documents"), step("questions"), step("gists")
 ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
@@ -43,14 +34,8 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse(tmp_path / "My [Ware] house's * 100%")
 
 
-@contextmanager
-def opened(warehouse: Warehouse, run: str | None = None) -> Iterator[Any]:
-    with connect(warehouse.folder, run) as connection:
-        yield connection
-
-
 def rows(warehouse: Warehouse, statement: str, run: str | None = None) -> list[dict[str, Any]]:
-    with opened(warehouse, run) as connection:
+    with connect(warehouse.folder, run) as connection:
         return query(connection, statement)
 
 
@@ -70,7 +55,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A connection to a warehouse with a run that planned nothing."""
     warehouse = Warehouse(tmp_path_factory.mktemp("empty"))
     warehouse.plan("r")
-    with opened(warehouse) as connection:
+    with connect(warehouse.folder) as connection:
         yield connection
 
 
@@ -89,12 +74,6 @@ def test_every_view_is_made_alone_in_an_empty_warehouse(empty: Any, tmp_path: Pa
         with connect(tmp_path) as connection:
             rows = query(connection, f"from {view}")
             assert len(rows) == (view == "call_bytes"), view
-
-
-def test_our_own_tables_are_where_a_reader_imports_them() -> None:
-    ours = {record.__module__.rpartition(".")[0] for record in RECORDS.values()
-            if record.__module__.startswith(("stages", "pipeline"))}  # fmt: skip
-    assert ours == {"stages.tables", "pipeline.core"}
 
 
 def test_every_view_of_all_runs_names_the_run(empty: Any) -> None:
@@ -116,20 +95,6 @@ def test_no_table_may_be_named_like_a_view(empty: Any) -> None:
     assert names == set(VIEWS)
 
 
-@pytest.mark.parametrize(("most", "kind"), [(16_000_000, "BASE TABLE"), (0, "VIEW")])
-def test_small_tables_are_read_into_memory_once(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, most: int, kind: str
-) -> None:
-    """A table that is not small is read again by every query. The rows are the same."""
-    monkeypatch.setattr("pipeline.store.sql.views._MOST_BYTES", most)
-    warehouse.plan("mine", (ANSWERS, [commit_answers(warehouse, "q1", "q2")]))
-    with opened(warehouse) as connection:
-        rows = query(connection, "from answers order by question_id")
-        assert [row["question_id"] for row in rows] == ["q1", "q2"]
-        made = "select table_type from information_schema.tables where table_name = 'raw_answers'"
-        assert connection.raw.execute(made).fetchall() == [(kind,)]
-
-
 @pytest.mark.slow
 def test_steps_and_shards_are_the_runs(warehouse: Warehouse) -> None:
     """Of three steps one is of both runs, one of one, one of none any more."""
@@ -146,13 +111,9 @@ def test_steps_and_shards_are_the_runs(warehouse: Warehouse) -> None:
         both_steps = sorted([ANSWERS.id, GISTS.id])
         assert [row["step_id"] for row in rows(warehouse, stated, "theirs")] == both_steps
     found = rows(warehouse, "select step_id, run from all_steps order by all")
-    planned = [
-        (ANSWERS.id, "mine"),
-        (ANSWERS.id, "theirs"),
-        (GISTS.id, "theirs"),
-        (SCORES.id, None),
-    ]
-    assert [tuple(row.values()) for row in found] == planned
+    assert [tuple(row.values()) for row in found] == [
+        (ANSWERS.id, "mine"), (ANSWERS.id, "theirs"), (GISTS.id, "theirs"), (SCORES.id, None),
+    ]  # fmt: skip
 
 
 def test_units_say_when_they_began_and_who_made_them(warehouse: Warehouse) -> None:
@@ -164,16 +125,6 @@ def test_units_say_when_they_began_and_who_made_them(warehouse: Warehouse) -> No
     assert [tuple(row.values()) for row in found] == [
         ("q1", began, f"{socket.gethostname()}-{os.getpid()}"), ("q2", None, None),
     ]  # fmt: skip
-
-
-def test_of_a_unit_made_again_the_highest_attempt_is_shown(warehouse: Warehouse) -> None:
-    unit = chunk(ANSWERS, "d1", "q1")
-    for attempt in (1, 2, 10):
-        made = [answer("q1", answer=f"Attempt {attempt}.")]
-        warehouse.commit(ANSWERS, replace(unit, attempt=attempt), made)
-    warehouse.plan("r", (ANSWERS, [unit]))
-    assert rows(warehouse, "select answer from answers") == [{"answer": "Attempt 10."}]
-    assert rows(warehouse, "select count(*) as n from shards") == [{"n": 1}]
 
 
 def test_the_latest_run_is_shown_by_default(warehouse: Warehouse) -> None:
@@ -196,24 +147,14 @@ def test_a_run_that_is_not_there(warehouse: Warehouse, tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.parametrize(
-    ("statement", "says"),
-    [
-        ("select * from nosuch", "nosuch"),
-        ("select nosuch from answers", "nosuch"),
-        ("selec 1", "selec"),
-        ("select 'a'::int", "a"),
-        ("", "empty query"),
-        (" -- nothing", "empty query"),
-    ],
-)
-def test_a_wrong_query_is_a_usage_error_of_one_line(empty: Any, statement: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says) as caught:
-        query(empty, statement)
-    assert "\n" not in str(caught.value)
-
-
-def test_columns_of_the_same_name_are_told_apart(empty: Any) -> None:
+def test_a_wrong_query_is_a_usage_error_of_one_line(empty: Any) -> None:
+    for statement, says in {
+        "select * from nosuch": "nosuch", "select nosuch from answers": "nosuch",
+        "selec 1": "selec", "select 'a'::int": "a", " -- nothing": "empty query",
+    }.items():  # fmt: skip
+        with pytest.raises(UsageError, match=says) as caught:
+            query(empty, statement)
+        assert "\n" not in str(caught.value)
     assert query(empty, "select 1 as a, 2 as b, 3 as a") == [{"a": 1, "b": 2, "a_1": 3}]
 
 
@@ -253,9 +194,14 @@ def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Ware
 
 
 @pytest.mark.parametrize("is_compacted", [False, True])
-def test_a_run_shows_only_what_it_planned(warehouse: Warehouse, is_compacted: bool) -> None:
+@pytest.mark.parametrize("most_bytes", [0, 16_000_000])
+def test_a_run_shows_only_what_it_planned(
+    warehouse: Warehouse, is_compacted: bool, most_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a step that it planned whole, without some units, without a question of a unit (one that
-    was taken out of the corpus); and of a whole one with a unit that is not compacted yet."""
+    was taken out of the corpus); and of a whole one with a unit that is not compacted yet. What is
+    read whole into memory has the same rows."""
+    monkeypatch.setattr("pipeline.store.sql.connect._MOST_BYTES", most_bytes)
     units = [chunk(ANSWERS, "d1", "q1", "q2"), chunk(ANSWERS, "d2", "q3")]
     for unit in units:
         warehouse.commit(ANSWERS, unit, [answer(q) for q in unit.inputs])
@@ -270,24 +216,6 @@ def test_a_run_shows_only_what_it_planned(warehouse: Warehouse, is_compacted: bo
     assert ids(warehouse, "answers", "all") == ["q1", "q2", "q3"]
     warehouse.plan("all", (ANSWERS, [*units, later]))
     assert ids(warehouse, "answers", "all") == ["q1", "q2", "q3", "q4"]
-
-
-@pytest.mark.slow
-def test_a_connection_keeps_to_the_files_it_chose(warehouse: Warehouse) -> None:
-    first, later = chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d1", "q2")
-    warehouse.plan("r", (ANSWERS, [first, later]))
-    commit_answers(warehouse, "q1")
-    with opened(warehouse) as connection:
-        commit_answers(warehouse, "q2")
-        assert query(connection, "select count(*) as n from answers") == [{"n": 1}]
-    assert ids(warehouse, "answers") == ["q1", "q2"]
-
-
-def test_planning_again_replaces_the_plan(warehouse: Warehouse) -> None:
-    warehouse.plan("r", (ANSWERS, [chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d2", "q2")]))
-    warehouse.plan("r", (ANSWERS, [chunk(ANSWERS, "d1", "q1")]))
-    assert rows(warehouse, "select document_id from planned") == [{"document_id": "d1"}]
-    assert [file.name for file in (warehouse.folder / "runs" / "r").iterdir()] == ["units.parquet"]
 
 
 @pytest.mark.slow
@@ -322,7 +250,7 @@ def test_tables_of_a_plugin_that_is_not_loaded_have_views_and_accounts(
     warehouse.plan("r", (nodes, [unit, document_unit(nodes, "d2")]), (notes, [asked]))
     for table in ("tree_nodes", "side_notes"):
         monkeypatch.delitem(RECORDS, table)
-    with opened(warehouse) as connection:
+    with connect(warehouse.folder) as connection:
         for prefix in ("", "all_"):
             read = f"select node_index, summary from {prefix}tree_nodes order by 1"
             assert connection.execute(read).fetchall() == [(0, "All."), (1, None)]
@@ -355,7 +283,7 @@ def test_what_is_no_table_of_ours_is_left_alone(warehouse: Warehouse) -> None:
 def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Warehouse) -> None:
     shard = Path(str(warehouse.commit(GISTS, document_unit(GISTS, "d1"), [gist(0)])))
     warehouse.plan("night", (GISTS, [document_unit(GISTS, "d1")]))
-    with opened(warehouse) as connection:
+    with connect(warehouse.folder) as connection:
         away = shard.rename(shard.with_suffix(".away"))
         with pytest.raises(duckdb.Error, match="No such file"):
             connection.execute("from gists")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.store.upkeep.compaction import compact
+from pipeline.store.upkeep import compact
 from tests.support.command import ROOT
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 

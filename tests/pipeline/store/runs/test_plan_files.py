@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.errors import DamagedError
-from pipeline.store.runs.planned_units import PlannedWork, read_plan, write_plan
-from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.runs.run_folder import PlannedWork, RunFolder, read_plan, write_plan
 from pipeline.work.units import Execution, PlannedDocument, Unit
 
 NAMES = st.text("abcdef0123456789", min_size=1, max_size=4)

@@ -1,19 +1,28 @@
-"""Compaction: many small shards become few large files and an index, row for row.
+"""Upkeep of a warehouse: compaction, removal of runs, and garbage collection, the only deletion of
+tables' files.
 
-Its time is linear in the new shards; a shard is written again whenever its file doubles, and the
-index each time.
+`compact` makes few large files and an index of many small shards, row for row. A file,
+<warehouse>/compacted/<table>/<name>.parquet, is sorted by document; a shard lies in one of its row
+groups, and is written again whenever its file doubles. The old state is valid until the new index
+is committed. Of two concurrent compactions one commits, and one that lost its lease does not.
 
-<warehouse>/compacted/<table>/<name>.parquet, sorted by document, with row groups of about a
-megabyte; a shard lies in one row group. Replaced files stay until `collect` deletes them. The old
-state is valid until the new index is committed. Of two concurrent compactions one commits, and one
-that has lost its lease does not.
+`remove_run` deletes a run's folder and leaves its planned units as a record,
+<warehouse>/removed/<run>.<hex>.parquet. Until a collection a run that plans some of them again has
+their rows without a call.
+
+`collect` deletes what was replaced or removed 24 hours ago, by this machine's clock, so that a
+reader keeps its files for that long. With `older_than=0` open queries lose their files: they fail,
+naming a missing file, and a new query succeeds. Planned units of removed runs stay while any run is
+executed, as it may plan them again, and while the plan of any run cannot be read.
 """
 
 import gc
 import math
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, BinaryIO, NamedTuple
 
@@ -21,13 +30,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
+from pipeline.asking.replies import journal_files
 from pipeline.core.calls import Call
-from pipeline.core.errors import DamagedError
+from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.rows import empty_table
-from pipeline.files.lease import UPKEEP, Lease, lease
+from pipeline.files import storage
+from pipeline.files.lease import RUN, UPKEEP, Lease, is_a_run_at_work, lease
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
-from pipeline.files.storage import AnyPath, as_path, commit, delete, map_files, read
-from pipeline.store.runs.planned_units import UnitKey
+from pipeline.store.runs.run_folder import UnitKey, num_labels, planned_files, units_in
 from pipeline.store.shards.damaged_files import shard_footer
 from pipeline.store.shards.layout import SEARCHED, raise_layout
 from pipeline.store.shards.shard_index import (
@@ -36,6 +46,7 @@ from pipeline.store.shards.shard_index import (
     SCHEMA,
     Index,
     check_compacted,
+    generations,
     newest_index,
     parse_compacted,
 )
@@ -51,10 +62,12 @@ _DENSELY = {"compression_level": 9, "data_page_size": 64_000_000, "write_statist
 # In memory at once, sorted, and one file if its columns are alike; a shard takes 60 KB besides.
 _BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 4_000
 _READ_AT_ONCE = 256  # shards
+RETENTION = 24 * 3600.0  # seconds
+_SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
 
 
 class Compaction(NamedTuple):
-    """The counts of a compaction: shards taken in and files written, over all tables."""
+    """The numbers of shards taken in and of files written, over all tables."""
 
     shards: int = 0
     files: int = 0
@@ -67,22 +80,21 @@ class _Piece(NamedTuple):
     facts: dict[str, Any]
 
 
-def compact(warehouse: AnyPath, least: int = WORTH_IT) -> Compaction | None:
+def compact(warehouse: storage.AnyPath, least: int = WORTH_IT) -> Compaction | None:
     """Compact each table with `least` loose shards or more; None if another process compacts.
-    Shards that cannot be read or lack rows stay as they are. Raises DamagedError if a compacted
-    file that is written again cannot be read, and StorageError."""
-    root = as_path(warehouse)
+    Damaged shards stay as they are. Raises DamagedError if a compacted file that is written again
+    is damaged."""
+    root = storage.as_path(warehouse)
     if not _worth(root, newest_index(root / "compacted"), least):
         return Compaction()
     with lease(root, UPKEEP) as upkeep_lease:
-        return None if upkeep_lease is None else rewrite(root, upkeep_lease, least)
+        return None if upkeep_lease is None else _rewrite(root, upkeep_lease, least)
 
 
-def rewrite(
+def _rewrite(
     root: UPath, upkeep_lease: Lease, least: float = math.inf, gone: Collection[UnitKey] = ()
 ) -> Compaction | None:
-    """Compact, and leave the units `gone` out. As `compact`; None, too, if another process has
-    taken the lease over meanwhile."""
+    """As `compact`, without the units `gone`; None, too, if the lease was taken over meanwhile."""
     raise_layout(root)
     index = newest_index(root / "compacted")
     files = _worth(root, index, least)
@@ -102,12 +114,11 @@ def rewrite(
     if is_needed and upkeep_lease.is_held() and _commit_next(root / "compacted", index, entries):
         return Compaction(num_taken, len(written))
     for file in written:
-        delete(file)
+        storage.delete(file)
     return None if is_needed else Compaction()
 
 
 def _commit_next(folder: UPath, after: Index, rows: Any) -> bool:
-    """Write the next generation; False if another process has written it before."""
     rows = rows.cast(SCHEMA).sort_by([(name, "ascending") for name in KEY])
     if rows.num_rows:  # superseded: the next entry is of the same unit
         pairs = ((rows[name].slice(1), rows[name].slice(0, rows.num_rows - 1)) for name in KEY[:3])
@@ -116,10 +127,10 @@ def _commit_next(folder: UPath, after: Index, rows: Any) -> bool:
         column = SCHEMA.get_field_index("superseded")
         rows = rows.set_column(column, SCHEMA.field(column), flags)
     content = parquet_content(SCHEMA, [rows])
-    return commit(folder / f"index.{after.number + 1}.parquet", content)
+    return storage.commit(folder / f"index.{after.number + 1}.parquet", content)
 
 
-def is_among(entries: Any, units: Collection[tuple[str, str]]) -> Any:
+def is_among(entries: Any, units: Collection[UnitKey]) -> Any:
     """An Arrow array, True for entries of these units (step_id and name)."""
     names = (entries[column].cast(pa.string()) for column in ("step_id", "unit"))
     wanted = pa.array(["/".join(unit) for unit in units], pa.string())
@@ -136,8 +147,7 @@ def _to_rewrite(
 ) -> tuple[Any, Any]:
     """The entries that stay, and those that are written again: of the table's files that hold some
     of `gone`, and of small files with no more shards than are written before them, `num_new` loose
-    ones first. So a shard is written again only into a file with twice as many, however often a
-    warehouse is compacted. Raises DamagedError if a file that is written again is not whole."""
+    ones first: a shard is written again only into a file with twice as many."""
     of_table = entries.filter(pc.equal(entries["table_name"], table))
     again = {*of_table.filter(is_among(of_table, gone))["file"].to_pylist()}
     counts = [("num_rows", "sum"), ("num_rows", "count"), ("num_bytes", "sum")]
@@ -163,7 +173,7 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 
     for start in range(0, len(files), _READ_AT_ONCE):
         some = files[start : start + _READ_AT_ONCE]
-        yield from (piece for piece in map_files(_loose_piece, some) if piece)
+        yield from (piece for piece in storage.map_files(_loose_piece, some) if piece)
     ordered = again.sort_by([("file", "ascending")]).to_pylist()
     for name, entries in groupby(ordered, key=lambda entry: entry["file"]):
         groups = parse_compacted(root / "compacted" / table / name, read_groups)
@@ -176,7 +186,7 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
 def _loose_piece(path: UPath) -> _Piece | None:
     """A shard in tables/; None if it is damaged, which its readers report."""
     try:
-        metadata, rows = shard_footer(path).metadata, read_parquet(read(path))
+        metadata, rows = shard_footer(path).metadata, read_parquet(storage.read(path))
     except (DamagedError, pa.ArrowInvalid, FileNotFoundError):
         return None
     table, (unit, attempt, _) = path.parent.parent.name, path.name.split(".")
@@ -215,8 +225,7 @@ def _position(piece: _Piece) -> tuple[str, ...]:
 
 def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Iterator[Any]:
     """Write compacted files of one table, and add them to `written`; yields their shards' entries.
-    Shards with different columns go into different files, so that a column that an earlier version
-    did not write stays missing instead of null."""
+    Shards of versions with other columns go into other files: a missing column is no null."""
     yield empty_table(SCHEMA)
     group_bytes = _GROUP_BYTES_OF_CALLS if folder.name == Call.table else _GROUP_BYTES
     for batch in _cut(pieces, _BATCH_BYTES):
@@ -227,7 +236,7 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
             written.append(file := folder / f"{uuid.uuid4().hex}.parquet")
             groups = [*_cut(alike, group_bytes)]
             columns = _with_attempt(alike[:1]).schema
-            commit(file, parquet_content(columns, map(_with_attempt, groups), **_DENSELY))
+            storage.commit(file, parquet_content(columns, map(_with_attempt, groups), **_DENSELY))
             entries = []
             for number, group in enumerate(groups):
                 position, first_row = {"file": file.name, "row_group": number}, 0
@@ -243,3 +252,140 @@ def _with_attempt(pieces: list[_Piece]) -> Any:
     rows = pa.concat_tables([piece.rows for piece in pieces])
     attempts = [piece.facts["attempt"] for piece in pieces for _ in range(piece.rows.num_rows)]
     return rows.append_column(ATTEMPT, pa.array(attempts, pa.int32()))
+
+
+@dataclass(frozen=True)
+class Removed:
+    """Numbers of a removed run's units, of those that other runs use, and of people's labels."""
+
+    units: int = 0
+    kept_units: int = 0
+    labels: int = 0
+
+
+@dataclass(frozen=True)
+class Freed:
+    """The files that a collection deleted, and their bytes. `is_waiting`: files of removed runs
+    stay, as a run that is executed may plan them."""
+
+    files: int = 0
+    bytes: int = 0
+    is_waiting: bool = False
+
+
+def run_names(root: UPath) -> list[str]:
+    folders = {file.parent.name for file in storage.list_paths(root / "runs", "*/*")}
+    return sorted(name for name in folders if not name.startswith("."))
+
+
+def removal_records(root: UPath) -> list[UPath]:
+    """The planned units of removed runs, until what a run alone had used is deleted."""
+    return storage.list_paths(root / "removed", "*.parquet")
+
+
+def remove_run(root: UPath, name: str) -> Removed:
+    """Delete a run's folder, and leave a record of its units; a second call resumes a removal that
+    was killed. Raises UsageError if the run is being executed, DamagedError."""
+    folder = root / "runs" / name
+    plan = folder / "units.parquet"
+    with lease(folder, RUN) as held:
+        if held is None:
+            raise UsageError(f"run={name}: a command executes it now; stop it first")
+        units, used, labels = set[UnitKey](), set[UnitKey](), num_labels(folder)
+        if storage.exists(plan):
+            units = units_in([plan])
+            used = units_in(file for file in planned_files(root) if file != plan)
+            record = root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet"
+            storage.write(record, storage.read(plan))
+            storage.delete(plan)  # from here on no command sees the run
+        storage.delete_folder(folder)
+        return Removed(len(units), len(units & used), labels)
+
+
+def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed | None:
+    """Delete files that were replaced, or whose run was removed, `older_than` seconds ago or
+    earlier, and what killed processes left; None if another process compacts or collects. Raises
+    DamagedError if a run's planned units cannot be read."""
+    root = storage.as_path(warehouse)
+    with lease(root, UPKEEP) as upkeep_lease:
+        if upkeep_lease is None:
+            return None
+        records = [f for f in removal_records(root) if _modified(f) <= time.time() - older_than]
+        is_waiting = bool(records) and is_a_run_at_work(root)
+        sizes = _delete_removed(root, upkeep_lease, records) if records and not is_waiting else []
+        if sizes is None:
+            return None
+        before = time.time() - older_than  # after what was written again
+        sizes += map(_delete_counted, [*_replaced(root, before), *_temporary(root, before)])
+        return Freed(len(sizes), sum(sizes), is_waiting)
+
+
+def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> list[int] | None:
+    """Delete what these removed runs alone had planned: shards, journals, then the records. Returns
+    the files' sizes, or None if another process has taken the lease over. A run that begins now
+    waits."""
+    used = units_in({*removal_records(root), *planned_files(root)} - {*records})
+    gone = units_in(records) - used
+    files = [
+        root / "tables" / table / step_id / name
+        for (table, step_id), names in list_shard_files(root).items()
+        for name in names
+        if (step_id, name.partition(".")[0]) in gone
+    ]
+    files += [file for file, step_id, unit, _ in journal_files(root) if (step_id, unit) in gone]
+    sizes = [*map(_delete_counted, files)]
+    if _rewrite(root, upkeep_lease, gone=gone) is None:
+        return None
+    for step_id in sorted({step_id for step_id, _ in gone} - {step_id for step_id, _ in used}):
+        storage.delete(root / "steps" / f"{step_id}.json")
+        storage.delete_folder(root / "shared" / step_id)
+        storage.delete_folder(root / "journal" / step_id)
+        for folder in storage.list_paths(root / "tables", f"*/{step_id}"):
+            storage.delete_if_empty(folder)
+    for record in records:
+        storage.delete(record)
+    return sizes
+
+
+def _replaced(root: UPath, before: float) -> Iterator[UPath]:
+    """Shards in tables/, compacted files and indexes that were replaced by an index written before
+    that time. Compacted files that no index names come from a killed compaction."""
+    shards, indexes = list_shard_files(root), generations(root / "compacted")
+    old = [file for file in indexes if _modified(file) <= before]
+    was, now = (Index(files[-1] if files else None) for files in (old, indexes))
+    for (table, step_id), names in shards.items():
+        compacted = was.names(table, step_id) & now.names(table, step_id)
+        yield from (root / "tables" / table / step_id / name for name in names if name in compacted)
+    used = {*was.files(), *now.files()}
+    # A file that was written after the old index may be in one between the two.
+    written_before = _modified(old[-1]) if old else 0.0
+    for file in storage.list_paths(root / "compacted", "*/*.parquet"):
+        if f"{file.parent.name}/{file.name}" not in used and _modified(file) <= written_before:
+            yield file
+    yield from old[:-1]
+
+
+def _temporary(root: UPath, before: float) -> Iterator[UPath]:
+    """Temporary files that no process will finish; an object store has none."""
+    before = min(before, time.time() - _SECONDS_OF_A_WRITE)
+    for file in [] if storage.is_remote(root) else storage.list_paths(root, "**/.*.part"):
+        is_old = storage.is_abandoned(file.name) or _modified(file) <= before
+        if is_old and storage.path_kind(file) == "file":
+            yield file
+
+
+def _modified(file: UPath) -> float:
+    """The time the file was written; infinite if it no longer exists."""
+    try:
+        return storage.modified_at(file)
+    except FileNotFoundError:
+        return float("inf")
+
+
+def _delete_counted(file: UPath) -> int:
+    try:
+        num_bytes = storage.file_size(file)
+    except FileNotFoundError:
+        return 0
+    storage.delete(file)
+    return num_bytes

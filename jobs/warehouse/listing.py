@@ -1,0 +1,421 @@
+"""`gistmill ls`: the choices for a run, or the runs and steps of a warehouse; `gistmill schema` and
+the page docs/schema.md: every table and view, with the meanings of columns, everything registered,
+and the files of `conf`.
+
+Tables are read from the record classes: a class's docstring, the comments beside its fields. Views
+are described by comments in their SQL.
+"""
+
+import inspect
+import re
+import tempfile
+import textwrap
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from itertools import dropwhile, groupby, takewhile
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from upath import UPath
+
+import pipeline.store.sql
+from jobs.config.read_config import GROUPS
+from jobs.output.cells import Heading, Part, Table, Verbatim, on_one_line
+from pipeline.core import errors
+from pipeline.core.errors import Problem, UsageError
+from pipeline.core.registry import REGISTRIES, hint, load_plugins, maker_of, plugin_folders
+from pipeline.core.rows import RECORDS, STAMPS, Record
+from pipeline.core.settings import CONF
+from pipeline.core.sql_files import sql_sections
+from pipeline.families.family import read_family_file
+from pipeline.files.lease import RUN, holder
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import RunFolder, write_plan
+from pipeline.store.sql.connect import readable_run
+from pipeline.store.sql.connection import query
+from pipeline.work.methods import methods_in
+from stages.builtin import load_builtin
+
+Rows = list[dict[str, Any]]
+_KIND = " (kind "  # in the label of a stage
+_RUNS = """
+select run, count(distinct d.document_id) filter (d.problem is null) as documents,
+  count(distinct question_id) filter (q.problem is null) as questions,
+  count(distinct method) as methods, count(distinct step_id) as steps
+from all_planned left join raw_steps using (step_id)
+left join all_documents d using (run, document_id)
+left join all_questions q using (run, document_id, question_id) group by run"""
+_COUNTS = "select run, inputs, problem, not_done from all_accounting"
+_STEPS = """
+select step_id, stage, method, repeat, count(run) as runs
+from all_steps group by all order by stage, method, repeat, step_id"""
+_HEAD = """\
+Made by `gistmill schema --markdown > docs/schema.md` from the record classes; do not edit. In
+SQL, `gistmill sql` and `connect` show the rows of one run. Every view `all_NAME` has those of every
+run, with the run's name in a first column `run`.
+
+Words are counted by `stages/text/words.py`: in languages without spaces a word is a character.
+Tokens are the engine's own. Positions count from 0, spans of characters are half-open, times are
+UTC. A column of a view may be null where that of its tables may."""
+_COLUMNS_OF_RUN = r"""
+select table_name, column_name, data_type from duckdb_columns()
+where not internal and not regexp_matches(table_name, '^(all|raw|no)_|_rows$')
+order by table_name, column_index"""
+_VIEW = re.compile(
+    r"create (?:view|\{kind\}) (?:\{prefix\})?(\w+) as\s*\n((?:\s*--.*\n)*)", re.IGNORECASE
+)
+_MEANING = re.compile(r"^\s*-- (\w+): (.+)$", re.MULTILINE)
+_FIELD = re.compile(r"    (\w+): ")
+
+
+def registered() -> dict[str, Rows]:
+    """By kind, a row for each registered one: name, first sentence, module."""
+    load_builtin()
+    return {
+        kind: [
+            {
+                "name": name,
+                "about": registry.about[name],
+                "module": maker_of(registry[name]).__module__,
+            }
+            for name in sorted(registry)
+        ]
+        for kind, registry in sorted(REGISTRIES.items())
+    }
+
+
+def names_table(found: Mapping[str, Rows]) -> Table:
+    """A row per kind, with all its names."""
+    rows = [
+        {"kind": kind, "names": ", ".join(_with_kinds([row["name"] for row in rows]))}
+        for kind, rows in found.items()
+    ]
+    return Table(rows, left=("names",))
+
+
+def _with_kinds(names: Sequence[str]) -> Iterator[str]:
+    for name, labels in groupby(names, key=lambda name: name.partition(_KIND)[0]):
+        kinds = [label.partition(_KIND)[2].rstrip(")") for label in labels]
+        if "" in kinds:
+            yield name
+        if any(kinds):
+            yield f"{name} ({', '.join(filter(None, kinds))})"
+
+
+def listing(
+    warehouse: UPath | None, plugins: str | None, kind: str | None = None
+) -> dict[str, Rows]:
+    """The runs and steps of a warehouse; without one the choices of every config group, the methods
+    and families, and everything registered, also by plugins. With `kind` only these. Raises
+    UsageError for an unknown kind."""
+    if warehouse is not None:
+        found = _warehouse(warehouse)
+    else:
+        found = _choices([CONF, *load_plugins(plugin_folders(plugins))])
+    if kind is not None and kind not in found:
+        raise UsageError(f"ls {kind}: no such kind; {hint(kind, [*found])}")
+    return found if kind is None else {kind: found[kind]}
+
+
+def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
+    """A table per kind, except damaged files, which are on standard error. For registered kinds
+    only the names are printed, unless there is just one kind."""
+    of_code = {name: rows for name, rows in found.items() if rows and "module" in rows[0]}
+    of_code = of_code if len(found) > 1 else {}
+    for name, rows in found.items():
+        if name != "left_out" and name not in of_code:
+            names = [*rows[0]] if rows else []
+            texts = [n for n in names if not any(isinstance(row[n], int) for row in rows)]
+            yield Heading(name, 2)
+            yield Table([_shown(row, rows) for row in rows], left=texts)
+    if of_code:
+        yield Heading("by kind", 2)
+        yield names_table(of_code)
+        yield "gistmill ls KIND says what each is, gistmill schema NAME all about one."
+
+
+def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
+    """Times to the minute, repeats only if there are some."""
+    shown = {k: v.replace("T", " ")[:16] if k == "started_at" and v else v for k, v in row.items()}
+    if not any(row.get("repeat") for row in rows):
+        shown.pop("repeat", None)
+    return shown
+
+
+def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
+    """Each choice with the first sentence of its file's comment."""
+    groups = {group: [*map(_row, _files(folders, f"{group}/*.yaml"))] for group in GROUPS}
+    methods = []
+    for file, arguments in methods_in([folder / "method" for folder in folders]).values():
+        pairs = (f"{key}={'...' if value is None else value}" for key, value in arguments.items())
+        methods.append({**_row(file), "arguments": ", ".join(pairs)})
+    families = [
+        {"name": file.parent.name, "base": ", ".join(read_family_file(file.parent).base)}
+        for file in _files(folders, "prompts/*/family.yaml")
+    ]
+    return {**groups, "methods": methods, "families": families, **registered()}
+
+
+def _files(folders: Sequence[Path], pattern: str) -> list[Path]:
+    return [file for folder in folders for file in sorted(folder.glob(pattern))]
+
+
+def _row(file: Path) -> dict[str, Any]:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    lines_on = dropwhile(lambda line: not line.startswith("# ") or "@package" in line, lines)
+    comment = " ".join(line[2:] for line in takewhile(lambda line: line.startswith("# "), lines_on))
+    return {"name": file.stem, "about": re.split(r"(?<=\.)\s", comment)[0]}
+
+
+def _warehouse(warehouse: UPath) -> dict[str, Rows]:
+    with connect(warehouse, readable_run(warehouse)) as connection:
+        found = query(connection, _RUNS)
+        counts = query(connection, _COUNTS)
+        steps = query(connection, _STEPS)
+        left_out = query(connection, "from left_out")
+    runs = [_run(RunFolder(warehouse, row["run"]), row, counts) for row in found]
+    runs.sort(key=lambda row: row["started_at"] or "", reverse=True)
+    return {"runs": runs, "steps": steps, "left_out": left_out}
+
+
+def _run(
+    folder: RunFolder, row: dict[str, Any], counts: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    config = folder.left_out.unless_damaged(folder.config, None) or {}
+    facts, settings = config.get("report", {}), config.get("config", {})
+    launches = folder.readable_launches()
+    of_run = [count for count in counts if count["run"] == row["run"]]
+    return {
+        "run": row["run"],
+        "started_at": launches[-1].get("started_at") if launches else None,
+        "corpus": facts.get("corpus"),
+        "engine": facts.get("engine"),
+        "state": _state(folder, of_run, settings.get("max_problem_rate", 0.0)),
+        **{name: row[name] for name in ("documents", "questions", "methods", "steps")},
+    }
+
+
+def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems: float) -> str:
+    """In state problems, a larger share of rows than `max_problem_rate` has one."""
+    if holder(folder.path, RUN):
+        return "running"
+    if any(count["not_done"] for count in counts):
+        return "incomplete"
+    if any(count["problem"] > most_problems * count["inputs"] for count in counts):
+        return "problems"
+    return "complete"
+
+
+def read_schema(plugins: str | None = None) -> dict[str, Any]:
+    """All tables and views of every warehouse, sorted by name, the problem codes with their
+    meanings, everything else that plugins may add and the files of `conf`. Raises
+    UsageError for a plugin that cannot be loaded."""
+    confs = [CONF, *load_plugins(plugin_folders(plugins))]
+    source = inspect.getsource(errors)
+    meanings = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
+    return {
+        "tables": sorted(_tables(), key=itemgetter("is_view", "name")),
+        "problems": {code: meanings.get(code, "") for code in typing.get_args(Problem)},
+        "registered": registered(),
+        "files": _conf_files(confs),
+    }
+
+
+def _tables() -> Iterator[dict[str, Any]]:
+    """`type` is DuckDB's; `key`: the columns that identify a row within its step; `nullable` is
+    None for columns of views."""
+    views = _views()
+    shared = {column: text for record in RECORDS.values() for column, text in _common(record)}
+    for name, typed in _typed().items():
+        nullable: set[str] | None = None
+        key: tuple[str, ...] = ()
+        if record := RECORDS.get(name):
+            about, key = on_one_line(record.__doc__ or ""), record.key
+            meanings = {**STAMPS, **field_comments(record)}
+            hints = typing.get_type_hints(record).items()
+            nullable = {field for field, hint_ in hints if type(None) in typing.get_args(hint_)}
+        else:
+            about, of_view = views.get(name, ("", {}))
+            meanings = {**shared, **of_view}
+        columns = [
+            {
+                "name": column,
+                "type": kind,
+                "nullable": None if nullable is None else column in nullable,
+                "meaning": meanings.get(column, ""),
+            }
+            for column, kind in typed.items()
+        ]
+        yield {"name": name, "is_view": not record, "about": about, "key": key, "columns": columns}
+
+
+def _typed() -> dict[str, dict[str, str]]:
+    with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
+        write_plan(Path(folder) / "runs" / "empty" / "units.parquet", [])
+        with connect(folder) as connection:
+            rows = connection.execute(_COLUMNS_OF_RUN).fetchall()
+    tables = groupby(rows, itemgetter(0))
+    return {table: {column: kind for _, column, kind in own} for table, own in tables}
+
+
+def _common(record: Any) -> Iterator[tuple[str, str]]:
+    """Stamps, and fields of the base classes."""
+    yield from STAMPS.items()
+    for base in record.__mro__:
+        if base.__module__ == Record.__module__ and "table" not in base.__dict__:
+            yield from field_comments(base).items()
+
+
+def field_comments(cls: type) -> dict[str, str]:
+    """The comment of every field, inherited ones included, by name: behind the field, else right
+    above it. Fields without a comment are left out, and all of a class without a source file."""
+    comments: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        try:
+            source = textwrap.dedent(inspect.getsource(base))
+        except (OSError, TypeError):
+            continue
+        name, above = "", list[str]()
+        for line in source.splitlines():
+            code, _, comment = f" {line}".partition(" # ")
+            if not code.strip():
+                above = [*above, comment] if comment else []
+                continue
+            if field := _FIELD.match(line):
+                name = field[1]
+                comments |= {name: " ".join(above)} if above else {}
+            elif line[:5].strip():  # a method, or the end of a value
+                name = name if line[:5] in ("    ]", "    )", "    }") else ""
+            if name and comment and "fmt:" not in comment:
+                comments[name] = comment
+            above = []
+    return comments
+
+
+def _views() -> dict[str, tuple[str, dict[str, str]]]:
+    """By view, what the comments after `create view NAME as` say of it, and of its columns."""
+    views: dict[str, tuple[str, dict[str, str]]] = {}
+    of_all = [sql_sections(file) for file in Path(pipeline.store.sql.__file__).parent.glob("*.sql")]
+    of_records = [record.sql() for record in RECORDS.values()]
+    for sql in (sql for sections in (*of_all, *of_records) for sql in sections.values()):
+        if view := _VIEW.match(sql):
+            lines = [line.strip().removeprefix("-- ") for line in view[2].splitlines()]
+            about = [line for line in lines if not _MEANING.match(f"-- {line}")]
+            views[view[1]] = " ".join(about), dict(_MEANING.findall(view[2]))
+    for sections in of_records:
+        views["memories"][1].update(_MEANING.findall(sections.get("memories", "")))
+    return views
+
+
+def _conf_files(folders: Sequence[Path]) -> Rows:
+    """A row per method, family and choice of a config group in these folders: name, kind, file."""
+    rows = [{"name": file.stem, "is": group, "file": str(file)}
+            for group in ("method", *GROUPS)
+            for file in _files(folders, f"{group}/*.yaml")]  # fmt: skip
+    families = _files(folders, "prompts/*/family.yaml")
+    return rows + [{"name": f.parent.name, "is": "family", "file": str(f)} for f in families]
+
+
+def named(found: Mapping[str, Any], name: str) -> Rows:
+    """Everything with this name: a table or view (the name may also be that of its all_ view),
+    registered ones, and files. Raises UsageError if there is nothing."""
+    tables = [table for table in found["tables"] if table["name"] == name.removeprefix("all_")]
+    files = [{**row, "text": Path(row["file"]).read_text(encoding="utf-8")}
+             for row in found["files"] if row["name"] == name]  # fmt: skip
+    if of_name := [*tables, *_registered_as(name), *files]:
+        return of_name
+    rows = [*found["tables"], *(row for rows in found["registered"].values() for row in rows)]
+    names = dict.fromkeys(row["name"] for row in (*rows, *found["files"]))
+    near = hint(name, [*names])
+    raise UsageError(f"{name}: no table, view or choice that gistmill ls lists; {near}")
+
+
+def _registered_as(name: str) -> Rows:
+    """What is registered by this name, and every kind of the stage of this name: kind, module,
+    docstring, and settings, or fields of a prompt, with their comments."""
+    return [
+        _described(kind, label, maker_of(registry[label]), registry.about[label])
+        for kind, registry in sorted(REGISTRIES.items())
+        for label in sorted(registry)
+        if name in (label, label.partition(_KIND)[0])
+    ]
+
+
+def _described(kind: str, name: str, maker: Any, about: str) -> dict[str, Any]:
+    settings: list[str] = []
+    if kind != "columns":  # columns have no class: `maker` is the stage's
+        about = maker.__doc__ or about
+        is_prompt = is_dataclass(maker)
+        settings = (
+            [f.name for f in fields(maker)] if is_prompt else [*getattr(maker, "model_fields", ())]
+        )
+    comments = field_comments(maker) if settings else {}
+    return {
+        "name": name,
+        "is": kind.removesuffix("s"),
+        "module": maker.__module__,
+        "about": on_one_line(about),
+        "settings": {key: comments.get(key, "") for key in settings},
+    }
+
+
+def schema_parts(found: Mapping[str, Any]) -> list[Part]:
+    rows = [{"name": t["name"], "is": _kind(t), "a row is": t["about"]} for t in found["tables"]]
+    tables = Table(rows, left=("is", "a row is"))
+    return [tables, _problems(found), names_table(found["registered"])]
+
+
+def named_parts(rows: Rows) -> Iterator[Part]:
+    """The columns of a table, the text of a file, the settings of others."""
+    for row in rows:
+        if "columns" in row:
+            yield f"{row['name']}, a {_kind(row)}: {row['about']}"
+            yield _columns(row)
+        elif "file" in row:
+            yield f"{row['name']}, {row['is']} of {row['file']}:"
+            yield Verbatim(row["text"])
+        else:
+            yield f"{row['name']}, {row['is']} of {row['module']}: {row['about']}"
+            what = "field" if row["is"] in ("prompt", "rubric") else "setting"
+            if settings := [{what: key, "meaning": text} for key, text in row["settings"].items()]:
+                yield Table(settings, left=("meaning",))
+
+
+def schema_page(found: Mapping[str, Any]) -> Iterator[Part]:
+    yield Heading("Tables, views and columns")
+    yield _HEAD
+    for is_view, title in ((False, "Tables"), (True, "Views")):
+        yield Heading(title, level=2)
+        for table in (table for table in found["tables"] if table["is_view"] == is_view):
+            key = f" A row's key in its step: {', '.join(table['key'])}." if table["key"] else ""
+            yield Heading(table["name"], level=3)
+            yield table["about"] + key
+            yield _columns(table)
+    yield Heading("Problem codes", level=2)
+    yield _problems(found)
+    for kind, rows in found["registered"].items():
+        yield Heading(kind.capitalize(), level=2)
+        yield Table(rows, left=("about", "module"))
+
+
+def _kind(table: Mapping[str, Any]) -> str:
+    return "view" if table["is_view"] else "table"
+
+
+def _columns(table: Mapping[str, Any]) -> Table:
+    rows = [
+        {
+            "column": column["name"],
+            "type": f"{column['type']}, null" if column["nullable"] else column["type"],
+            "meaning": column["meaning"],
+        }
+        for column in table["columns"]
+    ]
+    return Table(rows, left=("type", "meaning"))
+
+
+def _problems(found: Mapping[str, Any]) -> Table:
+    rows = [{"problem": code, "meaning": text} for code, text in found["problems"].items()]
+    return Table(rows, left=("meaning",))

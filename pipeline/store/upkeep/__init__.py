@@ -1,1 +1,0 @@
-"""Compaction, removal of runs, and retention, the only deletion of tables' files."""
