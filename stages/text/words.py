@@ -51,8 +51,8 @@ def num_words(text: str) -> int:
 
 
 def is_without_spaces(text: str) -> bool:
-    """True for a run of more than LONGEST_WORD characters without white space in Tibetan, or in
-    a script that puts spaces between words."""
+    """True for a run of more than LONGEST_WORD characters without white space in a script that has
+    it."""
     start = 0
     while len(text) - start > LONGEST_WORD:
         end = start + LONGEST_WORD + 1
@@ -84,11 +84,9 @@ def _word_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
-    """The length of the longest common subsequence of two texts' words.
-
-    Each row of the table is one integer (Hyyrö 2004, "Bit-parallel LCS-length computation
-    revisited"): bit j is 0 where the row's value grows at word j of `other`.
-    """
+    """The length of the longest common subsequence of two texts' words, by integers whose bit j is
+    0 where the row of the table grows at word j of `other` (Hyyrö 2004, "Bit-parallel LCS-length
+    computation revisited")."""
     bits: dict[str, int] = defaultdict(int)
     for index, word in enumerate(other):
         bits[word] |= 1 << index
@@ -131,11 +129,8 @@ _SENTENCE_END = re.compile(
 
 def paragraph_spans(text: str, how: Paragraphs) -> Spans:
     """Half-open spans that tile `text`, one per paragraph, its trailing white space included.
-
-    `lines`: every line is a paragraph (transcripts). `blank_lines`: blank lines separate them.
-    `auto`: `blank_lines` where the text has one, else `lines`. White space before the first word
-    belongs to the first paragraph; a text without any word is one paragraph.
-    """
+    `lines`: every line is a paragraph. `blank_lines`: blank lines separate them. `auto`: the latter
+    where the text has one. A text without any word is one paragraph."""
     if how == "auto":
         how = "blank_lines" if _BREAKS["blank_lines"].search(text.strip()) else "lines"
     first_word = len(text) - len(text.lstrip())  # breaks before it end no paragraph
@@ -153,10 +148,8 @@ def paragraph_spans(text: str, how: Paragraphs) -> Spans:
 
 
 def sentence_spans(text: str) -> Spans:
-    """Half-open spans that tile `text`, one per sentence, its trailing white space included.
-
-    A heuristic by punctuation, blank lines and speakers, good enough to cut at and to rank.
-    """
+    """Half-open spans that tile `text`, one per sentence, its trailing white space included: a
+    heuristic by punctuation, blank lines and speakers."""
     return list(pairwise(sorted({0, *(m.end() for m in _SENTENCE_END.finditer(text)), len(text)})))
 
 
@@ -196,8 +189,7 @@ def is_heading(paragraph: str) -> bool:
 
 
 def goes_on(above: str, below: str) -> bool:
-    """True if a sentence of the paragraph `above` goes on in `below`, or `above` announces it:
-    it ends in a comma, a colon, or without any mark."""
+    """True if a sentence of the paragraph `above` goes on in `below`, or `above` announces it."""
     end, begin = _LINE_NUMBER.sub("", above.strip()), below.strip()
     unquoted = end.rstrip(_CLOSING)
     if not unquoted or not begin or _TURN.match(begin):
@@ -214,12 +206,9 @@ def goes_on(above: str, below: str) -> bool:
 
 
 def ends_at_pauses(paragraphs: Sequence[str], near: int) -> list[int]:
-    """Indexes of the paragraphs after which a page may end, including the last one.
-
-    A heading before its text is never included. A heading before another one, or a paragraph whose
-    last sentence goes on, is included only where no pause is within `near` words before or after
-    it.
-    """
+    """Indexes of the paragraphs after which a page may end: the last, all that are not bad, and of
+    bad ones (a heading before another, a paragraph whose sentence goes on) those without a pause
+    within `near` words before or after. A heading before its text is never included."""
     num = len(paragraphs)
     heads = [is_heading(paragraph) for paragraph in paragraphs]
     orphans = {i for i in range(num - 1) if heads[i] and not heads[i + 1]}

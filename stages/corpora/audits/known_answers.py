@@ -36,8 +36,7 @@ _BEGINS = regex.compile(r"(?:^|[.!?:\n]|[\"“])\W*$")  # what stands before a s
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of known answers. `is_typical`: systems give such answers, so sensitivity and
-    specificity include it."""
+    """`is_typical`: systems give such answers, so sensitivity and specificity include it."""
 
     worth: Worth
     is_typical: bool = True
@@ -75,9 +74,8 @@ def known_answers_text(known: Iterable[Known]) -> bytes:
 
 
 def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
-    """The answers in an audit's file by kind and question_id. Raises UsageError where the file is
-    missing or damaged, or has answers of other kinds, which earlier versions read from a file or
-    had a model write."""
+    """The answers in an audit's file by kind and question_id. Raises UsageError where it is missing
+    or damaged, or has kinds that only earlier versions made."""
     file = as_path(path)
     if not exists(file):
         raise UsageError(f"{path}: no such file; gistmill rate audit run=NAME makes it")
@@ -103,7 +101,7 @@ def _read(file: UPath, written: float, num_bytes: int) -> Mapping[tuple[str, str
 
 @dataclass(frozen=True)
 class FreeForm:
-    """A free-form question that has references."""
+    """A question without options that has references."""
 
     document_id: str
     question_id: str
@@ -159,8 +157,8 @@ class Maker:
         return text and text.replace("{}", question.references[0])
 
     def _of_another(self, question: FreeForm) -> str | None:
-        """The reference of another question, preferably of the same document, that agrees with none
-        of this question's references."""
+        """The reference of another question, preferably of the same document, which agrees with
+        none of this question's."""
         for others in (self._by_document[question.document_id], self.questions):
             texts = [q.references[0] for q in others if q.question_id != question.question_id]
             for text in sorted(texts, key=lambda t: sha([self.seed, question.question_id, t])):
@@ -169,10 +167,10 @@ class Maker:
         return None
 
     def _changed(self, question: FreeForm) -> str | None:
-        """The first reference with its first number replaced throughout by one 2 to 9 higher (a
-        rubric of LongMemEval accepts counts of days that are 1 off), else its first name by one,
-        preferably of the same document, that neither the question nor its references have. None for
-        a long one, most of which would stay right."""
+        """The first reference with its first number replaced by one 2 to 9 higher (a rubric of
+        LongMemEval accepts counts of days that are 1 off), else its first name by one that neither
+        the question nor its references have. None for a long one, most of which would stay
+        right."""
         reference = question.references[0]
         if num_words(reference) > _MOST_CHANGED:
             return None

@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from upath import UPath
-
-from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
 from stages.corpora.reading.corpus import (
     Address,
@@ -22,18 +19,10 @@ from stages.corpora.reading.corpus import (
     document_or_bad,
     refuse_missing,
 )
-from stages.corpora.reading.corpus_row import (
-    BadInputError,
-    Ids,
-    Row,
-    Value,
-    json_text,
-    label_of,
-    optional_text,
-)
-from stages.corpora.reading.document_files import decoded
-from stages.corpora.reading.files import read_whole, rows_of
+from stages.corpora.reading.corpus_row import Ids, Row
+from stages.corpora.reading.files import decoded_file, read_whole, rows_of
 from stages.corpora.reading.questions import QuestionFile
+from stages.corpora.reading.values import BadInputError, Value, json_text, label_of, optional_text
 from stages.text.article_text import article_text
 
 _IS_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype|html|head|body|pre|p|b|table|center)\b",
@@ -94,13 +83,13 @@ def story(content: bytes, start: str, end: str) -> Story:
     """The story in a file. `start` and `end` are the story_start and story_end of documents.csv:
     its first and last tokens, separated by spaces. In books of Project Gutenberg they include the
     licence, so the lines with which Gutenberg frames a book are tried first."""
-    read = decoded(content)
+    read = decoded_file(content)
     whole = article_text(read.text) if _IS_PAGE.match(read.text[:10_000]) else read.text
-    text, cut_by = whole, "nothing"
-    if (without := _by_gutenberg(whole)) is not None:
-        text, cut_by = without, "gutenberg"
-    elif (between := _by_markers(whole, start, end)) is not None:
-        text, cut_by = between, "markers"
+    text, cut_by = _by_gutenberg(whole), "gutenberg"
+    if text is None:
+        text, cut_by = _by_markers(whole, start, end), "markers"
+    if text is None:
+        text, cut_by = whole, "nothing"
     if not any(map(_LEFT.search, (text[:_EDGE_CHARS], text[-_EDGE_CHARS:]))):
         return Story(text, cut_by, read.note)
     note = f"{read.note}; {_NOT_CUT}" if read.note else _NOT_CUT
@@ -144,7 +133,6 @@ class NarrativeQACorpus(FileCorpus):
     format: Literal["narrativeqa"]
     kind: Literal["gutenberg", "movie", "all"]
     stories: Address | None  # the folder of the stories; null: tmp, beside documents.csv
-
     splits: ClassVar[tuple[str, ...]] = ("train", "valid", "test")
     unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"stories"}
     version: ClassVar[int] = 5
@@ -157,11 +145,11 @@ class NarrativeQACorpus(FileCorpus):
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per row of documents.csv that is of the kind and split. Raises
         UsageError where documents.csv or qaps.csv is missing or unreadable."""
-        documents = list(rows_of([self._file("documents.csv")]))
+        documents = list(rows_of([self.path / "documents.csv"]))
         all_ids = {row.given_id("document_id") for row in documents}
         chosen = [row for row in documents if self._is_chosen(row)]
         ids = {row.given_id("document_id") for row in chosen}
-        pairs = map(_question_row, rows_of([self._file("qaps.csv")]))
+        pairs = map(_question_row, rows_of([self.path / "qaps.csv"]))
         # A question about a document of another kind or split is left out without a message; about
         # a document that documents.csv does not have, it is bad input.
         questions = QuestionFile(
@@ -180,12 +168,6 @@ class NarrativeQACorpus(FileCorpus):
             yield Loaded(document, () if document.skipped else taken)
         yield from questions.take_rest(document_ids)
 
-    def _file(self, name: str) -> UPath:
-        file = self.path / name
-        if not file.exists():
-            raise UsageError(f"{self.path}: no {name} in this folder; set corpus.path=...")
-        return file
-
     def _is_chosen(self, row: Row) -> bool:
         """True if the row is of the kind and split, or is unreadable, which is reported later."""
         if row.value is None:
@@ -200,17 +182,15 @@ class NarrativeQACorpus(FileCorpus):
         about: dict[str, Any] = {key: value.get(key) for key in _ABOUT}
         content = self._content(value, document_id)
         if content is None:
-            return Document(
-                document_id=document_id, title=title, metadata=json_text(about), skipped=True
-            )
+            metadata = json_text(about)
+            return Document(document_id=document_id, title=title, metadata=metadata, skipped=True)
         start, end = (optional_text(value, key) or "" for key in ("story_start", "story_end"))
         cut = story(content, start, end)
         about["cut_by"] = cut.cut_by
         if summary := summaries.get(document_id):
             about["summary"] = summary
         document = self.document(document_id, cut.text, title, json_text(about))
-        note = f"{document_id}.content: {cut.note}" if cut.note else None
-        return replace(document, detail=note)
+        return replace(document, detail=cut.note and f"{document_id}.content: {cut.note}")
 
     def _content(self, value: Value, document_id: str) -> bytes | None:
         """The story's file; None where it is missing or clearly incomplete."""
