@@ -30,7 +30,8 @@ _WORD = re.compile(
     rf"|[{_TIBETAN}]{{1,12}}[^\w\s{_TIBETAN}]*|[^\s{CHARACTERS}{SYLLABLES}{_TIBETAN}]+"
 )
 LONGEST_WORD, _PART_OF_LONGER = 1000, 4  # characters
-_LONGER = re.compile(rf"[^\s{CHARACTERS}{SYLLABLES}]{{{LONGEST_WORD + 1}}}")
+_SPACED = rf"[^\s{CHARACTERS}{SYLLABLES}]"
+_LONGER = re.compile(rf"(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1}}}")
 _HEADER = re.compile(rf"{PAGE_BREAK}(\[[^\]\n]*\])\s*")
 
 
@@ -51,16 +52,8 @@ def num_words(text: str) -> int:
 
 
 def is_without_spaces(text: str) -> bool:
-    """True for a run of more than LONGEST_WORD characters without white space in a script that has
-    it."""
-    start = 0
-    while len(text) - start > LONGEST_WORD:
-        end = start + LONGEST_WORD + 1
-        space = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
-        if space < start and _LONGER.search(text, start, end + LONGEST_WORD):
-            return True
-        start = space + 1 if space >= start else start + LONGEST_WORD
-    return False
+    """True for a run of over LONGEST_WORD characters without the white space of its script."""
+    return len(text) > LONGEST_WORD and _LONGER.search(text) is not None
 
 
 def plain(text: str) -> str:
@@ -76,11 +69,9 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 def _word_spans(text: str) -> Iterator[tuple[int, int]]:
     for match in _WORD.finditer(text):
         start, end = match.span()
-        if end - start <= LONGEST_WORD:
-            yield start, end
-        else:
-            for first in range(start, end, _PART_OF_LONGER):
-                yield first, min(first + _PART_OF_LONGER, end)
+        size = _PART_OF_LONGER if end - start > LONGEST_WORD else end - start
+        for first in range(start, end, size):
+            yield first, min(first + size, end)
 
 
 def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
@@ -241,8 +232,7 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     joined: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
         if joined and span.start_char <= joined[-1].end_char:
-            end_char = max(joined[-1].end_char, span.end_char)
-            joined[-1] = Span(joined[-1].start_char, end_char)
+            joined[-1] = Span(joined[-1].start_char, max(joined[-1].end_char, span.end_char))
         elif span.end_char > span.start_char:
             joined.append(span)
     return tuple(joined)

@@ -20,7 +20,7 @@ from stages.corpora.reading.corpus import (
     refuse_missing,
 )
 from stages.corpora.reading.corpus_row import Ids, Row
-from stages.corpora.reading.files import decoded_file, read_whole, rows_of
+from stages.corpora.reading.files import decoded_text, read_whole, rows_of
 from stages.corpora.reading.questions import QuestionFile
 from stages.corpora.reading.values import BadInputError, Value, json_text, label_of, optional_text
 from stages.text.article_text import article_text
@@ -83,7 +83,7 @@ def story(content: bytes, start: str, end: str) -> Story:
     """The story in a file. `start` and `end` are the story_start and story_end of documents.csv:
     its first and last tokens, separated by spaces. In books of Project Gutenberg they include the
     licence, so the lines with which Gutenberg frames a book are tried first."""
-    read = decoded_file(content)
+    read = decoded_text(content)
     whole = article_text(read.text) if _IS_PAGE.match(read.text[:10_000]) else read.text
     text, cut_by = _by_gutenberg(whole), "gutenberg"
     if text is None:

@@ -10,11 +10,9 @@ single file has none.
 
 import gzip
 import hashlib
-import io
 import json
 import math
 import re
-import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -40,14 +38,7 @@ from pipeline.store.shards.layout import FOLDERS
 from stages import extract
 from stages.corpora.reading.corpus import Address, FileCorpus, Loaded, bad_document
 from stages.corpora.reading.corpus_row import Ids, Row
-from stages.corpora.reading.files import (
-    decoded_file,
-    one_of,
-    read_whole,
-    refuse_binary,
-    rows_of,
-    unpacked,
-)
+from stages.corpora.reading.files import decoded_text, one_of, read_whole, refuse_binary, rows_of
 from stages.corpora.reading.questions import QuestionFile
 from stages.corpora.reading.values import BadInputError, json_text, name_of, without_lone_surrogates
 from stages.extract.extracted import EXTRACTORS, Extracted, UnreadableError
@@ -59,7 +50,6 @@ _HEX_DIGITS = 16  # of a question's id
 QUESTION_FILES = tuple(f"questions.{end}" for end in _ENDS)
 _MOST_LEFT_OUT = 100  # each is a row; a folder of source code may have ten thousand
 _TEXTS = (".txt", ".md", ".markdown")
-_OF_BOOKS = (".xhtml", ".html", ".htm", ".opf", ".xml", ".ncx", "mimetype")
 _FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n(.*?\n)(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)\s*", re.DOTALL)
 _MOST_CHARS = 2**16  # more is no front matter
 _CACHE = "texts"  # its folder in the user's cache
@@ -151,13 +141,10 @@ class AskCorpus(FileCorpus):
             file = entry.file if is_remote(entry.file) else entry.file.resolve()
             entries.setdefault(str(file), entry)
         times = Counter(name_of(entry.name) for entry in entries.values())
-        return _with_ids(
-            [
-                entry if times[name_of(entry.name)] == 1 else replace(entry, name=str(entry.file))
-                for entry in entries.values()
-            ],
-            Ids(),
-        )
+        for key, entry in entries.items():
+            if times[name_of(entry.name)] > 1:
+                entries[key] = replace(entry, name=str(entry.file))
+        return _with_ids([*entries.values()], Ids())
 
 
 def entries_of(
@@ -165,7 +152,7 @@ def entries_of(
 ) -> list[Entry]:
     """The files of a folder, or the one file. Raises UsageError, ending in `advice`, where the
     folder has no document."""
-    if not path.is_dir() or is_book(path):
+    if not path.is_dir():
         return [Entry(path, path.name)]
     entries = walk(path, without)
     if all(entry.left_out for entry in entries):
@@ -178,24 +165,16 @@ def entries_of(
 def _with_ids(entries: list[Entry], ids: Ids) -> list[Entry]:
     """The entries with ids: names without suffixes, unless two would be the same. Files that are
     left out claim theirs last and keep their whole names."""
-    documents = [entry for entry in entries if not entry.left_out]
-    names = [name_of(_stem(entry.name)) for entry in documents]
-    longer: list[str] = []
-    while longer != names:  # whole names, where two would be the same
-        names, times = longer or names, Counter(longer or names)
-        longer = [
-            name_of(entry.name) if times[name] > 1 else name
-            for entry, name in zip(documents, names, strict=True)
-        ]
-    left_out = [entry for entry in entries if entry.left_out]
-    wanted = [*names, *(name_of(entry.name) for entry in left_out)]
+    times = Counter(name_of(_stem(entry.name)) for entry in entries if not entry.left_out)
     named: dict[str, Entry] = {}
-    for entry, document_id in zip([*documents, *left_out], wanted, strict=True):
-        row, wrong = Row(entry.file, 1, None), entry.wrong
+    for entry in sorted(entries, key=lambda entry: entry.left_out is not None):
+        row, short, wrong = Row(entry.file, 1, None), name_of(_stem(entry.name)), entry.wrong
+        is_short = times[short] == 1 and not entry.left_out
+        document_id = short if is_short else name_of(entry.name)
         if (first := ids.claim(document_id, row)) is not None:
             document_id = ids.of_place(row)
-            wrong = f"its document_id would be that of {first.removesuffix(':1')}"
-            wrong = f"{wrong}; rename or delete it"
+            other = first.removesuffix(":1")
+            wrong = f"its document_id would be that of {other}; rename or delete it"
         named[entry.name] = replace(entry, document_id=document_id, wrong=wrong)
     return [named[entry.name] for entry in entries]
 
@@ -254,12 +233,6 @@ def suffix_of(name: str) -> str | None:
     return next((suffix for suffix in suffixes() if lower.endswith(suffix)), None)
 
 
-def is_book(folder: UPath) -> bool:
-    """True for an EPUB that is a folder instead of an archive, as some programs keep it."""
-    is_named = folder.name.lower().endswith(".epub")
-    return is_named and any((folder / name).exists() for name in ("mimetype", "META-INF"))
-
-
 def walk(folder: UPath, without: Collection[str] = ()) -> list[Entry]:
     """The entries of a folder and its sub-folders, by name. Left out are files of other kinds,
     hidden ones, links to a folder that is read anyway (so circular links end), and warehouses in
@@ -280,23 +253,18 @@ def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
     """`read`: the resolved folders that are already being read."""
     whole = prefix.rstrip("/") or str(folder)
     try:
-        files = sorted(folder.iterdir(), key=lambda file: file.name)
+        files = [(file, file.is_dir()) for file in sorted(folder.iterdir(), key=lambda f: f.name)]
     except OSError as error:
         yield Entry(folder, whole, wrong=f"{error.strerror}; fix or delete it")
         return
-    is_warehouse = any(file.name == WAREHOUSE for file in files)
+    is_warehouse = any(file.name == WAREHOUSE for file, _ in files)
     if is_warehouse and prefix:
         yield Entry(folder, whole, left_out="a warehouse of gistmill; move it elsewhere")
         return
-    for file in files:
-        name = prefix + file.name
+    for file, is_folder in files:
         if is_warehouse and file.name in FOLDERS:
             continue
-        try:
-            is_folder = file.is_dir() and not is_book(file)
-        except OSError as error:
-            yield Entry(file, name, wrong=f"{error.strerror}; fix or delete it")
-            continue
+        name = prefix + file.name
         if is_folder and not file.name.startswith(".") and not _is_read_elsewhere(file, read):
             yield from _walked(file, f"{name}/", read)
         else:
@@ -330,12 +298,11 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
     no text can be read."""
     suffix = suffix_of(file.name) or ".txt"
     try:
-        content = _archived(file) if is_book(file) else read_whole(file)
+        content = read_whole(file)
         if suffix in _TEXTS:
-            read = decoded_file(content)
+            read = decoded_text(content)
             plain = Extracted(read.text) if suffix == ".txt" else without_front_matter(read.text)
             return replace(plain, note=read.note)
-        content = unpacked(content)
         if suffix in (".html", ".htm", ".xhtml"):
             refuse_binary(content)
         extracted = extracted_once(suffix[1:], content, extractor)
@@ -344,17 +311,6 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
         raise BadInputError(str(error)) from None
     except OSError as error:
         raise BadInputError(f"{error.strerror}; fix or delete it") from None
-
-
-def _archived(folder: UPath) -> bytes:
-    """The book as a zip archive without pictures and fonts; equal files give equal bytes."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for file in sorted(folder.rglob("*"), key=str):
-            if file.name.lower().endswith(_OF_BOOKS) and not file.is_dir():
-                name = str(file).removeprefix(str(folder)).strip("/")
-                archive.writestr(zipfile.ZipInfo(name), read_whole(file))
-    return content.getvalue()
 
 
 def without_front_matter(text: str) -> Extracted:

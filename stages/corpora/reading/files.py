@@ -7,7 +7,6 @@ import errno
 import gzip
 import io
 import json
-import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,8 +27,8 @@ from stages.corpora.reading.values import BadInputError
 from stages.text.encodings import Decoded, decoded, decoded_lines, marked, unmarked_utf_16
 
 _HEAD_BYTES = 2**16
-GZIP = b"\x1f\x8b"
-GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+_GZIP = b"\x1f\x8b"
+_GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 # First bytes of files that are often taken for text.
 _MAGIC = {
     b"%PDF-": "a PDF", b"PK\x03\x04": "a zip archive, or a .docx or .epub",
@@ -111,7 +110,7 @@ def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]
         refuse_special(file)
         for row in read(file):
             yield row
-    except GZIP_ERRORS as error:
+    except _GZIP_ERRORS as error:
         why = str(error).splitlines()[0]
         wrong = f"the file ends early or is damaged ({why}); fetch it again"
         yield Row(file, row.line + 1, None, wrong)
@@ -125,7 +124,7 @@ def opened(file: UPath) -> Iterator[IO[bytes]]:
     NotTextError where it is no text."""
     refuse_special(file)
     with file.open("rb") as raw:
-        content: Any = gzip.open(raw) if raw.read(2) == GZIP else raw  # noqa: SIM115
+        content: Any = gzip.open(raw) if raw.read(2) == _GZIP else raw  # noqa: SIM115
         raw.seek(0)
         # read1: of gzip that ends early, read would lose what comes before its end.
         head = (content.read if content is raw else content.read1)(_HEAD_BYTES)
@@ -146,8 +145,14 @@ def refuse_special(file: UPath) -> None:
 
 
 def read_whole(file: UPath) -> bytes:
+    """The content of a file, gzip decompressed. Raises BadInputError for damaged gzip, OSError."""
     refuse_special(file)
-    return file.read_bytes()
+    content = file.read_bytes()
+    try:
+        return gzip.decompress(content) if content.startswith(_GZIP) else content
+    except _GZIP_ERRORS as error:
+        why = str(error).split("\n")[0]
+        raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None
 
 
 def refuse_binary(head: bytes) -> None:
@@ -157,9 +162,9 @@ def refuse_binary(head: bytes) -> None:
             raise NotTextError(f"{what}, not text; convert it to text")
 
 
-def decoded_file(content: bytes) -> Decoded:
-    """Decode a text file of any encoding, gzip or not. Raises BadInputError."""
-    content = unpacked(content)
+def decoded_text(content: bytes) -> Decoded:
+    """Decode a text file of any encoding. Raises BadInputError where it is no text of a known
+    encoding."""
     try:
         refuse_binary(content)
         return decoded(content)
@@ -167,14 +172,6 @@ def decoded_file(content: bytes) -> Decoded:
         raise BadInputError(f"{error.strerror}; fix or delete it") from None
     except UnicodeError:
         raise BadInputError("text of no known encoding; save it as UTF-8 or delete it") from None
-
-
-def unpacked(content: bytes) -> bytes:
-    try:
-        return gzip.decompress(content) if content.startswith(GZIP) else content
-    except GZIP_ERRORS as error:
-        why = str(error).split("\n")[0]
-        raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None
 
 
 def _json(file: UPath) -> Iterator[Row]:
@@ -209,11 +206,10 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
 
 def _json_row(file: UPath, number: int, line: bytes) -> Row:
     try:
-        value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
+        value = json.loads(line.rstrip(b"\r\n"), parse_constant=_refuse_constant)
         if _SURROGATE.search(line):
-            value = json.loads(
-                values.without_lone_surrogates(json.dumps(value, ensure_ascii=False))
-            )
+            text = json.dumps(value, ensure_ascii=False)
+            value = json.loads(values.without_lone_surrogates(text))
     except (ValueError, RecursionError) as error:
         return Row(file, number, None, f"not JSON ({_reason(error)}); fix or delete the line")
     return _value_row(file, number, value, "fix or delete the line")
@@ -225,6 +221,10 @@ def _value_row(file: UPath, number: int, value: Any, advice: str) -> Row:
     return Row(file, number, None, f"{values.kind_of(value)}, not an object; {advice}")
 
 
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg}, column {error.colno}"
@@ -233,13 +233,6 @@ def _reason(error: Exception) -> str:
     said = error.args[0] if error.args else ""  # ijson's are bytes, with a picture of the place
     text = said.decode(errors="replace") if isinstance(said, bytes) else str(error)
     return text.splitlines()[0]
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise ValueError(f"{number} is no JSON number")
-    return value
 
 
 def _csv(file: UPath) -> Iterator[Row]:
