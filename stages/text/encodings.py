@@ -148,11 +148,9 @@ def marked(head: bytes) -> str | None:
 
 
 def unmarked_utf_16(head: bytes) -> str | None:
-    """UTF-16 of either byte order without a mark; None for other bytes.
-
-    In most scripts every other byte is below 20; in the others one byte in a hundred is a control
-    character, as in no text of another encoding.
-    """
+    """UTF-16 of either byte order without a mark; None for other bytes. In most scripts every other
+    byte is below 20; in the others one byte in a hundred is a control character, as in no text of
+    another encoding."""
     if len(_CONTROL.findall(head)) * 100 < max(1, len(head)):
         return None
     halves = head[::2], head[1::2]
@@ -166,8 +164,8 @@ def unmarked_utf_16(head: bytes) -> str | None:
 
 
 def without_c1(text: str) -> str:
-    """The text with control characters C1 (U+0080 to U+009F) replaced by the characters of
-    Windows-1252, as in browsers; positions do not change."""
+    """The text with Windows-1252's characters in place of control characters C1 (U+0080 to U+009F),
+    as in browsers; positions do not change."""
     return text.translate(_C1_AS_WINDOWS) if _C1.search(text) else text
 
 
@@ -216,7 +214,7 @@ def _detected(content: bytes) -> str:
 
 
 def _head(content: bytes) -> bytes:
-    """Enough bytes to detect an encoding, cut at the end of a word so that no character is cut."""
+    """Enough bytes to detect an encoding, cut at the end of a word."""
     head = content[:_SAMPLE_BYTES]
     whole = head[: 1 + max(head.rfind(b" "), head.rfind(b"\n"))]
     return content if len(content) <= _SAMPLE_BYTES else whole or head
@@ -224,7 +222,7 @@ def _head(content: bytes) -> bytes:
 
 def _best(sample: bytes, names: Sequence[str], prefers_first: bool = False) -> str | None:
     """The best of these encodings; the first one if `prefers_first` and another is hardly
-    better; None if none fits."""
+    better."""
     fits = from_bytes(sample, cp_isolation=[*names], enable_fallback=False, threshold=_MOST_CHAOS)
     best = fits.best()
     if best is None:

@@ -82,13 +82,11 @@ def best_first(scores: Scores) -> list[int]:
 
 
 def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, float]]:
-    """The index and the score of each of `texts` by BM25 for `query`, best first.
-
-    plus_on_stems: BM25Plus on stems without stop words. okapi_on_words: Okapi on lower-case words
-    between white space. Ties go to the lower index in both. okapi_on_spaces: Okapi on words between
-    single spaces, case kept, in reversed order of numpy's argsort, ties included, as LongMemEval
-    has it (xiaowu0162/LongMemEval, run_retrieval.py).
-    """
+    """The index and the score of each of `texts` by BM25 for `query`, best first. plus_on_stems:
+    BM25Plus on stems without stop words. okapi_on_words: Okapi on lower-case words between white
+    space. Ties go to the lower index in both. okapi_on_spaces: Okapi on words between single
+    spaces, case kept, in reversed order of numpy's argsort, as LongMemEval has it
+    (xiaowu0162/LongMemEval, run_retrieval.py)."""
     if bm25 == "plus_on_stems":
         # Pages have a cache of their own: they stay cached for all questions of their document and
         # are not displaced by the sentences of single questions.

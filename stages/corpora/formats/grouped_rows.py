@@ -30,7 +30,7 @@ _LETTER = re.compile(r"\s*\(?([A-Z])\b\)?")
 
 
 def _right_by_text(value: Value, num_options: int) -> int | None:
-    """The option that an answer names, by its text or else its letter; None without answers."""
+    """The option that an answer names, by its text or else its letter."""
     options, answers = values.texts_of(value, "options"), values.one_or_more(value, "answer")
     letters = ascii_uppercase[:num_options]
     named = [options.index(answer) for answer in answers if answer in options]
@@ -41,11 +41,8 @@ def _right_by_text(value: Value, num_options: int) -> int | None:
 
 
 class InfiniteBenchCorpus(RowsCorpus):
-    """The file of a task (longbook_qa_eng.jsonl ...), or a folder of such files.
-
-    `answer` is a list or one string; in multiple choice it is the right option's text, in some rows
-    together with its letter. Ids count from 0 in every file: the task's name is put before them.
-    """
+    """The file of a task (longbook_qa_eng.jsonl ...), or a folder of such files. Ids count from 0
+    in every file: the task's name is put before them."""
 
     papers: ClassVar[tuple[str, ...]] = ("infinitebench",)
     licences: ClassVar[Mapping[str, str]] = {"InfiniteBench": "MIT"}
@@ -84,7 +81,7 @@ def _instructions(row: Value) -> Iterator[tuple[str, Value]]:
 
 def _exam(value: Value) -> tuple[str, tuple[str, ...], int | None]:
     """An instruction's question, its options, of which two must be in order, and the right one's
-    position. One with several right letters, or a number, is free-form, too."""
+    position. One with several right letters, or a number, is free-form."""
     whole, output = values.question_of(value, "question"), values.optional_text(value, "output")
     letter = _LETTER.match(output or "") if values.label_of(value, "evaluation") == "exam" else None
     marks: list[re.Match[str]] = []
@@ -99,10 +96,8 @@ def _exam(value: Value) -> tuple[str, tuple[str, ...], int | None]:
 
 
 class LEvalCorpus(RowsCorpus):
-    """The file of a task, or a folder of such files.
-
-    In an exam an instruction has the options, ` (A) ...`, and the output begins with the letter.
-    """
+    """The file of a task, or a folder of such files. In an exam an instruction has the options, and
+    the output begins with the letter."""
 
     papers: ClassVar[tuple[str, ...]] = ("leval",)
     licences: ClassVar[Mapping[str, str]] = {"L-Eval": "GPL-3.0; the datasets in it have their own"}
@@ -131,10 +126,8 @@ def _task(value: Value) -> str | None:
 
 
 class LongBenchCorpus(RowsCorpus):
-    """The file of a task, or a folder of such files.
-
-    A question's `task` is its dataset, by which the metric `longbench` scores it.
-    """
+    """The file of a task, or a folder of such files. A question's `task` is its dataset, by which
+    the metric `longbench` scores it."""
 
     papers: ClassVar[tuple[str, ...]] = ("longbench",)
     licences: ClassVar[Mapping[str, str]] = {"LongBench": "MIT; the datasets in it have their own"}
@@ -181,12 +174,9 @@ class LongBenchV2Corpus(RowsCorpus):
 
 
 class ScrollsCorpus(RowsCorpus):
-    """The file of a task, or its folder of train, validation and test.
-
-    `input` is the question, a blank line and the document; in GovReport and SummScreenFD the
-    document alone. Options are part of the question and left there. Rows with the same id are one
-    question with several references, as in the official evaluation.
-    """
+    """The file of a task, or its folder of train, validation and test. `input` is the question, a
+    blank line and the document; in GovReport and SummScreenFD the document alone. Rows with the
+    same id are one question with several references, as in the official evaluation."""
 
     papers: ClassVar[tuple[str, ...]] = ("scrolls",)
     licences: ClassVar[Mapping[str, str]] = {

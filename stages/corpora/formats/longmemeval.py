@@ -61,8 +61,7 @@ class LongMemEvalCorpus(FileCorpus):
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per question: its history and the question; both have its id. A history
-        with a session or turn that cannot be read is bad_input as a whole. Raises UsageError where
-        nothing can be read."""
+        with a session or turn that cannot be read is bad_input as a whole."""
         ids = Ids()
         for row in self.rows():
             if row.value is None:
@@ -88,8 +87,7 @@ class LongMemEvalCorpus(FileCorpus):
 
 
 def _sessions_of(value: Value) -> list[Session]:
-    """The sessions of a question's row that have turns, by date; in file order if any date cannot
-    be read. Raises BadInputError."""
+    """The sessions that have turns, by date; in file order if any date cannot be read."""
     histories = values.list_of(value, "haystack_sessions")
     beside = []
     for key in ("haystack_dates", "haystack_session_ids"):
@@ -108,7 +106,7 @@ def _sessions_of(value: Value) -> list[Session]:
 
 def _turns_of(turns: Any, place: str) -> tuple[list[str], list[int]]:
     """The turns of a list of objects with `role`, `content` and perhaps `has_answer`, and the
-    indexes of those that have the answer. `place`: of the list in its row, for messages."""
+    indexes of those that have the answer."""
     if not isinstance(turns, list):
         raise BadInputError(f"{place} is {values.kind_of(turns)}, not a list; fix it")
     lines, marked = [], []

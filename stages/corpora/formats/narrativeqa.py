@@ -70,9 +70,8 @@ _ABOUT = ("kind", "set", "story_url", "wiki_url")
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`cut_by`: the marks that the story was cut out by, gutenberg, markers or nothing; with
-    `_in_part` if some of Project Gutenberg's head or licence is left. `note`: doubts about the
-    text, and what to do."""
+    """`cut_by`: gutenberg, markers or nothing; with `_in_part` if some of Project Gutenberg's head
+    or licence is left. `note`: doubts about the text."""
 
     text: str
     cut_by: str
@@ -81,8 +80,8 @@ class Story:
 
 def story(content: bytes, start: str, end: str) -> Story:
     """The story in a file. `start` and `end` are the story_start and story_end of documents.csv:
-    its first and last tokens, separated by spaces. In books of Project Gutenberg they include the
-    licence, so the lines with which Gutenberg frames a book are tried first."""
+    its first and last tokens. In books of Project Gutenberg they include the licence, so the lines
+    with which Gutenberg frames a book are tried first."""
     read = decoded_text(content)
     whole = article_text(read.text) if _IS_PAGE.match(read.text[:10_000]) else read.text
     text, cut_by = _by_gutenberg(whole), "gutenberg"
@@ -107,8 +106,8 @@ def _by_gutenberg(text: str) -> str | None:
 
 
 def _by_markers(text: str, start: str, end: str) -> str | None:
-    """From the first `start` to the last `end`, with or without white space between their tokens;
-    either may be missing."""
+    """From the first `start` to the last `end`, with or without white space between their
+    tokens."""
     patterns = (r"\s*".join(map(re.escape, marker.split())) for marker in (start, end))
     firsts, lasts = ([*re.finditer(pattern, text)] if pattern else [] for pattern in patterns)
     if not firsts and not lasts:
@@ -143,8 +142,7 @@ class NarrativeQACorpus(FileCorpus):
             refuse_missing(self.stories, "corpus.stories", "folder")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per row of documents.csv that is of the kind and split. Raises
-        UsageError where documents.csv or qaps.csv is missing or unreadable."""
+        """Yield one Loaded per row of documents.csv that is of the kind and split."""
         documents = list(rows_of([self.path / "documents.csv"]))
         all_ids = {row.given_id("document_id") for row in documents}
         chosen = [row for row in documents if self._is_chosen(row)]
@@ -169,7 +167,7 @@ class NarrativeQACorpus(FileCorpus):
         yield from questions.take_rest(document_ids)
 
     def _is_chosen(self, row: Row) -> bool:
-        """True if the row is of the kind and split, or is unreadable, which is reported later."""
+        """True also for an unreadable row, which is reported later."""
         if row.value is None:
             return True
         is_kind = self.kind in ("all", row.value.get("kind"))

@@ -43,15 +43,13 @@ class QMSumCorpus(FileCorpus):
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per meeting; general queries come first. Of a folder, *.jsonl are read,
-        or *.json where there are none; with `split` the file or folder of that name. A meeting with
-        a turn that cannot be read is bad_input as a whole; its queries are kept. Raises UsageError
-        where no line can be read."""
+        or *.json where there are none. A meeting with a turn that cannot be read is bad_input as a
+        whole; its queries are kept."""
         document_ids, question_ids = Ids(), Ids()
         for row in self.rows():
             yield self._meeting(row, document_ids, question_ids)
 
     def rows(self) -> Iterator[Row]:
-        """The rows of one kind of file only: a folder may hold the same meetings in both."""
         path = split_of(self.path, self.split, "jsonl", "json")
         patterns = ("*.jsonl",) if any(path.glob("*.jsonl")) else ("*.jsonl", "*.json")
         return rows_of(files_of(path, *patterns))
@@ -103,16 +101,19 @@ def _queries(
 ) -> Iterator[Question]:
     """`turns`: their spans in the text; None where they cannot be read."""
     for key, kind in _KINDS.items():
-        of_turns = turns if kind == "specific" else None
-        layout = QuestionLayout(
-            question="query",
-            references=lambda query: single(values.optional_text(query, "answer")),
-            question_type=lambda query, kind=kind: kind,
-            evidence=lambda query, of_turns=of_turns: _evidence(query, of_turns),
-        )
+        layout = _query_layout(kind, turns if kind == "specific" else None)
         for entry in rows_within(row, key):
             given = ids.of_row(entry, None, document_id, (entry.value or {}).get("query"))
             yield layout.read(entry, document_id, given)
+
+
+def _query_layout(kind: str, turns: Sequence[Span] | None) -> QuestionLayout:
+    return QuestionLayout(
+        question="query",
+        references=lambda query: single(values.optional_text(query, "answer")),
+        question_type=lambda query: kind,
+        evidence=lambda query: _evidence(query, turns),
+    )
 
 
 def _evidence(query: Value, turns: Sequence[Span] | None) -> tuple[Span, ...]:
@@ -149,10 +150,8 @@ class QualityCorpus(FileCorpus):
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per article_id, its questions in line order; all are in memory. In a
-        folder, *.jsonl and QuALITY*.{train,dev,test} are read; with `split`, those of that name.
-        Writers' copies of an article may differ: the first readable one is used. Raises UsageError
-        where no line can be read."""
+        """Yield one Loaded per article_id, its questions in line order; all are in memory. Writers'
+        copies of an article may differ: the first readable one is used."""
         articles: dict[Any, list[Row]] = {}  # by id or, without one, by place
         for row in self.rows():
             key = row.given_id("article_id") or (row.file, row.line)

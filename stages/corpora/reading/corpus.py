@@ -28,12 +28,9 @@ from stages.text.words import (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A document and its questions, which all have the document's id.
-
-    `note`: parts of a readable document that could not be read, after the file's name.
-    `is_named_only`: the corpus lacks this document; only questions with problem `bad_input` name
-    it, and it does not count as input.
-    """
+    """A document and its questions, which all have its id. `note`: parts of a readable document
+    that could not be read, after the file's name. `is_named_only`: the corpus lacks this document;
+    only questions with problem `bad_input` name it, and it does not count as input."""
 
     document: Document
     questions: tuple[Question, ...]
@@ -183,9 +180,6 @@ def _wrong(loaded: Any, ids: set[str]) -> str | None:
     if type(loaded) is not Loaded or not isinstance(loaded.questions, tuple):
         return f"{type(loaded).__name__}, not Loaded(document, (question, ...))"
     document, questions = loaded.document, loaded.questions
-    for row, kind in ((document, Document), *((question, Question) for question in questions)):
-        if type(row) is not kind:
-            return f"{type(row).__name__}, not {kind.__name__}"
     if why := wrong_value(Document, [document]) or wrong_value(Question, questions):
         return why
     names = [f"document {document.document_id!r}"]

@@ -41,7 +41,7 @@ def single(text: str | None) -> tuple[str, ...]:
 
 
 def question_or_summary(value: Value, key: str, summarizes: bool) -> str:
-    """The question under `key`; SUMMARY where it is blank and the task is to summarize."""
+    """The question under `key`; SUMMARY where it is blank and that is the task."""
     is_blank = not (values.optional_text(value, key) or "").strip()
     return SUMMARY if summarizes and is_blank else values.question_of(value, key)
 
@@ -49,12 +49,9 @@ def question_or_summary(value: Value, key: str, summarizes: bool) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionLayout:
     """A reader of a row's question: each field by a key or a function, in this order; functions
-    raise BadInputError.
-
-    A key of `options` or `references` holds a list of strings. `right` gets the row and the number
-    of options and returns the position of the right one, which is the reference where the row has
-    no other. `metadata` names keys whose labels are kept. `more` returns other fields of Question.
-    """
+    raise BadInputError. `right` gets the row and the number of options and returns the position of
+    the right one, which is the reference where the row has no other. `metadata` names keys whose
+    labels are kept. `more` returns other fields of Question."""
 
     question: str | Callable[[Value], str]
     question_id: str | None = None
@@ -130,12 +127,10 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where a row has its document and its questions; functions raise BadInputError.
-
-    `text`: a key, or a function. `entries`: returns each question's position in the row
-    (`outputs[3]`, or "" for the row itself) and its values; None: the row is one question, without
-    its text and the keys in `without`.
-    """
+    """Where a row has its document and its questions; functions raise BadInputError. `text`: a key,
+    or a function. `entries`: returns each question's position in the row (`outputs[3]`, or "" for
+    the row itself) and its values; None: the row is one question, without its text and the keys in
+    `without`."""
 
     text: str | Callable[[Value], Text]
     asked: QuestionLayout
@@ -166,7 +161,7 @@ class Layout:
 
 
 class RowsCorpus(FileCorpus):
-    """Base of published formats with such rows; each declares its files and its layout."""
+    """Base of formats with such rows; each declares its files and its layout."""
 
     layout: ClassVar[Layout]
 
@@ -176,7 +171,7 @@ class RowsCorpus(FileCorpus):
 
 def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
     """Yield one Loaded per text, in the order of its first row, with the questions of all its rows.
-    A row without a readable text is a bad_input document of its own; its questions are kept."""
+    A row without a readable text is a bad_input document that keeps its questions."""
     firsts: dict[bytes, int] = {}  # the number of the first row with a text, by the text's hash
     asked: dict[int, list[Row]] = {}  # the questions of the rows with one text, by that number
     joined: dict[tuple[int, str, Any], Value] = {}
@@ -224,8 +219,8 @@ def _document(corpus: FileCorpus, layout: Layout, row: Row, ids: Ids) -> Documen
 
 
 class QuestionFile:
-    """The rows of a question file, all in memory, by document_id. Raises UsageError where no row
-    has a document_id or a question."""
+    """The rows of a question file, in memory, by document_id. Raises UsageError where no row has a
+    document_id or a question."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: dict[str | None, list[Row]] = {}
@@ -241,8 +236,8 @@ class QuestionFile:
                 raise UsageError(f"{row.file}: no row has a {key}; {near}")
 
     def take(self, document: Document, also: str | None = None) -> tuple[Question, ...]:
-        """Remove and return the document's questions, in file order; without evidence where the
-        document cannot be read. `also`: another name by which rows may refer to the document."""
+        """Remove and return the document's questions, in file order; without evidence where it
+        cannot be read. `also`: another name by which rows may refer to it."""
         name = document.document_id
         rows = self._rows.pop(name, [])
         if also is not None:
@@ -263,8 +258,8 @@ class QuestionFile:
         return tuple(layout.read(row, name, self._id(row, name)) for row in rows)
 
     def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
-        """Yield the questions that were not taken, all with problem `bad_input`: one Loaded per
-        missing document, then one per row without a document_id."""
+        """Yield the questions that were not taken, as `bad_input`: one Loaded per missing document,
+        then one per row without a document_id."""
         lost: list[tuple[str, list[Row], str]] = []
         without_id = self._rows.pop(None, [])
         for missing, rows in self._rows.items():
