@@ -253,18 +253,23 @@ def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
     """`read`: the resolved folders that are already being read."""
     whole = prefix.rstrip("/") or str(folder)
     try:
-        files = [(file, file.is_dir()) for file in sorted(folder.iterdir(), key=lambda f: f.name)]
+        files = sorted(folder.iterdir(), key=lambda file: file.name)
     except OSError as error:
         yield Entry(folder, whole, wrong=f"{error.strerror}; fix or delete it")
         return
-    is_warehouse = any(file.name == WAREHOUSE for file, _ in files)
+    is_warehouse = any(file.name == WAREHOUSE for file in files)
     if is_warehouse and prefix:
         yield Entry(folder, whole, left_out="a warehouse of gistmill; move it elsewhere")
         return
-    for file, is_folder in files:
+    for file in files:
         if is_warehouse and file.name in FOLDERS:
             continue
         name = prefix + file.name
+        try:
+            is_folder = file.is_dir()
+        except OSError as error:  # such as of a mount that is broken
+            yield Entry(file, name, wrong=f"{error.strerror}; fix or delete it")
+            continue
         if is_folder and not file.name.startswith(".") and not _is_read_elsewhere(file, read):
             yield from _walked(file, f"{name}/", read)
         else:

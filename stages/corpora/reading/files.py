@@ -122,7 +122,6 @@ def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]
 def opened(file: UPath) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, gzip decompressed, UTF-16 and UTF-32 as UTF-8. Raises
     NotTextError where it is no text."""
-    refuse_special(file)
     with file.open("rb") as raw:
         content: Any = gzip.open(raw) if raw.read(2) == _GZIP else raw  # noqa: SIM115
         raw.seek(0)

@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from upath import UPath
 
 from jobs.graph.preparation import load_corpus
 from jobs.graph.resolved_run import read_run
@@ -254,4 +256,22 @@ def test_a_folder_that_may_not_be_entered_costs_itself(
     corpus = loaded(tmp_path, "text")
     assert (texts(corpus), details(corpus)) == (
         {"a": LINE}, ["z: Permission denied; fix or delete it"],
+    )  # fmt: skip
+
+
+def test_an_entry_that_may_not_be_looked_at_costs_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed(tmp_path, {"a.txt": LINE.encode(), "b.txt": b"x"})
+    is_dir = UPath("x").__class__.is_dir
+
+    def forbidden(file: Any) -> bool:
+        if file.name == "b.txt":
+            raise PermissionError(13, "Permission denied")
+        return is_dir(file)
+
+    monkeypatch.setattr(UPath("x").__class__, "is_dir", forbidden)
+    corpus = loaded(tmp_path, "text")
+    assert (texts(corpus), details(corpus)) == (
+        {"a": LINE}, ["b.txt: Permission denied; fix or delete it"],
     )  # fmt: skip
