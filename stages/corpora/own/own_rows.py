@@ -164,10 +164,8 @@ class HuggingFaceCorpus(OwnRows):
         except (OSError, ValueError, RuntimeError) as error:
             why = f"the dataset cannot be loaded: {' '.join(str(error).split())}"
             raise UsageError(f"corpus.path={self.path}: {why}") from None
-        rows = (
-            Row(self.path, n, values.without_nan(dict(value))) for n, value in enumerate(dataset, 1)
-        )
-        return self.fields.with_paths(rows)
+        objects = enumerate(map(values.without_nan, map(dict, dataset)), 1)
+        return self.fields.with_paths(Row(self.path, number, value) for number, value in objects)
 
 
 def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:

@@ -211,9 +211,8 @@ def _document(corpus: FileCorpus, layout: Layout, row: Row, ids: Ids) -> Documen
         return bad_document(ids.of_place(row), row.detail(error))
 
     def make(value: Value, document_id: str) -> Document:
-        return corpus.document(
-            document_id, whole.text, whole.title, values.json_text(whole.metadata)
-        )
+        metadata = values.json_text(whole.metadata)
+        return corpus.document(document_id, whole.text, whole.title, metadata)
 
     return document_or_bad(row, ids.of_row(row, layout.document_id, whole.text), make)
 
@@ -246,9 +245,7 @@ class QuestionFile:
         layout = QuestionLayout(
             question="question",
             options="options",
-            right=lambda value, num_options: values.choice_of(
-                value, "answer_index", 0, num_options
-            ),
+            right=lambda value, count: values.choice_of(value, "answer_index", 0, count),
             references=lambda value: values.one_or_more(value, "references"),
             question_type=lambda value: values.optional_text(value, "question_type"),
             metadata=lambda value: values.metadata_of(value, _COLUMNS),
@@ -272,11 +269,11 @@ class QuestionFile:
             document_id, wrong = document_ids.of_given(row, "document_id")
             lost.append((document_id, [row], wrong or ""))
         for document_id, rows, why in lost:
-            ids = [self._id(row, document_id)[0] for row in rows]
-            pairs = zip(rows, ids, strict=True)
-            questions = tuple(bad_question(row, document_id, i, why) for row, i in pairs)
-            missing_document = bad_document(document_id, rows[0].detail(why))
-            yield Loaded(missing_document, questions, is_named_only=True)
+            questions = tuple(
+                bad_question(row, document_id, self._id(row, document_id)[0], why) for row in rows
+            )
+            document = bad_document(document_id, rows[0].detail(why))
+            yield Loaded(document, questions, is_named_only=True)
 
     def _id(self, row: Row, document_id: str) -> GivenId:
         value = row.value or {}
