@@ -17,8 +17,7 @@ __all__ = ["Corpus", "Loaded", "corpus_of", "load"]
 
 
 def corpus_of(section: Mapping[str, Any]) -> Corpus:
-    """Raises UsageError for a `format` that does not exist, pydantic's ValidationError for wrong
-    keys."""
+    """Raises UsageError for an unknown `format`, pydantic's ValidationError for wrong keys."""
     name = section.get("format")
     if not isinstance(name, str) or name not in FORMATS:
         known = ", ".join(sorted(FORMATS))
@@ -27,8 +26,7 @@ def corpus_of(section: Mapping[str, Any]) -> Corpus:
 
 
 def load(corpus: Corpus) -> Iterator[Loaded]:
-    """Load the corpus, one document at a time, as the module of its format describes. Raises
-    UsageError at once where the path or the split is missing, and on the first `next` where the
-    path holds nothing of this format."""
+    """Load the corpus, one document at a time. Raises UsageError at once where the path or the
+    split is missing, and on the first `next` where the path holds nothing of this format."""
     corpus.check()
     return corpus.load() if is_ours(type(corpus)) else plugin_documents(corpus)

@@ -9,27 +9,24 @@ from html.parser import HTMLParser
 
 _IS_HTML = re.compile(r"<(?:!doctype|html|head|body|div|p|br|h[1-6])\b", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n")
-# Browsers skip a marked section; some make HTMLParser raise. Where the section has no end, only
-# its opening sign is left out.
-_MARKED_SECTION = re.compile(r"<!\[(?:[^<>]*>)?")
-_TEXT_BEGINS, _TEXT_ENDS = "<![CDATA[", "]]>"  # of a marked section that is text, in XHTML
-_DROPPED = frozenset({"script", "style", "title"})
-_BLOCKS = frozenset(
-    {
-        *("address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "div"),
-        *("dl", "dt", "figcaption", "figure", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "head"),
-        *("header", "hr", "html", "li", "main", "nav", "ol", "p", "pre", "section", "table", "ul"),
-    }
+# Of XHTML, text; others are skipped by browsers, and some make HTMLParser raise. Where a section
+# has no end, only its opening sign is left out.
+_MARKED_SECTION = re.compile(
+    r"<!\[CDATA\[((?:(?!<!\[CDATA\[).)*?)\]\]>|<!\[CDATA\[|<!\[(?:[^<>]*>)?", re.DOTALL
 )
+_DROPPED = frozenset({"script", "style", "title"})
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "div", "dl",
+    "dt", "figcaption", "figure", "footer", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header",
+    "hr", "html", "li", "main", "nav", "ol", "p", "pre", "section", "table", "ul",
+})  # fmt: skip
 _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), "br": "\n", "tr": "\n", "td": " ", "th": " "}
 
 
 def article_text(article: str) -> str:
-    """The paragraphs of `article`, each on one line, separated by a blank line.
-
-    In HTML, a <br> is a line break, two of them end the paragraph (as in QuALITY v1.0.1); <pre>
-    keeps its lines; script, style, title and comments are left out.
-    """
+    """The paragraphs of `article`, each on one line. In HTML, a <br> is a line break, two of them
+    end the paragraph (as in QuALITY v1.0.1); <pre> keeps its lines; script, style, title and
+    comments are left out."""
     if _IS_HTML.search(article):
         parser = _Text()
         parser.feed(without_marked_sections(article))
@@ -40,14 +37,8 @@ def article_text(article: str) -> str:
 
 
 def without_marked_sections(html: str) -> str:
-    """The HTML without marked sections, except CDATA, also unclosed, which becomes ordinary
-    text."""
-    before, *sections = html.split(_TEXT_BEGINS)
-    parts = [before]
-    for section in sections:
-        text, end, after = section.partition(_TEXT_ENDS)
-        parts.append(escape(text) + after if end else section)
-    return _MARKED_SECTION.sub("", "".join(parts))
+    """The HTML without marked sections, except CDATA, which becomes ordinary text."""
+    return _MARKED_SECTION.sub(lambda section: escape(section[1] or ""), html)
 
 
 class _Text(HTMLParser):
@@ -56,8 +47,7 @@ class _Text(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self._parts: list[str] = []
-        self._dropping = 0
-        self._pre = 0
+        self._dropping = self._pre = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._dropping += tag in _DROPPED

@@ -33,15 +33,14 @@ def turns_of(text: str) -> list[Turn]:
 
 
 def said_by(text: str, role: str) -> str:
-    """The words of one role in a text, joined by spaces; the whole text without its header if
-    that role has no turn."""
+    """The words of one role in a text; the whole text without its header if that role has no
+    turn."""
     said = " ".join(turn.content for turn in turns_of(text) if turn.role == role)
     return said or without_header(text).strip()
 
 
 def session_dates(texts: Sequence[str]) -> list[str]:
-    """The session's date for each of consecutive texts, as its header has it, without brackets;
-    "" where it has none."""
+    """The date in the session's header for each of consecutive texts; "" where it has none."""
     dates: list[str] = []
     for text in texts:
         if text.startswith(PAGE_BREAK) or not dates:
@@ -95,7 +94,7 @@ def day_of(text: str) -> str:
 
 
 def _day(match: re.Match[str]) -> str:
-    """The only calendar day that a match may mean; "" if there is none or more than one."""
+    """The only calendar day that a match may mean, or ""."""
     if match["year"]:
         readings = [(match["year"], match["month"], match["day"])]
     elif match["last"]:

@@ -1,13 +1,11 @@
 """Decode bytes of any encoding: by their byte order mark, as UTF-8, as they declare, or as
-charset-normalizer detects.
-
-UTF-8 comes before the declared encoding: other bytes are hardly ever valid UTF-8, while
-declarations are often wrong.
-"""
+charset-normalizer detects. UTF-8 comes before the declared encoding: other bytes are hardly ever
+valid UTF-8, while declarations are often wrong."""
 
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -39,7 +37,6 @@ _SHIFT = re.compile(rb"\x1b\$")  # to two bytes a character, in ISO-2022, whose 
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MOST_CONTROLS = 0.7  # of every other byte
 _SAMPLE_BYTES = 2**16  # given to the detector
-_ASCII = bytes(range(128))
 _LOST = "\ufffd"
 _MOST_LOST = 0.05  # of the characters that are not ASCII, in a declared or detected encoding
 
@@ -90,10 +87,8 @@ class Decoded:
 
 
 def decoded(content: bytes) -> Decoded:
-    """The text of a file, with newlines as line ends, without byte order mark and NULs.
-
-    Raises UnicodeError where the bytes are no text of a known encoding.
-    """
+    """The text of a file, with newlines as line ends, without byte order mark and NULs. Raises
+    UnicodeError where the bytes are no text of a known encoding."""
     whole = _decoded(content)
     text = whole.text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     return replace(whole, text=without_c1(text))  # before anything takes U+0085 for white space
@@ -120,32 +115,26 @@ def _decoded(content: bytes) -> Decoded:
 
 
 def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
-    """Decode each line of a file that is too large to decode as a whole.
-
-    Lines are UTF-8. If the first line that is not ASCII is not UTF-8 either, it and all next lines
-    have the encoding detected from them. Where none is detected, lone surrogates stand for their
-    bytes.
-    """
+    """Decode each line of a file that is too large to decode as a whole: as UTF-8, or if the first
+    line that is not ASCII is not UTF-8 either, all from that one on in the encoding detected from
+    them. Where none is detected, lone surrogates stand for their bytes."""
     rest = iter(lines)
-    is_utf_8 = False
     for line in rest:
         as_utf_8 = _read(line, "utf-8")
-        if as_utf_8.num_lost and not is_utf_8:
-            yield from _in_one_encoding(line, rest)
-            return
-        is_utf_8 = is_utf_8 or not line.isascii()
+        if as_utf_8.num_lost:
+            break
         yield as_utf_8
-
-
-def _in_one_encoding(line: bytes, rest: Iterator[bytes]) -> Iterator[Decoded]:
+        if not line.isascii():
+            yield from (_read(line, "utf-8") for line in rest)
+    else:
+        return
     sample, size = [line], len(line)  # as many lines as are needed to detect an encoding
     while size < _SAMPLE_BYTES and (line := next(rest, b"")):
         sample.append(line)
         size += len(line)
-    try:
+    whole = None
+    with suppress(UnicodeError):
         whole = _decoded(b"".join(sample))
-    except UnicodeError:
-        whole = None
     for line in chain(sample, rest):
         if whole is None:
             yield Decoded(line.decode("utf-8", "surrogateescape"), "utf-8")
@@ -159,11 +148,9 @@ def marked(head: bytes) -> str | None:
 
 
 def unmarked_utf_16(head: bytes) -> str | None:
-    """UTF-16 of either byte order without a mark; None for other bytes.
-
-    In most scripts every other byte is below 20; in the others one byte in a hundred is a control
-    character, as in no text of another encoding.
-    """
+    """UTF-16 of either byte order without a mark; None for other bytes. In most scripts every other
+    byte is below 20; in the others one byte in a hundred is a control character, as in no text of
+    another encoding."""
     if len(_CONTROL.findall(head)) * 100 < max(1, len(head)):
         return None
     halves = head[::2], head[1::2]
@@ -177,8 +164,8 @@ def unmarked_utf_16(head: bytes) -> str | None:
 
 
 def without_c1(text: str) -> str:
-    """The text with control characters C1 (U+0080 to U+009F) replaced by the characters of
-    Windows-1252, as in browsers; positions do not change."""
+    """The text with Windows-1252's characters in place of control characters C1 (U+0080 to U+009F),
+    as in browsers; positions do not change."""
     return text.translate(_C1_AS_WINDOWS) if _C1.search(text) else text
 
 
@@ -219,7 +206,7 @@ def _detected(content: bytes) -> str:
         west = ("cp1254", "cp1252") if _TURKISH.search(sample) else ("cp1252", "cp1254")
         windows = None if _DOS_OR_MAC.search(sample) else _best(sample, (*west, central), True)
         encoding = windows or _best(sample, _DOS_AND_MAC)
-        if len(content.translate(None, _ASCII)) < _ALMOST_ASCII * len(content):
+        if sum(map(len, _HIGH_RUN.findall(content))) < _ALMOST_ASCII * len(content):
             encoding = encoding or "cp1252"
     if encoding is None:
         raise UnicodeError("text of no encoding")
@@ -227,7 +214,7 @@ def _detected(content: bytes) -> str:
 
 
 def _head(content: bytes) -> bytes:
-    """Enough bytes to detect an encoding, cut at the end of a word so that no character is cut."""
+    """Enough bytes to detect an encoding, cut at the end of a word."""
     head = content[:_SAMPLE_BYTES]
     whole = head[: 1 + max(head.rfind(b" "), head.rfind(b"\n"))]
     return content if len(content) <= _SAMPLE_BYTES else whole or head
@@ -235,7 +222,7 @@ def _head(content: bytes) -> bytes:
 
 def _best(sample: bytes, names: Sequence[str], prefers_first: bool = False) -> str | None:
     """The best of these encodings; the first one if `prefers_first` and another is hardly
-    better; None if none fits."""
+    better."""
     fits = from_bytes(sample, cp_isolation=[*names], enable_fallback=False, threshold=_MOST_CHAOS)
     best = fits.best()
     if best is None:

@@ -56,13 +56,10 @@ def _cleaned(text: str, spans: Sequence[tuple[int, int]]) -> tuple[Sentence, ...
 
 
 def gist(page: str) -> str:
-    """Sentences with about 15 % of a page's words, 40 to 110 words on a long page.
-
-    Sentences are chosen greedily: next comes the one with the highest weight of terms not covered
-    so far, relative to its length. A page under 60 words is returned whole. Pieces of sentences are
-    used only where whole sentences do not fit. The gist of a page of 200 words or more covers both
-    halves of the page, unless the page only repeats itself.
-    """
+    """Sentences with about 15 % of a page's words, 40 to 110 words on a long page; a page under 60
+    words is returned whole. Next comes the sentence with the highest weight of terms not covered so
+    far, relative to its length; pieces only where whole ones do not fit. The gist of a page of 200
+    words or more covers both halves, unless the page only repeats itself."""
     parts = sentences(page)
     if _words(parts, range(len(parts))) < _WHOLE_WORDS:
         return _joined(parts, range(len(parts)))
@@ -81,7 +78,7 @@ def gist(page: str) -> str:
 
 
 def _not_the_beginning(parts: Sequence[Sentence]) -> list[int]:
-    """The gist's sentences; others if they are the beginning of the text, and enough others
+    """The gist's sentences; others if they are the beginning of the text and enough others
     exist."""
     chosen = _covering(parts, range(len(parts)))
     if not _is_the_beginning(parts, chosen):
@@ -147,11 +144,9 @@ def _cover(
 
 
 def best_sentences(texts: Sequence[str], question: str, answer_words: int) -> str:
-    """The sentences of `texts` that answer `question` best, about `answer_words` words in all.
-
-    Ranked by BM25 plus centrality, those of 12 to 40 words first. Where `answer_words` is too few
-    for two sentences, the best one's best clauses. "" where `texts` have no sentence.
-    """
+    """The sentences of `texts` that answer `question` best, about `answer_words` words in all, by
+    BM25 plus centrality, those of 12 to 40 words first; where `answer_words` is too few for two,
+    the best one's best clauses. "" where `texts` have no sentence."""
     parts = [sentence for text in texts for sentence in sentences(text)]
     low, high = _ANSWER_SENTENCE
     order = _by_merit(parts, question, (min(low, max(1, answer_words // 2)), high))
@@ -171,8 +166,8 @@ def best_sentences(texts: Sequence[str], question: str, answer_words: int) -> st
 
 
 def _by_merit(parts: Sequence[Sentence], question: str, words: tuple[int, int]) -> list[int]:
-    """The indexes of the sentences, those with a length between the two of `words` first, best
-    first: by BM25 for `question` plus centrality."""
+    """Indexes of the sentences by BM25 for `question` plus centrality, those with a length between
+    the two of `words` first."""
     texts = [sentence.text for sentence in parts]
     match = relevance(texts, question)
     merit = match / (match.max(initial=0.0) or 1.0) + _CENTRALITY_SHARE * centrality(texts)
@@ -207,8 +202,8 @@ def _joined(parts: Sequence[Sentence], chosen: Collection[int]) -> str:
 def relevant_sentences(
     texts: Sequence[str], question: str, num_sentences: int, words: tuple[int, int]
 ) -> list[str]:
-    """The sentences of `texts` that match `question` best, best first, none twice. Those with a
-    length between the two of `words` come first; a longer one is cut to its best clauses."""
+    """The sentences of `texts` that match `question` best, best first, none twice; first those with
+    a length between the two of `words`. A longer one is cut to its best clauses."""
     parts = [sentence for text in texts for sentence in sentences(text)]
     in_order = dict.fromkeys(parts[i].text for i in _by_merit(parts, question, words))
     return [best_clauses(text, question, words[1]) for text in islice(in_order, num_sentences)]
@@ -232,8 +227,8 @@ def central_sentences(
 
 
 def spread_pieces(texts: Sequence[str], num_pieces: int, num_words: int) -> list[str]:
-    """At most `num_pieces` pieces of about `num_words` words, none twice, from places spread
-    evenly over `texts`. Reads only these places of a book."""
+    """At most `num_pieces` pieces of about `num_words` words, none twice, from places spread evenly
+    over `texts`, of which only these places are read."""
     ends = list(accumulate(map(len, texts)))
     pieces: dict[str, None] = {}
     for number in range(num_pieces if ends and ends[-1] else 0):

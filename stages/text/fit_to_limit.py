@@ -13,13 +13,10 @@ _PER_UNIT = 6  # more characters than a token of almost any prose has
 async def fit_to_limit(
     limit: int, size: Size, numbers: Sequence[int], first_size: int, last_size: int
 ) -> int:
-    """The largest of `numbers` whose size is within `limit`; the first where none is.
-
-    Numbers and their sizes ascend. The sizes of the first and the last are given; the last must
-    exceed the limit. Each guess is interpolated between the nearest two measurements, or bisects
-    them after a guess that did not halve their distance: about five measurements where sizes grow
-    evenly, and at most twice as many as a bisection.
-    """
+    """The largest of `numbers` whose size is within `limit`; the first where none is. Numbers and
+    sizes ascend; the sizes of the first and the last are given, and the last exceeds the limit.
+    Each guess is interpolated between the nearest two measurements, or bisects them after a guess
+    that did not halve their distance: about five measurements where sizes grow evenly."""
     low, high = 0, len(numbers) - 1
     is_halved = True
     while first_size <= limit and high - low > 1:
@@ -36,8 +33,8 @@ async def fit_to_limit(
 
 
 async def largest_number(limit: int, size: Size, most: int) -> int:
-    """The largest number up to `most` whose size is within `limit`; 0 where none is. Sizes
-    ascend; numbers over twice the result are not measured."""
+    """The largest number up to `most` whose size is within `limit`; 0 where none is. Numbers over
+    twice the result are not measured."""
     high = min(1, most)
     while (measured := await size(high)) <= limit and high < most:
         high = min(2 * high, most)
@@ -47,8 +44,8 @@ async def largest_number(limit: int, size: Size, most: int) -> int:
 
 
 async def stretch_over(limit: int, size: Size, num_chars: int) -> tuple[int, int]:
-    """A number of characters, and its size: the first tried that exceeds the limit, or all where
-    they fit. Avoids measuring a text many times as long as the limit."""
+    """A number of characters, and its size: the first tried that exceeds the limit, or all. Avoids
+    measuring a text many times as long as the limit."""
     chars = _PER_UNIT * max(1, limit)
     while (measured := await size(min(chars, num_chars))) <= limit and chars < num_chars:
         chars *= 2
@@ -56,8 +53,8 @@ async def stretch_over(limit: int, size: Size, num_chars: int) -> tuple[int, int
 
 
 async def largest_part(text: str, keep: Keep, limit: int, size: Size) -> int:
-    """The number of first or last characters of `text`, in whole words, that are within `limit`;
-    all where they fit. `size`: measures the first or last so many characters."""
+    """The number of first or last characters of `text`, in whole words, that are within `limit`.
+    `size`: measures the first or last so many characters."""
     num_chars, measured = await stretch_over(limit, size, len(text))
     if measured <= limit:
         return num_chars

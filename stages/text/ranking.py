@@ -1,7 +1,4 @@
-"""Lexical ranking: stemmed terms, BM25 scores of texts for a query, centrality among texts.
-
-Deterministic; downloads nothing.
-"""
+"""Lexical ranking: stemmed terms, BM25 scores of texts for a query, centrality among texts."""
 
 import math
 import unicodedata
@@ -57,19 +54,12 @@ _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashe
 
 
 def _built_once(build: Callable[..., T]) -> Callable[..., T]:
-    """Cache the last results of `build`; threads that need the same result at once wait for the
-    first.
-
-    Methods that read the same pages ask for the same index, often at the same time.
-    """
-    built = lru_cache(maxsize=_INDEXES)(build)
-    lock_of = lru_cache(maxsize=_INDEXES)(lambda *_: Lock())
-    looking = Lock()
+    """Cache the last results of `build`, of which each is built once: methods that read the same
+    pages ask for the same index, often at the same time."""
+    built, lock = lru_cache(maxsize=_INDEXES)(build), Lock()
 
     @wraps(build)
     def get(*args: Hashable) -> T:
-        with looking:
-            lock = lock_of(*args)
         with lock:
             return built(*args)
 
@@ -82,10 +72,7 @@ def terms(text: str) -> list[str]:
 
 
 def rank(texts: Sequence[str], query: str) -> list[int]:
-    """Indexes of `texts` by BM25Plus for `query`, best first, ties to the lower index.
-
-    All texts tie where none contains a term of the query.
-    """
+    """Indexes of `texts` by BM25Plus for `query`, best first, ties to the lower index."""
     return [index for index, _ in ranking("plus_on_stems", texts, query)]
 
 
@@ -95,13 +82,11 @@ def best_first(scores: Scores) -> list[int]:
 
 
 def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, float]]:
-    """The index and the score of each of `texts` by BM25 for `query`, best first.
-
-    plus_on_stems: BM25Plus on stems without stop words. okapi_on_words: Okapi on lower-case words
-    between white space. Ties go to the lower index in both. okapi_on_spaces: Okapi on words between
-    single spaces, case kept, in reversed order of numpy's argsort, ties included, as LongMemEval
-    has it (xiaowu0162/LongMemEval, run_retrieval.py).
-    """
+    """The index and the score of each of `texts` by BM25 for `query`, best first. plus_on_stems:
+    BM25Plus on stems without stop words. okapi_on_words: Okapi on lower-case words between white
+    space. Ties go to the lower index in both. okapi_on_spaces: Okapi on words between single
+    spaces, case kept, in reversed order of numpy's argsort, as LongMemEval has it
+    (xiaowu0162/LongMemEval, run_retrieval.py)."""
     if bm25 == "plus_on_stems":
         # Pages have a cache of their own: they stay cached for all questions of their document and
         # are not displaced by the sentences of single questions.
@@ -115,19 +100,15 @@ def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, 
 
 
 def relevance_by_words(texts: Sequence[str], query: str) -> Scores:
-    """Scores by Okapi BM25 on lower-case words between white space, nothing left out or cut.
-
-    In rank_bm25's own Okapi, a word in half of the texts or more counts little, and may count less
-    than a word in none.
-    """
+    """Scores by Okapi BM25 on lower-case words between white space, nothing left out or cut. In
+    rank_bm25's own, a word in half of the texts or more may count less than a word in none."""
     return np.asarray(np.round(_okapi("okapi_on_words", texts, query), 9), dtype=np.float64)
 
 
 def _okapi(bm25: Ranking, texts: Sequence[str], query: str) -> Scores:
     index = _okapi_index(bm25, tuple(texts))
-    if index is None:
-        return np.zeros(len(texts))
-    return np.asarray(index.get_scores(_split(bm25, query)), dtype=np.float64)
+    scores = index.get_scores(_split(bm25, query)) if index else np.zeros(len(texts))
+    return np.asarray(scores, dtype=np.float64)
 
 
 @_built_once
@@ -157,19 +138,14 @@ def _plus(index: "_Index", query: str) -> Scores:
 
 
 def centrality(texts: Sequence[str]) -> Scores:
-    """Each text's weight over the largest one, 0 to 1: how much it shares with the others.
-
-    A text's weight is the sum over its distinct terms of log(1 + number of texts with the term).
-    """
+    """How much each text shares with the others, 0 to 1: the sum over its distinct terms of log(1 +
+    number of texts with the term), over the largest such sum."""
     return _index(tuple(texts)).centrality
 
 
 def weights(texts: Sequence[str]) -> dict[str, float]:
-    """The weight of each term: its length in characters x log(1 + number of texts with it).
-
-    Long terms carry more meaning: "yeah", "know" and "like" are no stop words, but occur
-    everywhere.
-    """
+    """The weight of each term: its length in characters x log(1 + number of texts with it), since
+    "yeah", "know" and "like" are no stop words, but occur everywhere."""
     counts = _num_texts_with(texts).items()
     return {term: min(len(term), _LONG_TERM) * math.log1p(n) for term, n in counts}
 

@@ -30,7 +30,8 @@ _WORD = re.compile(
     rf"|[{_TIBETAN}]{{1,12}}[^\w\s{_TIBETAN}]*|[^\s{CHARACTERS}{SYLLABLES}{_TIBETAN}]+"
 )
 LONGEST_WORD, _PART_OF_LONGER = 1000, 4  # characters
-_LONGER = re.compile(rf"[^\s{CHARACTERS}{SYLLABLES}]{{{LONGEST_WORD + 1}}}")
+_SPACED = rf"[^\s{CHARACTERS}{SYLLABLES}]"
+_LONGER = re.compile(rf"(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1}}}")
 _HEADER = re.compile(rf"{PAGE_BREAK}(\[[^\]\n]*\])\s*")
 
 
@@ -51,16 +52,8 @@ def num_words(text: str) -> int:
 
 
 def is_without_spaces(text: str) -> bool:
-    """True for a run of more than LONGEST_WORD characters without white space in Tibetan, or in
-    a script that puts spaces between words."""
-    start = 0
-    while len(text) - start > LONGEST_WORD:
-        end = start + LONGEST_WORD + 1
-        space = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
-        if space < start and _LONGER.search(text, start, end + LONGEST_WORD):
-            return True
-        start = space + 1 if space >= start else start + LONGEST_WORD
-    return False
+    """True for a run of over LONGEST_WORD characters without the white space of its script."""
+    return len(text) > LONGEST_WORD and _LONGER.search(text) is not None
 
 
 def plain(text: str) -> str:
@@ -76,19 +69,15 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 def _word_spans(text: str) -> Iterator[tuple[int, int]]:
     for match in _WORD.finditer(text):
         start, end = match.span()
-        if end - start <= LONGEST_WORD:
-            yield start, end
-        else:
-            for first in range(start, end, _PART_OF_LONGER):
-                yield first, min(first + _PART_OF_LONGER, end)
+        size = _PART_OF_LONGER if end - start > LONGEST_WORD else end - start
+        for first in range(start, end, size):
+            yield first, min(first + size, end)
 
 
 def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
-    """The length of the longest common subsequence of two texts' words.
-
-    Each row of the table is one integer (Hyyrö 2004, "Bit-parallel LCS-length computation
-    revisited"): bit j is 0 where the row's value grows at word j of `other`.
-    """
+    """The length of the longest common subsequence of two texts' words, by integers whose bit j is
+    0 where the row of the table grows at word j of `other` (Hyyrö 2004, "Bit-parallel LCS-length
+    computation revisited")."""
     bits: dict[str, int] = defaultdict(int)
     for index, word in enumerate(other):
         bits[word] |= 1 << index
@@ -131,11 +120,8 @@ _SENTENCE_END = re.compile(
 
 def paragraph_spans(text: str, how: Paragraphs) -> Spans:
     """Half-open spans that tile `text`, one per paragraph, its trailing white space included.
-
-    `lines`: every line is a paragraph (transcripts). `blank_lines`: blank lines separate them.
-    `auto`: `blank_lines` where the text has one, else `lines`. White space before the first word
-    belongs to the first paragraph; a text without any word is one paragraph.
-    """
+    `lines`: every line is a paragraph. `blank_lines`: blank lines separate them. `auto`: the latter
+    where the text has one. A text without any word is one paragraph."""
     if how == "auto":
         how = "blank_lines" if _BREAKS["blank_lines"].search(text.strip()) else "lines"
     first_word = len(text) - len(text.lstrip())  # breaks before it end no paragraph
@@ -153,10 +139,8 @@ def paragraph_spans(text: str, how: Paragraphs) -> Spans:
 
 
 def sentence_spans(text: str) -> Spans:
-    """Half-open spans that tile `text`, one per sentence, its trailing white space included.
-
-    A heuristic by punctuation, blank lines and speakers, good enough to cut at and to rank.
-    """
+    """Half-open spans that tile `text`, one per sentence, its trailing white space included: a
+    heuristic by punctuation, blank lines and speakers."""
     return list(pairwise(sorted({0, *(m.end() for m in _SENTENCE_END.finditer(text)), len(text)})))
 
 
@@ -196,8 +180,7 @@ def is_heading(paragraph: str) -> bool:
 
 
 def goes_on(above: str, below: str) -> bool:
-    """True if a sentence of the paragraph `above` goes on in `below`, or `above` announces it:
-    it ends in a comma, a colon, or without any mark."""
+    """True if a sentence of the paragraph `above` goes on in `below`, or `above` announces it."""
     end, begin = _LINE_NUMBER.sub("", above.strip()), below.strip()
     unquoted = end.rstrip(_CLOSING)
     if not unquoted or not begin or _TURN.match(begin):
@@ -214,12 +197,9 @@ def goes_on(above: str, below: str) -> bool:
 
 
 def ends_at_pauses(paragraphs: Sequence[str], near: int) -> list[int]:
-    """Indexes of the paragraphs after which a page may end, including the last one.
-
-    A heading before its text is never included. A heading before another one, or a paragraph whose
-    last sentence goes on, is included only where no pause is within `near` words before or after
-    it.
-    """
+    """Indexes of the paragraphs after which a page may end: the last, all that are not bad, and of
+    bad ones (a heading before another, a paragraph whose sentence goes on) those without a pause
+    within `near` words before or after. A heading before its text is never included."""
     num = len(paragraphs)
     heads = [is_heading(paragraph) for paragraph in paragraphs]
     orphans = {i for i in range(num - 1) if heads[i] and not heads[i + 1]}
@@ -252,8 +232,7 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     joined: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start_char, s.end_char)):
         if joined and span.start_char <= joined[-1].end_char:
-            end_char = max(joined[-1].end_char, span.end_char)
-            joined[-1] = Span(joined[-1].start_char, end_char)
+            joined[-1] = Span(joined[-1].start_char, max(joined[-1].end_char, span.end_char))
         elif span.end_char > span.start_char:
             joined.append(span)
     return tuple(joined)

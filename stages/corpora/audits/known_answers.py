@@ -11,7 +11,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
@@ -36,8 +36,7 @@ _BEGINS = regex.compile(r"(?:^|[.!?:\n]|[\"“])\W*$")  # what stands before a s
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of known answers. `is_typical`: systems give such answers, so sensitivity and
-    specificity include it."""
+    """`is_typical`: systems give such answers, so sensitivity and specificity include it."""
 
     worth: Worth
     is_typical: bool = True
@@ -75,9 +74,8 @@ def known_answers_text(known: Iterable[Known]) -> bytes:
 
 
 def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
-    """The answers in an audit's file by kind and question_id. Raises UsageError where the file is
-    missing or damaged, or has answers of other kinds, which earlier versions read from a file or
-    had a model write."""
+    """The answers in an audit's file by kind and question_id. Raises UsageError where it is missing
+    or damaged, or has kinds that only earlier versions made."""
     file = as_path(path)
     if not exists(file):
         raise UsageError(f"{path}: no such file; gistmill rate audit run=NAME makes it")
@@ -103,7 +101,7 @@ def _read(file: UPath, written: float, num_bytes: int) -> Mapping[tuple[str, str
 
 @dataclass(frozen=True)
 class FreeForm:
-    """A free-form question that has references."""
+    """A question without options that has references."""
 
     document_id: str
     question_id: str
@@ -113,104 +111,86 @@ class FreeForm:
     task: str | None = None
 
 
-@dataclass(frozen=True)
 class Maker:
     """Makes known answers to `questions`, which also supply other references and names. `words`:
     the family's wordings by kind."""
 
-    questions: Sequence[FreeForm]
-    words: Mapping[str, Sequence[str]]
-    seed: int
+    def __init__(
+        self, questions: Sequence[FreeForm], words: Mapping[str, Sequence[str]], seed: int
+    ) -> None:
+        self._questions, self._words, self._seed = questions, words, seed
+        self._by_document = defaultdict[str, list[FreeForm]](list)
+        # Capitalized words within sentences of questions and references, by document_id.
+        self._names = defaultdict[str, dict[str, None]](dict)
+        for q in questions:
+            self._by_document[q.document_id].append(q)
+            for name, begins in chain.from_iterable(map(_capitals, (q.question, *q.references))):
+                if not begins:
+                    self._names[q.document_id][name] = None
+        self._all_names = dict.fromkeys(chain.from_iterable(self._names.values()))
 
     def sample(self, n: int) -> list[FreeForm]:
         """At most `n` questions drawn by the seed; their references are answers, not rubrics."""
-        usable = [q for q in self.questions
+        usable = [q for q in self._questions
                   if rubric_of(q.task, q.question_type) not in _UNLIKE_ANSWERS]  # fmt: skip
-        return heapq.nsmallest(n, usable, key=lambda q: sha([self.seed, q.question_id]))
+        return heapq.nsmallest(n, usable, key=lambda q: sha([self._seed, q.question_id]))
 
     def made(self, question: FreeForm) -> Iterator[Known]:
         """The known answers to a question, in the order of `KINDS`, without kinds that no rule can
         make."""
         first, *others = question.references
-        # Not one that differs from the first only in case or punctuation.
-        second = next((text for text in others if _plain(text) != _plain(first)), None)
+        worded = {
+            kind: self._drawn(kind, question, self._words.get(kind, ()))
+            for kind in ("more_detail", "vague", "refusal", "instruction")
+        }
         answers = {
             "reference": first,
-            "reworded": second,
-            "more_detail": self._worded("more_detail", question),
-            "vague": self._worded("vague", question),
+            # Not one that differs from the first only in case or punctuation.
+            "reworded": next((text for text in others if _plain(text) != _plain(first)), None),
             "other_question": self._of_another(question),
             "changed": self._changed(question),
-            "refusal": self._worded("refusal", question),
             "empty": "",
-            "instruction": self._worded("instruction", question),
+            **{kind: text and text.replace("{}", first) for kind, text in worded.items()},
         }
-        for kind, answer in answers.items():
-            if answer is not None:
+        for kind in KINDS:
+            if (answer := answers[kind]) is not None:
                 yield Known(question.question_id, kind, KINDS[kind].worth, answer)
 
-    def _drawn(self, kind: str, question: FreeForm, texts: Sequence[str]) -> str | None:
-        return min(
-            texts, key=lambda t: sha([self.seed, kind, question.question_id, t]), default=None
-        )
-
-    def _worded(self, kind: str, question: FreeForm) -> str | None:
-        text = self._drawn(kind, question, self.words.get(kind, ()))
-        return text and text.replace("{}", question.references[0])
+    def _drawn(self, kind: str, question: FreeForm, texts: Iterable[str]) -> str | None:
+        drawn_by = [self._seed, kind, question.question_id]
+        return min(texts, key=lambda text: sha([*drawn_by, text]), default=None)
 
     def _of_another(self, question: FreeForm) -> str | None:
-        """The reference of another question, preferably of the same document, that agrees with none
-        of this question's references."""
-        for others in (self._by_document[question.document_id], self.questions):
+        """The reference of another question, preferably of the same document, which agrees with
+        none of this question's."""
+        for others in (self._by_document[question.document_id], self._questions):
             texts = [q.references[0] for q in others if q.question_id != question.question_id]
-            for text in sorted(texts, key=lambda t: sha([self.seed, question.question_id, t])):
+            for text in sorted(texts, key=lambda t: sha([self._seed, question.question_id, t])):
                 if all(agreement(text, reference) < AGREES for reference in question.references):
                     return text
         return None
 
     def _changed(self, question: FreeForm) -> str | None:
-        """The first reference with its first number replaced throughout by one 2 to 9 higher (a
-        rubric of LongMemEval accepts counts of days that are 1 off), else its first name by one,
-        preferably of the same document, that neither the question nor its references have. None for
-        a long one, most of which would stay right."""
+        """The first reference with its first number replaced by one 2 to 9 higher (a rubric of
+        LongMemEval accepts counts of days that are 1 off), else its first name by one that neither
+        the question nor its references have. None for a long one, most of which would stay
+        right."""
         reference = question.references[0]
         if num_words(reference) > _MOST_CHANGED:
             return None
         if number := _NUMBER.search(reference):
-            by = 2 + int(sha([self.seed, question.question_id]), 16) % 8
+            by = 2 + int(sha([self._seed, question.question_id]), 16) % 8
             other = str(int(number[0]) + by).zfill(len(number[0]))
             return _replaced(reference, number[0], other)
         taken = " ".join([question.question, *question.references])
         for text, begins in _capitals(reference):
-            if begins and text not in self._names:
+            if begins and text not in self._all_names:
                 continue  # any word that begins a sentence
-            for names in (self._names_by_document[question.document_id], self._names):
+            for names in (self._names[question.document_id], self._all_names):
                 others = [name for name in names if name not in taken]
                 if drawn := self._drawn("changed", question, others):
                     return _replaced(reference, text, drawn)
         return None
-
-    @cached_property
-    def _by_document(self) -> Mapping[str, Sequence[FreeForm]]:
-        questions = defaultdict[str, list[FreeForm]](list)
-        for question in self.questions:
-            questions[question.document_id].append(question)
-        return questions
-
-    @cached_property
-    def _names_by_document(self) -> Mapping[str, Sequence[str]]:
-        """Capitalized words within sentences of questions and references, by document_id."""
-        return {
-            document_id: list(dict.fromkeys(
-                name for q in questions for text in (q.question, *q.references)
-                for name, begins in _capitals(text) if not begins
-            ))
-            for document_id, questions in self._by_document.items()
-        }  # fmt: skip
-
-    @cached_property
-    def _names(self) -> Mapping[str, None]:
-        return dict.fromkeys(chain.from_iterable(self._names_by_document.values()))
 
 
 def _capitals(text: str) -> Iterator[tuple[str, bool]]:

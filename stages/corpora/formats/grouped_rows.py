@@ -8,25 +8,20 @@ from pathlib import PurePath
 from string import ascii_uppercase
 from typing import ClassVar, Literal
 
+from stages.corpora.reading import values
 from stages.corpora.reading.corpus import Loaded
-from stages.corpora.reading.corpus_row import (
-    BadInputError,
-    Row,
-    Value,
-    choice_of,
-    json_object,
-    label_of,
-    labels_of,
-    list_of,
-    one_or_more,
-    optional_text,
-    question_of,
-    shown,
-    text_of,
-    texts_of,
+from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.questions import (
+    SUMMARY,
+    Layout,
+    QuestionLayout,
+    RowsCorpus,
+    Text,
+    load_grouped,
+    question_or_summary,
+    single,
 )
-from stages.corpora.reading.grouped import Layout, RowsCorpus, Text, load_grouped
-from stages.corpora.reading.questions import SUMMARY, QuestionLayout, question_or_summary, single
+from stages.corpora.reading.values import BadInputError, Value
 
 _CHOICES = tuple(f"choice_{letter}" for letter in "ABCD")
 _SUMMARIZE = ("gov_report", "multi_news", "vcsum")
@@ -35,22 +30,19 @@ _LETTER = re.compile(r"\s*\(?([A-Z])\b\)?")
 
 
 def _right_by_text(value: Value, num_options: int) -> int | None:
-    """The option that an answer names, by its text or else its letter; None without answers."""
-    options, answers = texts_of(value, "options"), one_or_more(value, "answer")
+    """The option that an answer names, by its text or else its letter."""
+    options, answers = values.texts_of(value, "options"), values.one_or_more(value, "answer")
     letters = ascii_uppercase[:num_options]
     named = [options.index(answer) for answer in answers if answer in options]
     named += [letters.index(answer) for answer in answers if len(answer) == 1 and answer in letters]
     if options and answers and not named:
-        raise BadInputError(f"`answer` {shown(answers)} is none of the options; fix it")
+        raise BadInputError(f"`answer` {values.shown(answers)} is none of the options; fix it")
     return named[0] if named else None
 
 
 class InfiniteBenchCorpus(RowsCorpus):
-    """The file of a task (longbook_qa_eng.jsonl ...), or a folder of such files.
-
-    `answer` is a list or one string; in multiple choice it is the right option's text, in some rows
-    together with its letter. Ids count from 0 in every file: the task's name is put before them.
-    """
+    """The file of a task (longbook_qa_eng.jsonl ...), or a folder of such files. Ids count from 0
+    in every file: the task's name is put before them."""
 
     papers: ClassVar[tuple[str, ...]] = ("infinitebench",)
     licences: ClassVar[Mapping[str, str]] = {"InfiniteBench": "MIT"}
@@ -64,7 +56,7 @@ class InfiniteBenchCorpus(RowsCorpus):
             options="options",
             right=_right_by_text,
             references=lambda value: (
-                () if texts_of(value, "options") else one_or_more(value, "answer")
+                () if values.texts_of(value, "options") else values.one_or_more(value, "answer")
             ),
             question_type="task",
         ),
@@ -79,7 +71,7 @@ class InfiniteBenchCorpus(RowsCorpus):
 
 
 def _instructions(row: Value) -> Iterator[tuple[str, Value]]:
-    questions, outputs = list_of(row, "instructions"), list_of(row, "outputs")
+    questions, outputs = values.list_of(row, "instructions"), values.list_of(row, "outputs")
     if len(questions) != len(outputs):
         raise BadInputError(f"{len(questions)} instructions, {len(outputs)} outputs; fix them")
     shared = {key: row.get(key) for key in ("evaluation", "source")}
@@ -88,41 +80,32 @@ def _instructions(row: Value) -> Iterator[tuple[str, Value]]:
 
 
 def _exam(value: Value) -> tuple[str, tuple[str, ...], int | None]:
-    """An instruction's question, its options and the right one's position. One with several right
-    letters, or a number, is free-form, too."""
-    whole, output = question_of(value, "question"), optional_text(value, "output")
-    if label_of(value, "evaluation") == "exam" and (letter := _LETTER.match(output or "")):
-        question, options = exam(whole)
-        if (right := ascii_uppercase.index(letter[1])) < len(options):
-            return question, options, right
-    return whole, (), None
-
-
-def exam(instruction: str) -> tuple[str, tuple[str, ...]]:
-    """Split an instruction into question and options; no options unless two are in order."""
+    """An instruction's question, its options, of which two must be in order, and the right one's
+    position. One with several right letters, or a number, is free-form."""
+    whole, output = values.question_of(value, "question"), values.optional_text(value, "output")
+    letter = _LETTER.match(output or "") if values.label_of(value, "evaluation") == "exam" else None
     marks: list[re.Match[str]] = []
-    for mark in _OPTION.finditer(instruction):
+    for mark in _OPTION.finditer(whole):
         if mark[1] == ascii_uppercase[len(marks) : len(marks) + 1]:
             marks.append(mark)
-    if len(marks) < 2:
-        return instruction, ()
-    bounds = pairwise([*(mark.span() for mark in marks), (len(instruction), 0)])
-    options = tuple(instruction[start:end].strip() for (_, start), (end, _) in bounds)
-    return instruction[: marks[0].start()].strip(), options
+    if not letter or len(marks) < 2 or (right := ascii_uppercase.index(letter[1])) >= len(marks):
+        return whole, (), None
+    bounds = pairwise([*(mark.span() for mark in marks), (len(whole), 0)])
+    options = tuple(whole[start:end].strip() for (_, start), (end, _) in bounds)
+    return whole[: marks[0].start()].strip(), options, right
 
 
 class LEvalCorpus(RowsCorpus):
-    """The file of a task, or a folder of such files.
-
-    A row has instructions and outputs, lists of equal length, and a document. In an exam an
-    instruction has the options, ` (A) ...` one per line, and the output begins with the letter.
-    """
+    """The file of a task, or a folder of such files. In an exam an instruction has the options, and
+    the output begins with the letter."""
 
     papers: ClassVar[tuple[str, ...]] = ("leval",)
     licences: ClassVar[Mapping[str, str]] = {"L-Eval": "GPL-3.0; the datasets in it have their own"}
     format: Literal["leval"]
     layout: ClassVar[Layout] = Layout(
-        text=lambda row: Text(text_of(row, "input"), metadata=labels_of(row, ["source"])),
+        text=lambda row: Text(
+            values.text_of(row, "input"), metadata=values.labels_of(row, ["source"])
+        ),
         entries=_instructions,
         makes_id=("question",),
         asked=QuestionLayout(
@@ -130,7 +113,7 @@ class LEvalCorpus(RowsCorpus):
             options=lambda value: _exam(value)[1],
             right=lambda value, _: _exam(value)[2],
             references=lambda value: (
-                () if _exam(value)[1] else single(optional_text(value, "output") or None)
+                () if _exam(value)[1] else single(values.optional_text(value, "output") or None)
             ),
             question_type="evaluation",
             metadata=("source",),
@@ -139,21 +122,19 @@ class LEvalCorpus(RowsCorpus):
 
 
 def _task(value: Value) -> str | None:
-    return (label_of(value, "dataset") or "").removesuffix("_e") or None
+    return (values.label_of(value, "dataset") or "").removesuffix("_e") or None
 
 
 class LongBenchCorpus(RowsCorpus):
-    """The file of a task, or a folder of such files.
-
-    A question's `task` is its dataset: the metric `longbench` scores it as LongBench does.
-    """
+    """The file of a task, or a folder of such files. A question's `task` is its dataset, by which
+    the metric `longbench` scores it."""
 
     papers: ClassVar[tuple[str, ...]] = ("longbench",)
     licences: ClassVar[Mapping[str, str]] = {"LongBench": "MIT; the datasets in it have their own"}
     format: Literal["longbench"]
     layout: ClassVar[Layout] = Layout(
         text=lambda row: Text(
-            text_of(row, "context"), metadata=labels_of(row, ["dataset", "language"])
+            values.text_of(row, "context"), metadata=values.labels_of(row, ["dataset", "language"])
         ),
         without=("context",),
         makes_id=("input",),
@@ -163,7 +144,10 @@ class LongBenchCorpus(RowsCorpus):
             references="answers",
             question_type=_task,
             metadata=("dataset", "language"),
-            more=lambda value: {"task": _task(value), "classes": texts_of(value, "all_classes")},
+            more=lambda value: {
+                "task": _task(value),
+                "classes": values.texts_of(value, "all_classes"),
+            },
         ),
     )
 
@@ -181,8 +165,8 @@ class LongBenchV2Corpus(RowsCorpus):
         asked=QuestionLayout(
             question_id="_id",
             question="question",
-            options=lambda value: tuple(text_of(value, choice) for choice in _CHOICES),
-            right=lambda value, num_options: choice_of(value, "answer", None, num_options),
+            options=lambda value: tuple(values.text_of(value, choice) for choice in _CHOICES),
+            right=lambda value, num_options: values.choice_of(value, "answer", None, num_options),
             question_type="domain",
             metadata=("sub_domain", "difficulty", "length"),
         ),
@@ -190,12 +174,9 @@ class LongBenchV2Corpus(RowsCorpus):
 
 
 class ScrollsCorpus(RowsCorpus):
-    """The file of a task, or its folder of train, validation and test.
-
-    `input` is the question, a blank line and the document; in GovReport and SummScreenFD the
-    document alone. Options are part of the question and left there. Rows with the same id are one
-    question with several references, as in the official evaluation.
-    """
+    """The file of a task, or its folder of train, validation and test. `input` is the question, a
+    blank line and the document; in GovReport and SummScreenFD the document alone. Rows with the
+    same id are one question with several references, as in the official evaluation."""
 
     papers: ClassVar[tuple[str, ...]] = ("scrolls",)
     licences: ClassVar[Mapping[str, str]] = {
@@ -208,7 +189,7 @@ class ScrollsCorpus(RowsCorpus):
 
     def load(self) -> Iterator[Loaded]:
         def parts(row: Value) -> tuple[str, str]:
-            whole = text_of(row, "input")
+            whole = values.text_of(row, "input")
             if not self.has_question:
                 return SUMMARY, whole
             question, blank, text = whole.lstrip().partition("\n\n")
@@ -231,15 +212,15 @@ class ScrollsCorpus(RowsCorpus):
         return load_grouped(self, layout)
 
 
+def _domain(row: Value) -> str | None:
+    return values.label_of(row, "label") or values.label_of(row, "dataset")
+
+
 def _book(row: Value) -> Text:
-    meta = json_object(row, "meta")
+    meta = values.json_object(row, "meta")
     facts = {"domain": _domain(row), "authors": meta.get("authors")}
     metadata = {key: fact for key, fact in facts.items() if fact}
-    return Text(text_of(row, "context"), label_of(meta, "title") or "", metadata)
-
-
-def _domain(row: Value) -> str | None:
-    return label_of(row, "label") or label_of(row, "dataset")
+    return Text(values.text_of(row, "context"), values.label_of(meta, "title") or "", metadata)
 
 
 class UltraDomainCorpus(RowsCorpus):

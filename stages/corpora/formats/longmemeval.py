@@ -6,28 +6,19 @@ between sessions (stages/index/paginate.py), and headers count no words (stages/
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Span
+from stages.corpora.reading import values
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
-from stages.corpora.reading.corpus_row import (
-    BadInputError,
-    Ids,
-    Row,
-    Value,
-    json_text,
-    kind_of,
-    label_of,
-    list_of,
-    optional_text,
-    text_of,
-    texts_of,
-)
+from stages.corpora.reading.corpus_row import Ids, Row
 from stages.corpora.reading.questions import QuestionLayout, single
+from stages.corpora.reading.values import BadInputError, Value
 from stages.text.chat_text import NO_DATE
 from stages.text.words import PAGE_BREAK, merged
 
@@ -58,55 +49,6 @@ class Session:
         return self.header + "\n\n".join(self.turns) + "\n\n"
 
 
-def session_of(turns: Any, place: str, date: str | None, session_id: str | None) -> Session:
-    """Read a list of objects with `role`, `content` and perhaps `has_answer`. `place`: position of
-    the list in its row, for messages. Raises BadInputError."""
-    if not isinstance(turns, list):
-        raise BadInputError(f"{place} is {kind_of(turns)}, not a list; fix it")
-    lines, marked = [], []
-    for number, turn in enumerate(turns):
-        if not isinstance(turn, dict):
-            raise BadInputError(f"{place}[{number}] is {kind_of(turn)}, not an object; fix it")
-        try:
-            role, content = text_of(turn, "role"), text_of(turn, "content")
-        except BadInputError as wrong:
-            raise BadInputError(f"{place}[{number}]: {wrong}") from wrong
-        lines.append(_BLANK_LINES.sub("\n", f"{role}: {content}".replace(PAGE_BREAK, " ")).strip())
-        if turn.get("has_answer") is True:
-            marked.append(number)
-    return Session(session_id, date, lines, marked)
-
-
-def by_date(sessions: Sequence[Session]) -> list[Session]:
-    """The sessions that have turns, by date; in the given order if any date cannot be read."""
-    try:
-        dates = [datetime.strptime(session.date or "", _DATE) for session in sessions]
-    except ValueError:
-        dates = [datetime.min] * len(sessions)
-    order = sorted(range(len(sessions)), key=dates.__getitem__)
-    return [sessions[index] for index in order if sessions[index].turns]
-
-
-def starts(sessions: Sequence[Session]) -> list[int]:
-    return [*accumulate((len(session.text) for session in sessions[:-1]), initial=0)]
-
-
-def evidence_turns(
-    sessions: Sequence[Session], evidence_ids: Collection[str]
-) -> Iterator[tuple[int, str]]:
-    """Position and text of each turn marked as containing the answer; without marks, of all turns
-    of the answer sessions."""
-    is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
-    for session, start in zip(sessions, starts(sessions), strict=False):
-        if session.session_id not in evidence_ids:
-            continue
-        at = start + len(session.header)
-        for number, turn in enumerate(session.turns):
-            if (number in session.marked or not is_marked) and turn:
-                yield at, turn
-            at += len(turn) + 2
-
-
 class LongMemEvalCorpus(FileCorpus):
     """longmemeval_oracle.json, _s or _m, or a folder with one of them: a row is a question with its
     sessions. Streamed: longmemeval_m has 2.75 GB."""
@@ -119,8 +61,7 @@ class LongMemEvalCorpus(FileCorpus):
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per question: its history and the question; both have its id. A history
-        with a session or turn that cannot be read is bad_input as a whole. Raises UsageError where
-        nothing can be read."""
+        with a session or turn that cannot be read is bad_input as a whole."""
         ids = Ids()
         for row in self.rows():
             if row.value is None:
@@ -131,59 +72,98 @@ class LongMemEvalCorpus(FileCorpus):
     def _history(self, row: Row, value: Value, ids: Ids) -> Loaded:
         given = document_id, _ = ids.of_row(row, "question_id", [value.get(k) for k in _MAKES_ID])
         try:
-            sessions = by_date(sessions_of(value))
+            sessions = _sessions_of(value)
+            starts = accumulate((len(session.text) for session in sessions), initial=0)
             about = [
                 {"session_id": session.session_id, "date": session.date, "start_char": start}
-                for session, start in zip(sessions, starts(sessions), strict=False)
+                for session, start in zip(sessions, starts, strict=False)
             ]
             text = "".join(session.text for session in sessions)
-            metadata = json_text({"sessions": about})
+            metadata = values.json_text({"sessions": about})
             document = self.document(document_id, text, metadata=metadata)
         except BadInputError as wrong:
             sessions, document = [], bad_document(document_id, row.detail(wrong))
         return Loaded(document, (_question_layout(sessions).read(row, document_id, given),))
 
 
-def sessions_of(value: Value) -> list[Session]:
-    """The sessions of a question's row, in file order. Raises BadInputError."""
-    sessions = list_of(value, "haystack_sessions")
+def _sessions_of(value: Value) -> list[Session]:
+    """The sessions that have turns, by date; in file order if any date cannot be read."""
+    histories = values.list_of(value, "haystack_sessions")
     beside = []
     for key in ("haystack_dates", "haystack_session_ids"):
-        texts = texts_of(value, key)
-        if texts and len(texts) != len(sessions):
-            raise BadInputError(f"{len(sessions)} sessions, {len(texts)} `{key}`; fix them")
-        beside.append(texts or [None] * len(sessions))
-    return [
-        session_of(turns, f"haystack_sessions[{index}]", date, session_id)
-        for index, (turns, date, session_id) in enumerate(zip(sessions, *beside, strict=True))
-    ]
+        texts = values.texts_of(value, key)
+        if texts and len(texts) != len(histories):
+            raise BadInputError(f"{len(histories)} sessions, {len(texts)} `{key}`; fix them")
+        beside.append(texts or [None] * len(histories))
+    sessions = []
+    for index, (turns, date, session_id) in enumerate(zip(histories, *beside, strict=True)):
+        lines, marked = _turns_of(turns, f"haystack_sessions[{index}]")
+        sessions.append(Session(session_id, date, lines, marked))
+    with suppress(ValueError):
+        sessions = sorted(sessions, key=lambda s: datetime.strptime(s.date or "", _DATE))
+    return [session for session in sessions if session.turns]
+
+
+def _turns_of(turns: Any, place: str) -> tuple[list[str], list[int]]:
+    """The turns of a list of objects with `role`, `content` and perhaps `has_answer`, and the
+    indexes of those that have the answer."""
+    if not isinstance(turns, list):
+        raise BadInputError(f"{place} is {values.kind_of(turns)}, not a list; fix it")
+    lines, marked = [], []
+    for number, turn in enumerate(turns):
+        if not isinstance(turn, dict):
+            raise BadInputError(
+                f"{place}[{number}] is {values.kind_of(turn)}, not an object; fix it"
+            )
+        try:
+            role, content = values.text_of(turn, "role"), values.text_of(turn, "content")
+        except BadInputError as wrong:
+            raise BadInputError(f"{place}[{number}]: {wrong}") from wrong
+        lines.append(_BLANK_LINES.sub("\n", f"{role}: {content}".replace(PAGE_BREAK, " ")).strip())
+        if turn.get("has_answer") is True:
+            marked.append(number)
+    return lines, marked
+
+
+def _evidence(sessions: Sequence[Session], value: Value, role: str = "") -> list[Span]:
+    """The turns of a role that are marked as containing the answer; without marks, all turns of
+    the answer sessions."""
+    evidence_ids = values.texts_of(value, "answer_session_ids")
+    is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
+    spans, start = [], 0
+    for session in sessions:
+        at = start + len(session.header)
+        for number, turn in enumerate(session.turns):
+            is_evidence = number in session.marked or not is_marked
+            if session.session_id in evidence_ids and is_evidence and turn.startswith(role):
+                spans.append(Span(at, at + len(turn)))
+            at += len(turn) + 2
+        start += len(session.text)
+    return spans
 
 
 def _question_layout(sessions: Sequence[Session]) -> QuestionLayout:
     """`sessions`: the question's history, empty where it cannot be read."""
 
-    def spans(value: Value, role: str = "") -> list[Span]:
-        turns = evidence_turns(sessions, texts_of(value, "answer_session_ids"))
-        return [Span(at, at + len(turn)) for at, turn in turns if turn.startswith(role)]
-
     def is_abstention(value: Value) -> bool:
-        return (label_of(value, "question_id") or "").endswith("_abs")
+        return (values.label_of(value, "question_id") or "").endswith("_abs")
 
     def metadata(value: Value) -> str:
+        user_evidence = _evidence(sessions, value, "user:")
         about = {
-            "answer_session_ids": texts_of(value, "answer_session_ids"),
+            "answer_session_ids": values.texts_of(value, "answer_session_ids"),
             "is_abstention": is_abstention(value),
             # LongMemEval's metrics of retrieval count no other evidence.
-            "user_evidence": [[s.start_char, s.end_char] for s in spans(value, "user:")],
+            "user_evidence": [[span.start_char, span.end_char] for span in user_evidence],
         }
-        return json_text(about)
+        return values.json_text(about)
 
     return QuestionLayout(
         question="question",
-        references=lambda value: single(label_of(value, "answer")),
-        question_type=lambda value: optional_text(value, "question_type"),
+        references=lambda value: single(values.label_of(value, "answer")),
+        question_type=lambda value: values.optional_text(value, "question_type"),
         metadata=metadata,
-        evidence=lambda value: merged(spans(value)),
+        evidence=lambda value: merged(_evidence(sessions, value)),
         asked_at="question_date",
         more=lambda value: {
             "only_judged": is_abstention(value) or value.get("question_type") in _ONLY_JUDGED,

@@ -11,9 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from upath import UPath
-
-from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
 from stages.corpora.reading.corpus import (
     Address,
@@ -22,18 +19,10 @@ from stages.corpora.reading.corpus import (
     document_or_bad,
     refuse_missing,
 )
-from stages.corpora.reading.corpus_row import (
-    BadInputError,
-    Ids,
-    Row,
-    Value,
-    json_text,
-    label_of,
-    optional_text,
-)
-from stages.corpora.reading.document_files import decoded
-from stages.corpora.reading.files import read_whole, rows_of
+from stages.corpora.reading.corpus_row import Ids, Row
+from stages.corpora.reading.files import decoded_text, read_whole, rows_of
 from stages.corpora.reading.questions import QuestionFile
+from stages.corpora.reading.values import BadInputError, Value, json_text, label_of, optional_text
 from stages.text.article_text import article_text
 
 _IS_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype|html|head|body|pre|p|b|table|center)\b",
@@ -81,9 +70,8 @@ _ABOUT = ("kind", "set", "story_url", "wiki_url")
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`cut_by`: the marks that the story was cut out by, gutenberg, markers or nothing; with
-    `_in_part` if some of Project Gutenberg's head or licence is left. `note`: doubts about the
-    text, and what to do."""
+    """`cut_by`: gutenberg, markers or nothing; with `_in_part` if some of Project Gutenberg's head
+    or licence is left. `note`: doubts about the text."""
 
     text: str
     cut_by: str
@@ -92,15 +80,15 @@ class Story:
 
 def story(content: bytes, start: str, end: str) -> Story:
     """The story in a file. `start` and `end` are the story_start and story_end of documents.csv:
-    its first and last tokens, separated by spaces. In books of Project Gutenberg they include the
-    licence, so the lines with which Gutenberg frames a book are tried first."""
-    read = decoded(content)
+    its first and last tokens. In books of Project Gutenberg they include the licence, so the lines
+    with which Gutenberg frames a book are tried first."""
+    read = decoded_text(content)
     whole = article_text(read.text) if _IS_PAGE.match(read.text[:10_000]) else read.text
-    text, cut_by = whole, "nothing"
-    if (without := _by_gutenberg(whole)) is not None:
-        text, cut_by = without, "gutenberg"
-    elif (between := _by_markers(whole, start, end)) is not None:
-        text, cut_by = between, "markers"
+    text, cut_by = _by_gutenberg(whole), "gutenberg"
+    if text is None:
+        text, cut_by = _by_markers(whole, start, end), "markers"
+    if text is None:
+        text, cut_by = whole, "nothing"
     if not any(map(_LEFT.search, (text[:_EDGE_CHARS], text[-_EDGE_CHARS:]))):
         return Story(text, cut_by, read.note)
     note = f"{read.note}; {_NOT_CUT}" if read.note else _NOT_CUT
@@ -118,8 +106,8 @@ def _by_gutenberg(text: str) -> str | None:
 
 
 def _by_markers(text: str, start: str, end: str) -> str | None:
-    """From the first `start` to the last `end`, with or without white space between their tokens;
-    either may be missing."""
+    """From the first `start` to the last `end`, with or without white space between their
+    tokens."""
     patterns = (r"\s*".join(map(re.escape, marker.split())) for marker in (start, end))
     firsts, lasts = ([*re.finditer(pattern, text)] if pattern else [] for pattern in patterns)
     if not firsts and not lasts:
@@ -144,7 +132,6 @@ class NarrativeQACorpus(FileCorpus):
     format: Literal["narrativeqa"]
     kind: Literal["gutenberg", "movie", "all"]
     stories: Address | None  # the folder of the stories; null: tmp, beside documents.csv
-
     splits: ClassVar[tuple[str, ...]] = ("train", "valid", "test")
     unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"stories"}
     version: ClassVar[int] = 5
@@ -155,13 +142,12 @@ class NarrativeQACorpus(FileCorpus):
             refuse_missing(self.stories, "corpus.stories", "folder")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per row of documents.csv that is of the kind and split. Raises
-        UsageError where documents.csv or qaps.csv is missing or unreadable."""
-        documents = list(rows_of([self._file("documents.csv")]))
+        """Yield one Loaded per row of documents.csv that is of the kind and split."""
+        documents = list(rows_of([self.path / "documents.csv"]))
         all_ids = {row.given_id("document_id") for row in documents}
         chosen = [row for row in documents if self._is_chosen(row)]
         ids = {row.given_id("document_id") for row in chosen}
-        pairs = map(_question_row, rows_of([self._file("qaps.csv")]))
+        pairs = map(_question_row, rows_of([self.path / "qaps.csv"]))
         # A question about a document of another kind or split is left out without a message; about
         # a document that documents.csv does not have, it is bad input.
         questions = QuestionFile(
@@ -180,14 +166,8 @@ class NarrativeQACorpus(FileCorpus):
             yield Loaded(document, () if document.skipped else taken)
         yield from questions.take_rest(document_ids)
 
-    def _file(self, name: str) -> UPath:
-        file = self.path / name
-        if not file.exists():
-            raise UsageError(f"{self.path}: no {name} in this folder; set corpus.path=...")
-        return file
-
     def _is_chosen(self, row: Row) -> bool:
-        """True if the row is of the kind and split, or is unreadable, which is reported later."""
+        """True also for an unreadable row, which is reported later."""
         if row.value is None:
             return True
         is_kind = self.kind in ("all", row.value.get("kind"))
@@ -200,17 +180,15 @@ class NarrativeQACorpus(FileCorpus):
         about: dict[str, Any] = {key: value.get(key) for key in _ABOUT}
         content = self._content(value, document_id)
         if content is None:
-            return Document(
-                document_id=document_id, title=title, metadata=json_text(about), skipped=True
-            )
+            metadata = json_text(about)
+            return Document(document_id=document_id, title=title, metadata=metadata, skipped=True)
         start, end = (optional_text(value, key) or "" for key in ("story_start", "story_end"))
         cut = story(content, start, end)
         about["cut_by"] = cut.cut_by
         if summary := summaries.get(document_id):
             about["summary"] = summary
         document = self.document(document_id, cut.text, title, json_text(about))
-        note = f"{document_id}.content: {cut.note}" if cut.note else None
-        return replace(document, detail=note)
+        return replace(document, detail=cut.note and f"{document_id}.content: {cut.note}")
 
     def _content(self, value: Value, document_id: str) -> bytes | None:
         """The story's file; None where it is missing or clearly incomplete."""

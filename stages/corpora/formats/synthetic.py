@@ -1,8 +1,5 @@
-"""Synthetic documents of any number and length, with planted facts that the questions ask for.
-
-For tests of scale. Document number i depends only on the seed and on i. Sentences are made of
-random invented words. A fact is one sentence; its question's reference is the fact's object, and
-its gold evidence is that sentence.
+"""Synthetic documents of any number and length, for tests of scale: sentences of invented words,
+with planted facts that the questions ask for. Document number i depends only on the seed and on i.
 """
 
 import math
@@ -31,7 +28,6 @@ class SyntheticCorpus(Corpus):
     questions: NonNegativeInt  # per document
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document; documents are not kept in memory."""
         draw = Random(f"words {self.seed}")
         words = ["".join(draw.choices(_SYLLABLES, k=draw.randint(1, 4))) for _ in range(_NUM_WORDS)]
         sentences = [
@@ -48,30 +44,24 @@ class SyntheticCorpus(Corpus):
         draw = Random(f"document {self.seed} {number}")
         num_words = self.words * math.exp(self.skew * draw.gauss())
         parts = draw.choices(sentences, k=max(self.questions, round(num_words / mean_words), 1))
-        document_id = f"s{number:06}"
         facts = sorted(draw.sample(range(len(parts)), self.questions))
-        names = [
-            f"{draw.choice(words)}{number}x{index}".capitalize() for index in range(len(facts))
-        ]
+        names = [f"{draw.choice(words)}{number}x{n}".capitalize() for n in range(len(facts))]
         drawn = draw.choices(words, k=3 * len(facts))
         objects = [" ".join(drawn[at : at + 3]) for at in range(0, len(drawn), 3)]
         for at, name, thing in zip(facts, names, objects, strict=True):
             parts[at] = f"{name} keeps {thing} under the floor."
         wide = _SENTENCES_PER_PARAGRAPH
-        paragraphs = (" ".join(parts[at : at + wide]) for at in range(0, len(parts), wide))
-        text = "\n\n".join(paragraphs)
+        text = "\n\n".join(" ".join(parts[at : at + wide]) for at in range(0, len(parts), wide))
         before = list(accumulate(map(len, parts), initial=0))  # characters, without the gaps
-        starts = [before[at] + at + at // wide for at in facts]
-        questions = tuple(
-            Question(
-                document_id=document_id,
-                question_id=f"{document_id}q{index:04}",
+        document, questions = self.document(f"s{number:06}", text), []
+        for index, (at, name, thing) in enumerate(zip(facts, names, objects, strict=True)):
+            start = before[at] + at + at // wide
+            question = Question(
+                document_id=document.document_id,
+                question_id=f"{document.document_id}q{index:04}",
                 question=f"What does {name} keep under the floor?",
                 references=(thing,),
                 evidence=(Span(start, start + len(parts[at])),),
             )
-            for index, (at, start, name, thing) in enumerate(
-                zip(facts, starts, names, objects, strict=True)
-            )
-        )
-        return Loaded(self.document(document_id, text), questions)
+            questions.append(question)
+        return Loaded(document, tuple(questions))

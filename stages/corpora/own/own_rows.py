@@ -1,10 +1,10 @@
-"""Rows of the user's own JSON, CSV or Parquet files, or of a Hugging Face dataset; `corpus.fields`
-maps their keys.
+"""Rows of the user's own JSON, CSV or Parquet files, or of a Hugging Face dataset, whose keys
+`corpus.fields` maps; and tables of documents and of questions.
 
-A row is a document, with a question about it if `fields.question` is set; a document that several
-rows contain is read once. Keys that no field names are kept in metadata. A key may be a path,
-`answers.text`, into an object or a list of objects. A question without an id gets one made from the
-document's id, question and options.
+Of the first a row is a document, with a question about it if `fields.question` is set; a document
+that several rows contain is read once. Keys that no field names are kept in metadata. A key may be
+a path, `answers.text`, into an object or a list of objects. A question without an id gets one made
+from the document's id, question and options.
 """
 
 import re
@@ -17,23 +17,18 @@ from pydantic import Field, NonNegativeInt
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document
 from pipeline.core.settings import Settings
+from stages.corpora.reading import values
 from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
-from stages.corpora.reading.corpus_row import (
-    BadInputError,
-    Ids,
-    Row,
-    Value,
-    choice_of,
-    label_of,
-    metadata_of,
-    one_or_more,
-    text_of,
-    texts_of,
-    without_nan,
-)
+from stages.corpora.reading.corpus_row import Ids, Row
 from stages.corpora.reading.files import files_of, one_of, rows_of
-from stages.corpora.reading.grouped import Layout, Text, load_grouped
-from stages.corpora.reading.questions import QuestionFile, QuestionLayout
+from stages.corpora.reading.questions import (
+    Layout,
+    QuestionFile,
+    QuestionLayout,
+    Text,
+    load_grouped,
+)
+from stages.corpora.reading.values import BadInputError, Value
 
 _FIRST_ROWS = 100  # in which the keys of text and question must occur
 _KEYS_SHOWN = 30  # in a message
@@ -60,13 +55,13 @@ class Fields(Settings):
         return {**single, **dict.fromkeys(self.options, "options")}
 
     def with_paths(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows with what is at the end of each path as the value of one key."""
         paths = [key for key in self.named() if "." in key]
         for row in rows:
-            if row.value is not None:
-                for path in paths:
-                    value, rest = _taken(row.value, path)
-                    if value is not _NOTHING:
-                        row = replace(row, value={**rest, path: value})
+            for path in paths if row.value is not None else ():
+                value, rest = _taken(row.value, path)
+                if value is not _NOTHING:
+                    row = replace(row, value={**rest, path: value})
             yield row
 
 
@@ -77,15 +72,13 @@ class OwnRows(FileCorpus):
     first_option: NonNegativeInt  # the number of the first option in `answer_index`
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document. Raises UsageError where no row can be used, or the dataset
-        cannot be loaded."""
         refuse_unnamed(self.fields, self.rows())
         fields, index, gold = self.fields, self.fields.answer_index, self.fields.references
 
         def right(value: Value, num_options: int) -> int | None:
             if not index or not num_options:
                 return None
-            return choice_of(value, index, self.first_option, num_options)
+            return values.choice_of(value, index, self.first_option, num_options)
 
         of_document = [key for key in (fields.text, fields.document_id, fields.title) if key]
         layout = Layout(
@@ -99,9 +92,9 @@ class OwnRows(FileCorpus):
                 question=fields.question or "",
                 options=self._options,
                 right=right,
-                references=(lambda value: one_or_more(value, gold)) if gold else None,
+                references=(lambda value: values.one_or_more(value, gold)) if gold else None,
                 question_type=fields.question_type,
-                metadata=lambda value: metadata_of(value, fields.named()),
+                metadata=lambda value: values.metadata_of(value, fields.named()),
                 asked_at=fields.asked_at,
             ),
         )
@@ -109,16 +102,16 @@ class OwnRows(FileCorpus):
 
     def _text(self, row: Value) -> Text:
         fields = self.fields
-        title = label_of(row, fields.title) if fields.title else None
+        title = values.label_of(row, fields.title) if fields.title else None
         named = fields.named()
         about = {} if fields.question else {k: v for k, v in row.items() if k not in named}
-        return Text(text_of(row, fields.text), title or "", about)
+        return Text(values.text_of(row, fields.text), title or "", about)
 
     def _options(self, value: Value) -> tuple[str, ...]:
         keys = self.fields.options
         if len(keys) < 2:
-            return texts_of(value, keys[0]) if keys else ()
-        options = tuple(text_of(value, key) for key in keys if value.get(key) is not None)
+            return values.texts_of(value, keys[0]) if keys else ()
+        options = tuple(values.text_of(value, key) for key in keys if value.get(key) is not None)
         if 0 < len(options) < len(keys):
             raise BadInputError(f"{len(options)} of {len(keys)} options; add or delete them")
         return options
@@ -147,7 +140,7 @@ class RecordsCorpus(OwnRows):
 
 class HuggingFaceCorpus(OwnRows):
     """A dataset of the Hugging Face Hub at a pinned revision; `path` is its id, or a folder that
-    `datasets` can read. `subset`: the name of the configuration, for one that has several."""
+    `datasets` can read."""
 
     format: Literal["huggingface"]
     subset: str | None
@@ -155,9 +148,8 @@ class HuggingFaceCorpus(OwnRows):
 
     def check(self) -> None:
         if self.revision is None and not self.path.is_dir():
-            raise UsageError(
-                f"corpus.revision is not set; pin a commit of {self.path}: corpus.revision=SHA"
-            )
+            why = f"pin a commit of {self.path}: corpus.revision=SHA"
+            raise UsageError(f"corpus.revision is not set; {why}")
         if self.split is None:
             raise UsageError("corpus.split is not set; name the dataset's split")
 
@@ -165,28 +157,20 @@ class HuggingFaceCorpus(OwnRows):
         try:
             from datasets import load_dataset
 
-            dataset = load_dataset(
-                str(self.path),
-                self.subset,
-                split=self.split,
-                revision=self.revision,
-                streaming=True,
-            )
+            at = {"split": self.split, "revision": self.revision}
+            dataset = load_dataset(str(self.path), self.subset, **at, streaming=True)
         except ImportError:
             raise UsageError("corpus=huggingface needs datasets; pip install datasets") from None
         except (OSError, ValueError, RuntimeError) as error:
-            line = " ".join(str(error).split())
-            raise UsageError(
-                f"corpus.path={self.path}: the dataset cannot be loaded: {line}"
-            ) from None
-        rows = (Row(self.path, n, without_nan(dict(value))) for n, value in enumerate(dataset, 1))
-        return self.fields.with_paths(rows)
+            why = f"the dataset cannot be loaded: {' '.join(str(error).split())}"
+            raise UsageError(f"corpus.path={self.path}: {why}") from None
+        objects = enumerate(map(values.without_nan, map(dict, dataset)), 1)
+        return self.fields.with_paths(Row(self.path, number, value) for number, value in objects)
 
 
 def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
     """Raise UsageError where no row has one of the keys, or none of the first 100 readable rows has
-    the key of text or question. A misspelt key would make every row bad, or leave its field empty;
-    this reports it once."""
+    the key of text or question: a misspelt key would make every row bad, or its field empty."""
     lacking, needed = fields.named(), list[str]()
     keys: dict[str, None] = {}  # of all rows, in order, and `key.inner` for those of objects
     where, num_rows = "", 0
@@ -211,8 +195,8 @@ _NOTHING = object()
 
 
 def _taken(value: Any, path: str) -> tuple[Any, Any]:
-    """Follow the path: return the value there and the rest of `value`, or _NOTHING and all of
-    `value`. In a list the values in all of its objects are returned."""
+    """The value at the path's end, in lists those of all objects, and what is left without it;
+    _NOTHING and all of `value` where nothing is there."""
     if isinstance(value, list):
         pairs = [_taken(entry, path) for entry in value]
         inner = [entry for entry, _ in pairs if entry is not _NOTHING]
@@ -240,8 +224,7 @@ class TablesCorpus(FileCorpus):
     one table may be JSON lines and the other Parquet.
 
     Documents have `text`; optional are document_id, title and metadata (an object or JSON text);
-    other columns are kept in metadata. Ids are made from title and text. The questions, which may
-    be absent, are read as reading/questions.py describes.
+    other columns are kept in metadata. The questions are read as reading/questions.py describes.
     """
 
     format: Literal["tables"]
@@ -249,13 +232,11 @@ class TablesCorpus(FileCorpus):
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per document, in file order, then the questions without a document.
         Where an id is used twice, the second document is bad_input and the first has the questions.
-        Raises UsageError where documents are missing, or a table is unreadable, has no rows, or
-        exists both as JSON lines and as Parquet."""
+        Raises UsageError where documents are missing, or a table is unreadable or exists twice."""
         documents = one_of(self.path, "documents", "jsonl", "parquet")
         if documents is None:
-            raise UsageError(
-                f"{self.path}: no documents.jsonl or documents.parquet here; set corpus.path=..."
-            )
+            why = "no documents.jsonl or documents.parquet here; set corpus.path=..."
+            raise UsageError(f"{self.path}: {why}")
         file = one_of(self.path, "questions", "jsonl", "parquet")
         questions = QuestionFile(rows_of([file]) if file else ())
         ids = Ids()
@@ -267,5 +248,5 @@ class TablesCorpus(FileCorpus):
         yield from questions.take_rest(ids)
 
     def _document(self, value: Value, document_id: str) -> Document:
-        text, title = text_of(value, "text"), label_of(value, "title") or ""
-        return self.document(document_id, text, title, metadata_of(value, _COLUMNS))
+        text, title = values.text_of(value, "text"), values.label_of(value, "title") or ""
+        return self.document(document_id, text, title, values.metadata_of(value, _COLUMNS))

@@ -13,8 +13,9 @@ from pipeline.core.registry import Registry, file_of
 from pipeline.core.rows import Document, Question, wrong_value
 from pipeline.core.settings import Settings
 from pipeline.files.storage import AnyPath, as_path, refuse_unreachable_path
-from stages.corpora.reading.corpus_row import BadInputError, GivenId, Row, Value
+from stages.corpora.reading.corpus_row import GivenId, Row
 from stages.corpora.reading.files import files_of, rows_of, split_of
+from stages.corpora.reading.values import BadInputError, Value
 from stages.text.encodings import without_c1
 from stages.text.words import (
     LONGEST_WORD,
@@ -27,12 +28,9 @@ from stages.text.words import (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A document and its questions, which all have the document's id.
-
-    `note`: parts of a readable document that could not be read, after the file's name.
-    `is_named_only`: the corpus lacks this document; only questions with problem `bad_input` name
-    it, and it does not count as input.
-    """
+    """A document and its questions, which all have its id. `note`: parts of a readable document
+    that could not be read, after the file's name. `is_named_only`: the corpus lacks this document;
+    only questions with problem `bad_input` name it, and it does not count as input."""
 
     document: Document
     questions: tuple[Question, ...]
@@ -62,8 +60,7 @@ class Corpus(Settings):
     seed: Annotated[StrictInt, Field(ge=0)]  # of the random draw that `sample` makes
     licence: str | None = None  # of the texts, where the format has none
 
-    # Fields that locate the corpus or select rows, but do not change their content: they are left
-    # out of the hash that names the `documents` and `questions` steps.
+    # Fields that locate the corpus or select rows: no part of the hash that names its steps.
     unhashed: ClassVar[frozenset[str]] = frozenset({"family", "seed", "licence"})
     version: ClassVar[int] = 4  # raise where what a file of the format becomes changes
     papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib, of the dataset's own
@@ -88,7 +85,6 @@ class Corpus(Settings):
 
     def check(self) -> None:
         """Raise UsageError for settings that cannot work. Reads no rows."""
-        return
 
     @abstractmethod
     def load(self) -> Iterator[Loaded]:
@@ -119,7 +115,6 @@ class FileCorpus(Corpus):
 
     path: Address  # a file or a folder, see the format's module
     split: str | None  # null: all splits
-
     unhashed: ClassVar[frozenset[str]] = Corpus.unhashed | {"path", "split"}
     splits: ClassVar[tuple[str, ...]] = ()  # empty: the format has no splits
     files: ClassVar[tuple[str, ...]] = ("*.jsonl",)  # patterns of a folder's
@@ -149,13 +144,13 @@ def bad_document(document_id: str, detail: str) -> Document:
 def document_or_bad(row: Row, given: GivenId, make: Callable[[Value, str], Document]) -> Document:
     """The Document that `make` returns for the row's value and id; problem: bad_input."""
     document_id, wrong = given
+    if wrong:
+        return bad_document(document_id, row.detail(wrong))
     try:
-        if wrong:
-            raise BadInputError(wrong)
         document = make(row.value or {}, document_id)
-        return replace(document, detail=document.detail or row.note)
     except BadInputError as error:
         return bad_document(document_id, row.detail(error))
+    return replace(document, detail=document.detail or row.note)
 
 
 def without_spaces(document: Document) -> str | None:
@@ -167,8 +162,8 @@ def without_spaces(document: Document) -> str | None:
 
 
 def plugin_documents(corpus: Corpus) -> Iterator[Loaded]:
-    """The documents that a plugin's `load` yields. Raises UsageError, naming the plugin's file, for
-    any error in it, for items of the wrong type and for repeated ids."""
+    """What a plugin's `load` yields. Raises UsageError, which names the plugin's file, for any
+    error in it, items of the wrong type and repeated ids."""
     where, ids = f"{file_of(type(corpus))}: {type(corpus).__name__}.load", set[str]()
     with contained(CommandError) as raised:
         for number, loaded in enumerate(corpus.load()):
@@ -185,9 +180,6 @@ def _wrong(loaded: Any, ids: set[str]) -> str | None:
     if type(loaded) is not Loaded or not isinstance(loaded.questions, tuple):
         return f"{type(loaded).__name__}, not Loaded(document, (question, ...))"
     document, questions = loaded.document, loaded.questions
-    for row, kind in ((document, Document), *((question, Question) for question in questions)):
-        if type(row) is not kind:
-            return f"{type(row).__name__}, not {kind.__name__}"
     if why := wrong_value(Document, [document]) or wrong_value(Question, questions):
         return why
     names = [f"document {document.document_id!r}"]

@@ -1,38 +1,26 @@
-"""One row of a corpus's file, typed access to its values, and the ids of what it holds. None counts
-as absent; a value of the wrong type raises BadInputError."""
+"""One row of a corpus's file, and the ids of what it holds."""
 
 import hashlib
 import json
-import math
-import re
-import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date
-from decimal import Decimal
-from string import ascii_uppercase
 from typing import Any
 
 from upath import UPath
 
 from pipeline.core.errors import UsageError
+from stages.corpora.reading import values
+from stages.corpora.reading.values import BadInputError, Value
 
-Value = dict[str, Any]
-_KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "a string",
-          list: "a list", dict: "an object", type(None): "null"}  # fmt: skip
-_NUMBER = re.compile(r"[0-9]{1,9}(\.0*)?")
+GivenId = tuple[str, str | None]  # an id, and why its row is bad input
 _HEX_DIGITS = 16  # of an id that is made
-
-
-class BadInputError(Exception):
-    """A row that cannot be used: the reason and what to do; the caller adds file and line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A JSON object with its file and line. `value` is None if it is not an object, for the reason
-    `wrong`. `note`: doubts about its encoding, after the file's name, and what to do."""
+    `wrong`. `note`: doubts about its encoding."""
 
     file: UPath
     line: int  # from 1; in Parquet and JSON lists the number of the row
@@ -43,14 +31,13 @@ class Row:
 
     @property
     def place(self) -> str:
-        """`file name:line`, followed by `:key[index]` for an object within the line's object."""
-        inside = f":{self.inside}" if self.inside else ""
-        return f"{name_of(self.file.name)}:{self.line}{inside}"
+        """`file name:line`, and `:key[index]` of an object within the line's object."""
+        return ":".join(filter(None, (values.name_of(self.file.name), str(self.line), self.inside)))
 
     def given_id(self, key: str) -> str | None:
-        """The id under `key`; None where it is missing, empty or not a string or number."""
+        """The id under `key`; None without a usable one."""
         try:
-            return label_of(self.value or {}, key) or None
+            return values.label_of(self.value or {}, key) or None
         except BadInputError:
             return None
 
@@ -63,205 +50,33 @@ class Row:
     def detail(self, wrong: BadInputError | str) -> str:
         """`file:line: what is wrong; what to do`, the text for a bad row's `detail`."""
         within = f"{self.inside}: " if self.inside else ""
-        return f"{name_of(self.file.name)}:{self.line}: {within}{wrong}"
+        return f"{values.name_of(self.file.name)}:{self.line}: {within}{wrong}"
 
 
 def rows_within(row: Row, key: str) -> Iterator[Row]:
-    """A Row per entry of the list under `key`; without a value for an entry that is no object, and
-    one such Row for a `key` that is no list."""
-    if row.value is None:
-        return
-    entries = row.value.get(key)
+    """A Row per entry of the list under `key`, without a value where it is no object; one such Row
+    for a `key` that is no list."""
+    entries = row.value.get(key) if row.value is not None else []
     if not isinstance(entries, list):
-        wrong = f"{kind_of(entries)}, not a list; fix it"
+        wrong = f"{values.kind_of(entries)}, not a list; fix it"
         yield replace(row, value=None, wrong=wrong, inside=key)
         return
     for index, entry in enumerate(entries):
-        is_object = isinstance(entry, dict)
-        wrong = "" if is_object else f"{kind_of(entry)}, not an object; fix or delete it"
-        value = entry if is_object else None
-        yield replace(row, value=value, wrong=wrong, inside=f"{key}[{index}]")
-
-
-def kind_of(value: Any) -> str:
-    return _KINDS.get(type(value), type(value).__name__)
-
-
-def shown(value: Any) -> str:
-    """A value as JSON for messages, cut after 80 characters."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except RecursionError:
-        return "(nested too deeply)"
-    return text if len(text) <= 80 else f"{text[:80]}..."
-
-
-def without_lone_surrogates(text: str) -> str:
-    """Replace every lone surrogate by U+FFFD; UTF-8 cannot store one."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def without_nan(value: Any) -> Any:
-    """The value with None in place of NaN, which pandas has for missing values and JSON lacks."""
-    if isinstance(value, float):
-        return None if math.isnan(value) else value
-    if isinstance(value, dict):
-        return {key: without_nan(inner) for key, inner in value.items()}
-    return [*map(without_nan, value)] if isinstance(value, (list, tuple)) else value
-
-
-def name_of(text: str) -> str:
-    """An id or name as it is stored and compared: in Unicode's NFC, as file systems may return NFD,
-    and without lone surrogates."""
-    return unicodedata.normalize("NFC", without_lone_surrogates(text))
-
-
-def text_of(row: Value, key: str) -> str:
-    text = optional_text(row, key)
-    if text is None:
-        raise BadInputError(f"no `{key}`; add it")
-    return text
-
-
-def optional_text(row: Value, key: str) -> str | None:
-    """The string under `key`, None where absent; a date from Parquet is returned in ISO format."""
-    value = row.get(key)
-    if isinstance(value, date):
-        return value.isoformat()
-    if value is None or isinstance(value, str):
-        return value
-    raise BadInputError(f"`{key}` is {kind_of(value)}, not a string; fix it")
-
-
-def question_of(row: Value, key: str) -> str:
-    text = text_of(row, key)
-    if not text.strip():
-        raise BadInputError(f"`{key}` is empty; write the question or delete it")
-    return text
-
-
-def label_of(row: Value, key: str) -> str | None:
-    """The id or title under `key`, normalized by `name_of`, None where absent; a number is returned
-    as its JSON text."""
-    value = row.get(key)
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return json.dumps(value)
-    label = optional_text(row, key)
-    return None if label is None else name_of(label)
-
-
-def labels_of(row: Value, keys: Iterable[str]) -> Value:
-    return {key: label for key in keys if (label := label_of(row, key))}
-
-
-def texts_of(row: Value, key: str) -> tuple[str, ...]:
-    texts = row.get(key)
-    if texts is None:
-        return ()
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise BadInputError(f"`{key}` is not a list of strings; fix it")
-    return tuple(texts)
-
-
-def one_or_more(row: Value, key: str) -> tuple[str, ...]:
-    """The texts under `key`, one or a list, empty where it is absent: strings and decimals as they
-    are, numbers and booleans as in JSON (4.0 as 4), dates in ISO format."""
-    value = row.get(key)
-    texts = []
-    for entry in value if isinstance(value, list) else [] if value is None else [value]:
-        if isinstance(entry, (str, Decimal)):
-            texts.append(str(entry))
-        elif isinstance(entry, date):
-            texts.append(entry.isoformat())
-        elif isinstance(entry, (bool, int, float)):
-            number = whole_number(entry)
-            texts.append(json.dumps(entry if number is None else number))
+        inside = replace(row, value=None, inside=f"{key}[{index}]")
+        if isinstance(entry, dict):
+            yield replace(inside, value=entry)
         else:
-            raise BadInputError(f"`{key}` is not a list of strings; fix it")
-    return tuple(texts)
-
-
-def list_of(row: Value, key: str) -> list[Any]:
-    value = row.get(key)
-    if not isinstance(value, list):
-        raise BadInputError(f"`{key}` is {kind_of(value)}, not a list; fix it")
-    return value
-
-
-def present(row: Value, keys: Iterable[str]) -> Value:
-    return {key: value for key in keys if (value := row.get(key)) is not None}
-
-
-def whole_number(value: Any) -> int | None:
-    """An int, or a float without a fraction (pandas writes a column with gaps so); else None."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def choice_of(row: Value, key: str, first: int | None, num_options: int) -> int | None:
-    """The option's position from 0, None where absent, by its letter or its number, which may be
-    text, as in CSV. The file numbers options from `first`; None: only letters name them."""
-    value = row.get(key)
-    if value is None:
-        return None
-    text = value.strip().upper() if isinstance(value, str) and num_options else ""
-    number = int(float(text)) if _NUMBER.fullmatch(text) else whole_number(value)
-    if first is None or (text and not text.isdecimal() and number is None):
-        letters = ascii_uppercase[:num_options]
-        if len(text) != 1 or text not in letters:
-            raise BadInputError(f"`{key}` {shown(value)} is no letter of {letters}; fix it")
-        return letters.index(text)
-    if number is None or not first <= number < first + num_options:
-        last = first + num_options - 1
-        legal = f"a number from {first} to {last}" if num_options else "possible without options"
-        raise BadInputError(f"`{key}` {shown(value)} is not {legal}; fix it")
-    return number - first
-
-
-def json_object(row: Value, key: str) -> Value:
-    """The object under `key`, which may be JSON text; empty where absent."""
-    value = row.get(key)
-    if value is None:
-        return {}
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            value = None
-    if not isinstance(value, dict):
-        raise BadInputError(f"`{key}` is no JSON object; fix it")
-    return value
-
-
-def json_text(values: Value) -> str:
-    try:
-        text = json.dumps(values, ensure_ascii=False, allow_nan=False, default=str)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise BadInputError(f"metadata cannot be written as JSON ({error}); fix it") from error
-    return without_lone_surrogates(text)
-
-
-def metadata_of(row: Value, columns: Collection[str]) -> str:
-    """The row's `metadata` and all that is not in these columns, as one JSON text."""
-    others = present(row, (key for key in row if key not in columns))
-    return json_text({**others, **json_object(row, "metadata")})
-
-
-GivenId = tuple[str, str | None]  # an id, and why its row is bad input
+            yield replace(inside, wrong=f"{values.kind_of(entry)}, not an object; fix or delete it")
 
 
 class Ids:
-    """Gives ids to the documents or the questions of a corpus; no two rows have the same id.
-
-    An id is one of three. None depends on `limit`, on the split or on other files:
+    """Gives ids to the documents or the questions of a corpus; no two rows have the same id. None
+    depends on `limit`, on the split or on other files:
 
     1. The id in the file, where the format has ids. A second row with the same id is bad input.
-    2. Otherwise 16 hex digits: a hash of the row's content and of the number of earlier rows in the
-       same file with the same content. Copies within a file are all kept, each with its own id (126
-       questions in NarrativeQA are repeated, and its published scores count them all). A copy in
-       another file gets the same id; where both files are read it is bad input, since the corpus
-       would count it twice by mistake.
+    2. Otherwise 16 hex digits: a hash of the row's content and of the number of earlier copies in
+       its file. Copies within a file are kept (126 questions in NarrativeQA are repeated, and its
+       published scores count them all); a copy in another file that is also read is bad input.
     3. `file name:line`, for a row that is bad input for one of these reasons, or is not an object.
     """
 
@@ -288,37 +103,31 @@ class Ids:
         if row.value is None:
             return self.of_place(row), row.wrong
         try:
-            given = label_of(row.value, key)
+            given = values.label_of(row.value, key)
         except BadInputError as wrong:
             return self.of_place(row), str(wrong)
         if not given:
             return self.of_place(row), f"no `{key}`; add it"
-        first = self.claim(given, row)
-        if first is None:
+        if (first := self.claim(given, row)) is None:
             return given, None
-        repeated = f"`{key}` {shown(given)} is used twice, first in {first}"
+        repeated = f"`{key}` {values.shown(given)} is used twice, first in {first}"
         return self.of_place(row), f"{repeated}; give this row another or delete it"
 
     def of_row(self, row: Row, key: str | None, *content: Any) -> GivenId:
-        """The id under `key`, else one made from `content`, JSON values as in the file before any
-        cleaning; and why the row is bad input, or None. `key` is None where the format has no
-        ids."""
+        """The id under `key` (None: the format has no ids), else one made from `content`, the
+        file's values before any cleaning; and why the row is bad input, or None."""
         if row.value is None or (key and row.value.get(key) not in (None, "")):
             return self.of_given(row, key or "")
         sha = _sha(content)
         number = self._num_copies[row.file.name, sha]
         self._num_copies[row.file.name, sha] += 1
         row_id = _sha([sha, number])[:_HEX_DIGITS]
-        first = self.claim(row_id, row)
-        if first is None:
+        if (first := self.claim(row_id, row)) is None:
             return row_id, None
         wrong = f"the same content as in {first}; delete one of the two"
         return self.of_place(row), f"{wrong} or give each a `{key}`" if key else wrong
 
 
 def _sha(content: Any) -> str:
-    try:
-        text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
-    except RecursionError:  # a bad row, which needs an id nevertheless
-        text = "nested too deeply"
+    text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,16 +1,12 @@
 """Find the files of a corpus and read their rows with line numbers: JSON lines, JSON lists, CSV and
-Parquet, gzip or not.
-
-Files are streamed, but for UTF-16 and UTF-32. Where a damaged file cannot be read on, one row
-without a value stands for the rest.
-"""
+Parquet, gzip or not. Files are streamed, but for UTF-16 and UTF-32. Where a damaged file cannot be
+read on, one row without a value stands for the rest."""
 
 import csv
 import errno
 import gzip
 import io
 import json
-import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,12 +21,14 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from pipeline.files.parquet import read_parquet_rows
 from pipeline.files.storage import is_remote
-from stages.corpora.reading.corpus_row import Row, kind_of, without_lone_surrogates, without_nan
+from stages.corpora.reading import values
+from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.values import BadInputError
 from stages.text.encodings import Decoded, decoded, decoded_lines, marked, unmarked_utf_16
 
 _HEAD_BYTES = 2**16
-GZIP = b"\x1f\x8b"
-GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+_GZIP = b"\x1f\x8b"
+_GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 # First bytes of files that are often taken for text.
 _MAGIC = {
     b"%PDF-": "a PDF", b"PK\x03\x04": "a zip archive, or a .docx or .epub",
@@ -54,20 +52,19 @@ class NotTextError(OSError):
 
 def files_of(path: UPath, *patterns: str) -> list[UPath]:
     """`path` itself if it is a file, else the matching files in the folder by name, or where there
-    are none those in its `data`, as most Hugging Face datasets have. Raises UsageError where no
-    file matches."""
+    are none in its `data`, as Hugging Face datasets have. Raises UsageError where no file
+    matches."""
     if not path.is_dir():
         return [path]
     either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
     for folder in (path, path / "data"):
-        files = {file for pattern in either for file in folder.glob(pattern) if not file.is_dir()}
-        if files:
+        if files := {f for pattern in either for f in folder.glob(pattern) if not f.is_dir()}:
             return sorted(files)
     raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
 
 
 def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
-    """The file of that name with one of the suffixes, or None. Raises UsageError where there are
+    """The file of that name and one of the suffixes, or None. Raises UsageError where there are
     two."""
     files = [file for end in suffixes if (file := folder / f"{name}.{end}").exists()]
     if len(files) > 1:
@@ -77,7 +74,7 @@ def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
 
 def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
     """The file or subfolder named after the split; `path` itself where `split` is None. Raises
-    UsageError where the folder has neither."""
+    UsageError."""
     if split is None:
         return path
     names = [split, *(f"{split}.{suffix}" for suffix in suffixes)]
@@ -88,35 +85,32 @@ def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
 
 
 def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
-    """The rows of the files, in order. Raises UsageError, before the first row, where no row of any
-    file is a JSON object."""
+    """The rows of the files, in order. Raises UsageError where none of them is a JSON object."""
+    rows = chain.from_iterable(map(read_rows, files))
     unreadable: list[Row] = []
-    usable = False
-    for file in files:
-        for row in read_rows(file):
-            usable = usable or row.value is not None
-            unreadable.append(row)
-            if usable:
-                yield from unreadable
-                unreadable.clear()
-    if not usable:
-        where = files[0] if len(files) == 1 else files[0].parent
-        first = unreadable[0].detail(unreadable[0].wrong) if unreadable else "set corpus.path=..."
-        raise UsageError(f"{where}: no line or row in it is an object; {first}")
+    for row in rows:
+        unreadable.append(row)
+        if row.value is not None:
+            yield from unreadable
+            yield from rows
+            return
+    where = files[0] if len(files) == 1 else files[0].parent
+    first = unreadable[0].detail(unreadable[0].wrong) if unreadable else "set corpus.path=..."
+    raise UsageError(f"{where}: no line or row in it is an object; {first}")
 
 
 def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
-    """The rows of one file, by its suffix without a final `.gz`: `.parquet`; `.csv`, `.tsv`;
-    `.json` is a list of objects, one object, or JSON lines; anything else is JSON lines. Raises
-    UsageError, ending in `advice`, where the file cannot be opened or is no Parquet."""
-    suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
-    suffix = suffixes[-1] if suffixes else ""
+    """The rows of one file, by its suffix before `.gz`: `.parquet`; `.csv`, `.tsv`; `.json` is a
+    list of objects, one object, or JSON lines; anything else is JSON lines. Raises UsageError,
+    ending in `advice`, where the file cannot be opened or is no Parquet."""
+    suffix = [suffix for suffix in ("", *file.suffixes) if suffix != ".gz"][-1]
     read = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv}.get(suffix, _json)
     row = Row(file, 1, None)
     try:
+        refuse_special(file)
         for row in read(file):
             yield row
-    except GZIP_ERRORS as error:
+    except _GZIP_ERRORS as error:
         why = str(error).splitlines()[0]
         wrong = f"the file ends early or is damaged ({why}); fetch it again"
         yield Row(file, row.line + 1, None, wrong)
@@ -126,11 +120,10 @@ def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]
 
 @contextmanager
 def opened(file: UPath) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, decompressing gzip (known by its first two bytes) and
-    converting UTF-16 and UTF-32 to UTF-8. Raises NotTextError where it is no file or no text."""
-    refuse_special(file)
+    """Open a file for reading bytes, gzip decompressed, UTF-16 and UTF-32 as UTF-8. Raises
+    NotTextError where it is no text."""
     with file.open("rb") as raw:
-        content: Any = gzip.open(raw) if raw.read(2) == GZIP else raw  # noqa: SIM115
+        content: Any = gzip.open(raw) if raw.read(2) == _GZIP else raw  # noqa: SIM115
         raw.seek(0)
         # read1: of gzip that ends early, read would lose what comes before its end.
         head = (content.read if content is raw else content.read1)(_HEAD_BYTES)
@@ -145,27 +138,43 @@ def opened(file: UPath) -> Iterator[IO[bytes]]:
 
 
 def refuse_special(file: UPath) -> None:
-    """Raise NotTextError for a path that exists but is no regular file: reading a FIFO may never
-    end."""
+    """Raise NotTextError for what is no regular file: a FIFO may never end."""
     if not is_remote(file) and file.exists() and not file.is_file():
-        raise NotTextError("a folder, not a file" if file.is_dir() else "no regular file")
+        raise NotTextError("no regular file")
 
 
 def read_whole(file: UPath) -> bytes:
+    """The content of a file, gzip decompressed. Raises BadInputError for damaged gzip, OSError."""
     refuse_special(file)
-    return file.read_bytes()
+    content = file.read_bytes()
+    try:
+        return gzip.decompress(content) if content.startswith(_GZIP) else content
+    except _GZIP_ERRORS as error:
+        why = str(error).split("\n")[0]
+        raise BadInputError(f"the gzip file is damaged ({why}); fetch it again") from None
 
 
 def refuse_binary(head: bytes) -> None:
-    """Raise NotTextError, naming the kind of file, where `head` is the head of a binary file."""
+    """Raise NotTextError, naming the kind of file, for the head of a binary file."""
     for magic, what in _MAGIC.items():
         if head.startswith(magic):
             raise NotTextError(f"{what}, not text; convert it to text")
 
 
+def decoded_text(content: bytes) -> Decoded:
+    """Decode a text file of any encoding. Raises BadInputError where it is no text of a known
+    encoding."""
+    try:
+        refuse_binary(content)
+        return decoded(content)
+    except NotTextError as error:
+        raise BadInputError(f"{error.strerror}; fix or delete it") from None
+    except UnicodeError:
+        raise BadInputError("text of no known encoding; save it as UTF-8 or delete it") from None
+
+
 def _json(file: UPath) -> Iterator[Row]:
-    """JSON lines; in a file called .json also a list of objects, streamed and numbered from 1, or
-    one object, if the first line is none by itself."""
+    """JSON lines; in a file called .json also a list of objects, numbered from 1, or one object."""
     with opened(file) as content:
         lines: Iterable[bytes] = content
         if ".json" in file.suffixes:
@@ -175,8 +184,7 @@ def _json(file: UPath) -> Iterator[Row]:
                 yield from _list(file, content)
                 return
             first = content.readline()
-            is_line = _json_row(file, 1, first).value is not None
-            if not is_line:
+            if _json_row(file, 1, first).value is None:
                 yield _json_row(file, 1, first + content.read())
                 return
             lines = chain([first], content)
@@ -197,19 +205,23 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
 
 def _json_row(file: UPath, number: int, line: bytes) -> Row:
     try:
-        value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
+        value = json.loads(line.rstrip(b"\r\n"), parse_constant=_refuse_constant)
         if _SURROGATE.search(line):
-            value = json.loads(without_lone_surrogates(json.dumps(value, ensure_ascii=False)))
+            text = json.dumps(value, ensure_ascii=False)
+            value = json.loads(values.without_lone_surrogates(text))
     except (ValueError, RecursionError) as error:
-        wrong = f"not JSON ({_reason(error)}); fix or delete the line"
-        return Row(file, number, None, wrong)
+        return Row(file, number, None, f"not JSON ({_reason(error)}); fix or delete the line")
     return _value_row(file, number, value, "fix or delete the line")
 
 
 def _value_row(file: UPath, number: int, value: Any, advice: str) -> Row:
     if isinstance(value, dict):
         return Row(file, number, value)
-    return Row(file, number, None, f"{kind_of(value)}, not an object; {advice}")
+    return Row(file, number, None, f"{values.kind_of(value)}, not an object; {advice}")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
 
 
 def _reason(error: Exception) -> str:
@@ -222,21 +234,14 @@ def _reason(error: Exception) -> str:
     return text.splitlines()[0]
 
 
-def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise ValueError(f"{number} is no JSON number")
-    return value
-
-
 def _csv(file: UPath) -> Iterator[Row]:
     """A row per record, keys from the header; `line` is where the record begins."""
     with opened(file) as content:
-        uncertain: list[Decoded] = []  # lines of a record
+        doubts: list[Decoded] = []  # lines of a record
 
         def texts() -> Iterator[str]:
             for line in decoded_lines(content):
-                uncertain.extend([line] if line.note else [])
+                doubts.extend([line] if line.note else [])
                 yield line.text
 
         lines, names, before = texts(), list[str](), 0
@@ -257,28 +262,15 @@ def _csv(file: UPath) -> Iterator[Row]:
                         twice = f"two columns are called {name!r}; rename one"
                         raise UsageError(f"{file}:1: {twice}")
                 elif cells:
-                    yield _record(
-                        Row(file, line, None, note=_note(file, line, uncertain)), names, cells
-                    )
-                    uncertain.clear()
+                    yield _record(Row(file, line, None), names, cells, doubts)
+                    doubts.clear()
         except csv.Error as error:
-            wrong = f"no CSV from here on ({error}); fix the quotes"
-            yield Row(file, before + 1, None, wrong)
+            yield Row(file, before + 1, None, f"no CSV from here on ({error}); fix the quotes")
 
 
-def _note(file: UPath, line: int, uncertain: Sequence[Decoded]) -> str | None:
-    """A line on the doubtful encoding of the record at `line`; for a detected encoding it is the
-    same for all records."""
-    if not uncertain:
-        return None
-    lost = sum(part.num_lost for part in uncertain)
-    place = Row(file, line, None).place if lost else without_lone_surrogates(file.name)
-    return f"{place}: {replace(uncertain[0], num_lost=lost).note}"
-
-
-def _record(row: Row, names: Sequence[str], cells: Sequence[str]) -> Row:
-    """The row with its values, without empty cells beyond the header. Where several columns have no
-    name, each is called by its number."""
+def _record(row: Row, names: Sequence[str], cells: Sequence[str], doubts: Sequence[Decoded]) -> Row:
+    """The row with its values, and a note on `doubts`. Where several columns have no name, each is
+    called by its number."""
     if any(names[len(cells) :]) or any(cells[len(names) :]):
         wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
         return replace(row, wrong=wrong)
@@ -289,10 +281,14 @@ def _record(row: Row, names: Sequence[str], cells: Sequence[str]) -> Row:
     is_one = names.count("") == 1
     columns = enumerate(zip(names, cells, strict=False), 1)
     value = {name or ("" if is_one else f"column {n}"): cell or None for n, (name, cell) in columns}
-    return replace(row, value=value)
+    note = None
+    if doubts:  # of a detected encoding the same for all records, so that it is printed once
+        num_lost = sum(line.num_lost for line in doubts)
+        place = row.place if num_lost else values.name_of(row.file.name)
+        note = f"{place}: {replace(doubts[0], num_lost=num_lost).note}"
+    return replace(row, value=value, note=note)
 
 
 def _parquet(file: UPath) -> Iterator[Row]:
-    refuse_special(file)
     for number, value in enumerate(read_parquet_rows(file), 1):
-        yield Row(file, number, without_nan(value))
+        yield Row(file, number, values.without_nan(value))

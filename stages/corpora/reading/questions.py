@@ -1,5 +1,8 @@
-"""Read a question from a row by the keys of its fields; and read files of questions, one per row,
-for formats that keep questions apart from texts.
+"""Read questions from rows: formats whose rows each hold a question and the whole document it is
+about, and files of questions, one per row, for formats that keep questions apart from texts.
+
+In the first, rows with the same text are one document, even where their document ids differ. The
+files are read twice: first for the questions, which are kept in memory, then for the texts.
 
 A question file has the columns document_id and question. Optional are question_id, options,
 answer_index (from 0, or a letter), references (a list or one string), question_type, asked_at,
@@ -9,35 +12,20 @@ Missing ids are made from document_id, question and options. In CSV, options are
 and options, references and evidence may be JSON.
 """
 
+import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import Document, Question, Span
-from stages.corpora.reading.corpus import Loaded, bad_document
-from stages.corpora.reading.corpus_row import (
-    BadInputError,
-    GivenId,
-    Ids,
-    Row,
-    Value,
-    choice_of,
-    json_text,
-    label_of,
-    labels_of,
-    list_of,
-    metadata_of,
-    one_or_more,
-    optional_text,
-    question_of,
-    shown,
-    texts_of,
-    whole_number,
-)
+from stages.corpora.reading import values
+from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, document_or_bad
+from stages.corpora.reading.corpus_row import GivenId, Ids, Row
+from stages.corpora.reading.values import BadInputError, Value
 from stages.text.words import merged
 
 T = TypeVar("T")
@@ -53,20 +41,17 @@ def single(text: str | None) -> tuple[str, ...]:
 
 
 def question_or_summary(value: Value, key: str, summarizes: bool) -> str:
-    """The question under `key`; SUMMARY where it is blank and the task is to summarize."""
-    is_blank = not (optional_text(value, key) or "").strip()
-    return SUMMARY if summarizes and is_blank else question_of(value, key)
+    """The question under `key`; SUMMARY where it is blank and that is the task."""
+    is_blank = not (values.optional_text(value, key) or "").strip()
+    return SUMMARY if summarizes and is_blank else values.question_of(value, key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionLayout:
     """A reader of a row's question: each field by a key or a function, in this order; functions
-    raise BadInputError.
-
-    A key of `options` or `references` holds a list of strings. `right` gets the row and the number
-    of options and returns the position of the right one, which is the reference where the row has
-    no other. `metadata` names keys whose labels are kept. `more` returns other fields of Question.
-    """
+    raise BadInputError. `right` gets the row and the number of options and returns the position of
+    the right one, which is the reference where the row has no other. `metadata` names keys whose
+    labels are kept. `more` returns other fields of Question."""
 
     question: str | Callable[[Value], str]
     question_id: str | None = None
@@ -86,10 +71,10 @@ class QuestionLayout:
             return bad_question(row, document_id, question_id, wrong)
         value = row.value or {}
         try:
-            options = _read(self.options, value, texts_of) or ()
+            options = _read(self.options, value, values.texts_of) or ()
             right = self.right(value, len(options)) if self.right else None
-            question = _read(self.question, value, question_of) or ""
-            references = _read(self.references, value, texts_of)
+            question = _read(self.question, value, values.question_of) or ""
+            references = _read(self.references, value, values.texts_of)
             keys = self.metadata
             return Question(
                 document_id=document_id,
@@ -98,10 +83,12 @@ class QuestionLayout:
                 options=options,
                 references=references or single(None if right is None else options[right]),
                 answer_index=right,
-                question_type=_read(self.question_type, value, label_of),
-                metadata=keys(value) if callable(keys) else json_text(labels_of(value, keys)),
+                question_type=_read(self.question_type, value, values.label_of),
+                metadata=keys(value)
+                if callable(keys)
+                else values.json_text(values.labels_of(value, keys)),
                 evidence=self.evidence(value),
-                asked_at=_read(self.asked_at, value, optional_text),
+                asked_at=_read(self.asked_at, value, values.optional_text),
                 detail=row.note,
                 **self.more(value),
             )
@@ -131,27 +118,125 @@ def bad_question(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+    title: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where a row has its document and its questions; functions raise BadInputError. `text`: a key,
+    or a function. `entries`: returns each question's position in the row (`outputs[3]`, or "" for
+    the row itself) and its values; None: the row is one question, without its text and the keys in
+    `without`."""
+
+    text: str | Callable[[Value], Text]
+    asked: QuestionLayout
+    makes_id: Sequence[str]  # keys of what a question without an id is known by
+    document_id: str | None = None  # the key of the document's id; None: the format has none
+    entries: Callable[[Value], Iterable[tuple[str, Value]]] | None = None
+    without: Sequence[str] = ()
+    joined: str | None = None  # key of lists to join over rows of equal id and question
+
+    def text_of(self, row: Row) -> Text:
+        if row.value is None:
+            raise BadInputError(row.wrong)
+        if isinstance(self.text, str):
+            return Text(values.text_of(row.value, self.text))
+        return self.text(row.value)
+
+    def asked_in(self, row: Row) -> Iterator[Row]:
+        """The row's questions; where they cannot be read, one row that holds the reason."""
+        value = row.value
+        if value is None:
+            return
+        whole = [("", {key: value[key] for key in value if key not in (self.text, *self.without)})]
+        try:
+            for inside, entry in self.entries(value) if self.entries else whole:
+                yield replace(row, value=entry, inside=inside)
+        except BadInputError as wrong:
+            yield replace(row, value=None, wrong=str(wrong))
+
+
+class RowsCorpus(FileCorpus):
+    """Base of formats with such rows; each declares its files and its layout."""
+
+    layout: ClassVar[Layout]
+
+    def load(self) -> Iterator[Loaded]:
+        return load_grouped(self, self.layout)
+
+
+def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
+    """Yield one Loaded per text, in the order of its first row, with the questions of all its rows.
+    A row without a readable text is a bad_input document that keeps its questions."""
+    firsts: dict[bytes, int] = {}  # the number of the first row with a text, by the text's hash
+    asked: dict[int, list[Row]] = {}  # the questions of the rows with one text, by that number
+    joined: dict[tuple[int, str, Any], Value] = {}
+    for number, row in enumerate(corpus.rows()):
+        first = number
+        with suppress(BadInputError):
+            text_sha = hashlib.sha256(layout.text_of(row).text.encode()).digest()
+            first = firsts.setdefault(text_sha, number)
+        entries = asked.setdefault(first, [])
+        for entry in layout.asked_in(row):
+            value = earlier = entry.value or {}
+            given = entry.given_id(layout.asked.question_id or "")
+            if layout.joined and given:
+                earlier = joined.setdefault((first, given, value.get("question")), value)
+            if layout.joined and earlier is not value:
+                earlier[layout.joined] += value[layout.joined]
+            else:
+                entries.append(entry)
+    document_ids, question_ids = Ids(), Ids()
+    for number, row in enumerate(corpus.rows()):
+        if number not in asked:
+            continue
+        document = _document(corpus, layout, row, document_ids)
+        questions: list[Question] = []
+        for entry in asked.pop(number):
+            content = [(entry.value or {}).get(key) for key in layout.makes_id]
+            id_key = layout.asked.question_id
+            given_id = question_ids.of_row(entry, id_key, document.document_id, content)
+            questions.append(layout.asked.read(entry, document.document_id, given_id))
+        yield Loaded(document, tuple(questions))
+
+
+def _document(corpus: FileCorpus, layout: Layout, row: Row, ids: Ids) -> Document:
+    try:
+        whole = layout.text_of(row)
+    except BadInputError as error:  # its id may be that of a later row with a readable text
+        return bad_document(ids.of_place(row), row.detail(error))
+
+    def make(value: Value, document_id: str) -> Document:
+        metadata = values.json_text(whole.metadata)
+        return corpus.document(document_id, whole.text, whole.title, metadata)
+
+    return document_or_bad(row, ids.of_row(row, layout.document_id, whole.text), make)
+
+
 class QuestionFile:
-    """The rows of a question file, all in memory, by document_id. Raises UsageError where no row
-    has a document_id or a question."""
+    """The rows of a question file, in memory, by document_id. Raises UsageError where no row has a
+    document_id or a question."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: dict[str | None, list[Row]] = {}
         self._ids = Ids()
         columns: dict[str, None] = {}
         for row in map(_with_lists, rows):
-            file, value = row.file, row.value or {}
-            columns |= dict.fromkeys(value)
+            columns |= dict.fromkeys(row.value or {})
             self._rows.setdefault(row.given_id("document_id"), []).append(row)
         others = [key for key in columns if key not in _COLUMNS]
         for key in ("document_id", "question"):  # misspelt, it would make every row bad
             if columns and key not in columns:
                 near = f"rename {nearest(key, others, 1)} or add it" if others else "add it"
-                raise UsageError(f"{file}: no row has a {key}; {near}")
+                raise UsageError(f"{row.file}: no row has a {key}; {near}")
 
     def take(self, document: Document, also: str | None = None) -> tuple[Question, ...]:
-        """Remove and return the document's questions, in file order; without evidence where the
-        document cannot be read. `also`: another name by which rows may refer to the document."""
+        """Remove and return the document's questions, in file order; without evidence where it
+        cannot be read. `also`: another name by which rows may refer to it."""
         name = document.document_id
         rows = self._rows.pop(name, [])
         if also is not None:
@@ -160,34 +245,35 @@ class QuestionFile:
         layout = QuestionLayout(
             question="question",
             options="options",
-            right=lambda value, num_options: choice_of(value, "answer_index", 0, num_options),
-            references=lambda value: one_or_more(value, "references"),
-            question_type=lambda value: optional_text(value, "question_type"),
-            metadata=lambda value: metadata_of(value, _COLUMNS),
+            right=lambda value, count: values.choice_of(value, "answer_index", 0, count),
+            references=lambda value: values.one_or_more(value, "references"),
+            question_type=lambda value: values.optional_text(value, "question_type"),
+            metadata=lambda value: values.metadata_of(value, _COLUMNS),
             evidence=lambda value: _evidence(value, num_chars),
             asked_at="asked_at",
         )
         return tuple(layout.read(row, name, self._id(row, name)) for row in rows)
 
     def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
-        """Yield the questions that were not taken, all with problem `bad_input`: one Loaded per
-        missing document, then one per row without a document_id."""
+        """Yield the questions that were not taken, as `bad_input`: one Loaded per missing document,
+        then one per row without a document_id."""
+        lost: list[tuple[str, list[Row], str]] = []
         without_id = self._rows.pop(None, [])
         for missing, rows in self._rows.items():
             is_taken = document_ids.claim(missing or "", rows[0])
             document_id = document_ids.of_place(rows[0]) if is_taken else missing or ""
-            why = f"no document has the document_id {shown(missing)}; add it or delete the question"
-            yield self._without_document(document_id, rows, why)
+            given = values.shown(missing)
+            why = f"no document has the document_id {given}; add it or delete the question"
+            lost.append((document_id, rows, why))
         for row in without_id:
             document_id, wrong = document_ids.of_given(row, "document_id")
-            yield self._without_document(document_id, [row], wrong or "")
-
-    def _without_document(self, document_id: str, rows: list[Row], wrong: str) -> Loaded:
-        questions = tuple(
-            bad_question(row, document_id, self._id(row, document_id)[0], wrong) for row in rows
-        )
-        missing = bad_document(document_id, rows[0].detail(wrong))
-        return Loaded(missing, questions, is_named_only=True)
+            lost.append((document_id, [row], wrong or ""))
+        for document_id, rows, why in lost:
+            questions = tuple(
+                bad_question(row, document_id, self._id(row, document_id)[0], why) for row in rows
+            )
+            document = bad_document(document_id, rows[0].detail(why))
+            yield Loaded(document, questions, is_named_only=True)
 
     def _id(self, row: Row, document_id: str) -> GivenId:
         value = row.value or {}
@@ -202,12 +288,10 @@ def _with_lists(row: Row) -> Row:
     value = dict(row.value)
     for key in ("options", "references", "evidence"):
         cell = value.get(key)
-        if not isinstance(cell, str):
-            continue
-        if cell.lstrip().startswith("["):
+        if isinstance(cell, str) and cell.lstrip().startswith("["):
             with suppress(ValueError, RecursionError):
                 value[key] = json.loads(cell)
-        elif key == "options":
+        elif isinstance(cell, str) and key == "options":
             value[key] = [option.strip() for option in cell.strip().removesuffix("|").split("|")]
     return replace(row, value=value)
 
@@ -216,14 +300,12 @@ def _evidence(value: Value, num_chars: int | None) -> tuple[Span, ...]:
     if num_chars is None or value.get("evidence") is None:
         return ()
     spans = []
-    for span in list_of(value, "evidence"):
+    for span in values.list_of(value, "evidence"):
         ends = [span.get("start_char"), span.get("end_char")] if isinstance(span, dict) else span
-        match [whole_number(end) for end in ends] if isinstance(ends, list) else []:
+        match [values.whole_number(end) for end in ends] if isinstance(ends, list) else []:
             case [int(start), int(end)] if 0 <= start < end <= num_chars:
                 spans.append(Span(start, end))
             case _:
-                raise BadInputError(
-                    f"`evidence` {shown(span)} is no start and end of the document's characters "
-                    f"(0 to {num_chars}); fix it"
-                )
+                legal = f"start and end of the document's characters (0 to {num_chars})"
+                raise BadInputError(f"`evidence` {values.shown(span)} is no {legal}; fix it")
     return merged(spans)

@@ -9,7 +9,7 @@ import pytest
 from reportlab.pdfgen.canvas import Canvas
 from upath import UPath
 
-from stages.corpora.reading.document_files import text_of_file
+from stages.corpora.own.text_files import text_of_file
 from stages.extract.isolated import Extractor
 from stages.extract.pdf import pdf_text
 from tests.support.texts.known_documents import (

@@ -27,17 +27,7 @@ def test_a_short_page_comes_whole_without_tags(page: str, expected: str) -> None
     assert gist(page) == expected
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        words(400),
-        ", ".join([words(12)] * 40),
-        CHINESE,
-        f"Ann: {words(150)}.\n" + " ".join(f"Number {i} is a short one." for i in range(40)),
-        " ".join(words(100)[i:] + "." for i in range(4)),
-        "Yeah. " * 300,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("page", [words(400), CHINESE, "Yeah. " * 300])
 def test_gists_of_odd_pages_keep_the_limits(page: str) -> None:
     assert 40 <= num_words(gist(page)) <= 110
 

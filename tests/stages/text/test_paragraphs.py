@@ -159,8 +159,3 @@ def test_an_end_inside_a_sentence_is_there_only_where_no_pause_is_near() -> None
     # A poem without a full stop: 24 stanzas of 2 words, ends at 6 to 42 words of 48.
     poem = [words(2, ",") for _ in range(24)]
     assert ends_at_pauses(poem, near=5) == [*range(2, 21), 23]
-
-
-def test_ends_of_little() -> None:
-    assert ends_at_pauses([], near=5) == []
-    assert ends_at_pauses(["THE TOWER"], near=5) == [0]

@@ -7,7 +7,6 @@ from stages.index.paginate import PaginateUniform
 from stages.tables.pages import Page
 from stages.text.words import header_of, is_without_spaces, num_words, without_header, word_spans
 from tests.support.reading import document, never, run
-from tests.support.texts.loading import DATA
 
 CHINESE = "他们在山上看见了一只鸟。"  # 11 characters and a full stop
 
@@ -19,14 +18,6 @@ def uniform(text: str, words: int = 600, max_words: int = 1000) -> list[Page]:
     made, _ = run(stage, UnitRows(document=document(text)), never())
     assert "".join(page.text for page in made) == text
     return made
-
-
-def test_english_books_count_as_split_does() -> None:
-    for file in sorted((DATA / "txt").glob("*.txt")):
-        text = file.read_bytes().decode("latin-1")
-        assert num_words(text) == len(text.split()) > 3000
-        spans = word_spans(text)
-        assert [text[start:end] for start, end in spans] == text.split()
 
 
 @pytest.mark.parametrize("size", [999_999, 1_000_000, 1_000_001, 2_500_000])

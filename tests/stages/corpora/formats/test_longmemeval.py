@@ -17,7 +17,7 @@ from stages.index.gist_pages import GistPages
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
 from tests.support.reading import Listener, adding, always, content, run
-from tests.support.texts.loading import DATA, bad, details, good, loaded
+from tests.support.texts.loading import DATA, details, good, loaded
 
 ORACLE = DATA / "longmemeval" / "longmemeval_oracle_16.json"
 
@@ -191,12 +191,6 @@ def test_a_bad_history_is_one_bad_row_and_keeps_its_question(
     assert good(item.questions) == ["When?"] and gold(item) == []
 
 
-def test_a_bad_question_leaves_the_history(tmp_path: Path) -> None:
-    item = read(tmp_path, answer_session_ids="answer_1")
-    words = "longmemeval_s.json:1: `answer_session_ids` is not a list of strings; fix it"
-    assert (bad(item.questions), item.document.problem) == ([words], None)
-
-
 UNIFORM = PaginateUniform(page_breaks=True, paragraphs="blank_lines", words=30, max_words=60)
 BY_MODEL = PaginateByModel(
     page_breaks=True, paragraphs="blank_lines", min_words=20, max_words=60, tail_words=10,
@@ -210,59 +204,37 @@ def test_pages_tile_a_history_and_never_span_two_sessions(
     tmp_path: Path, stage: PaginateUniform | PaginateByModel
 ) -> None:
     sessions = [[turn("word " * n) for n in sizes] for sizes in ([50, 1, 90], [], [3], [29, 2])]
-    change = {"haystack_sessions": sessions, "haystack_session_ids": None}
     dates = ["2023/05/20 (Sat) 02:21"] * 4
-    history = read(tmp_path, haystack_dates=dates, **change).document
-    pages, _ = run(stage, UnitRows(document=history), always("<3>"))
+    change = {"haystack_sessions": sessions, "haystack_session_ids": None, "haystack_dates": dates}
+    history = read(tmp_path, **change).document
+    engine = always("<3>")
+    pages, _ = run(stage, UnitRows(document=history), engine)
     assert "".join(page.text for page in pages) == history.text
     assert all("\f" not in page.text[1:] and page.num_words > 0 for page in pages)
     assert sum(page.text.startswith(f"\f[{dates[0]}]\n") for page in pages) == 3
     assert sum(page.num_words for page in pages) == history.num_words
-
-
-def paginated(item: Loaded) -> UnitRows:
-    rows = UnitRows(document=item.document)
-    made, _ = run(UNIFORM, rows, always("<1>"))
-    return adding(rows, {Page: made})
-
-
-def test_a_window_shows_no_header_and_nothing_of_the_session_before(tmp_path: Path) -> None:
-    turns = [turn(f"w{i} " * 12) for i in range(8)]
-    item = read(tmp_path, haystack_sessions=[turns, [turn("before " * 9)]])
-    engine = always("<4>")
-    run(BY_MODEL, UnitRows(document=item.document), engine, "qmsum")
-    assert engine.requests and not any("2023/" in prompt for prompt in engine.prompts())
-    assert not any("before before" in prompt for prompt in engine.prompts())
+    assert not any("2023/" in prompt for prompt in engine.prompts())
 
 
 def test_a_session_in_two_histories_is_gisted_once(tmp_path: Path) -> None:
+    """And every page of a session is remembered with its date."""
     both, first, second = ([turn(f"{name} " * 20)] for name in ("both", "first", "second"))
-    dates = HISTORY["haystack_dates"]
+    early, late = sorted(HISTORY["haystack_dates"])
     histories = [
         {**HISTORY, "haystack_sessions": [both, first]},
-        {**HISTORY, "question_id": "q2", "haystack_sessions": [second, both]},
+        {**HISTORY, "question_id": "q2", "haystack_sessions": [second * 2, both]},
     ]
-    corpus = [paginated(item) for item in loaded(written(tmp_path, *histories), "longmemeval")]
     engine = Listener(lambda request: f"of {content(request).split('user:')[1].split()[0]}")
     shared = SharedReplies(UPath(tmp_path / "shared"))
-    gists, calls = zip(*(run(GIST, rows, engine, shared=shared) for rows in corpus), strict=True)
-    assert len(engine.requests) == 3  # of four pages
+    gists, calls = [], []
+    for item in loaded(written(tmp_path, *histories), "longmemeval"):
+        rows = UnitRows(document=item.document)
+        pages, _ = run(UNIFORM, rows, always("<1>"))
+        of_history, its_calls = run(GIST, adding(rows, {Page: pages}), engine, shared=shared)
+        gists.append([(gist.gist, gist.num_words) for gist in of_history])
+        calls.append([(call.is_shared, call.document_id, call.page_index) for call in its_calls])
     assert not any("2023/" in prompt for prompt in engine.prompts())
-    early, late = sorted(dates)
-    assert [[g.gist for g in of] for of in gists] == [
-        [f"[{early}] of first", f"[{late}] of both"],
-        [f"[{early}] of both", f"[{late}] of second"],
-    ]
-    assert [[g.num_words for g in of] for of in gists] == [[2, 2], [2, 2]]
-    assert [[call.is_shared for call in of] for of in calls] == [[False, False], [True, False]]
-    assert [[call.document_id for call in of] for of in calls] == [["q1"] * 2, ["q2"] * 2]
-    assert [[call.page_index for call in of] for of in calls] == [[0, 1], [0, 1]]
-
-
-def test_every_page_of_a_session_is_remembered_with_its_date(tmp_path: Path) -> None:
-    turns = [turn(f"w{i} " * 25) for i in range(3)]
-    rows = paginated(read(tmp_path, haystack_sessions=[turns, [turn("Hi.")]]))
-    gists, _ = run(GIST, rows, always("so"))
-    early, late = sorted(HISTORY["haystack_dates"])
-    assert [g.gist for g in gists] == [f"[{early}] so", *[f"[{late}] so"] * 3]
-    assert [g.num_words for g in gists] == [1] * 4
+    assert gists[0] == [(f"[{early}] of first", 2), (f"[{late}] of both", 2)]
+    assert gists[1] == [(f"[{early}] of both", 2), *[(f"[{late}] of second", 2)] * 2]
+    assert calls[0] == [(False, "q1", 0), (False, "q1", 1)] and calls[1][0] == (True, "q2", 0)
+    assert len(engine.requests) == 4  # of five pages, of which two are equal in what is asked

@@ -1,7 +1,6 @@
 """NarrativeQA: the real files against a naive reader, then what its files get wrong."""
 
 import csv
-import gzip
 import json
 import re
 from collections.abc import Sequence
@@ -11,11 +10,9 @@ import pytest
 
 from pipeline.core.errors import UsageError
 from stages.corpora import Loaded
-from tests.support.command import NEEDS_WHOLE, WHOLE
 from tests.support.texts.loading import DATA, asked, bad, details, good, loaded, notes
 
 NARRATIVEQA = DATA / "narrativeqa"
-WHOLE_NARRATIVEQA = WHOLE / "narrativeqa"
 DOCUMENTS = ("document_id,set,kind,story_url,story_file_size,wiki_url,wiki_title,"
              "story_word_count,story_start,story_end")  # fmt: skip
 QAPS = ("document_id,set,question,answer1,answer2,question_tokenized,answer1_tokenized,"
@@ -29,9 +26,9 @@ def rows(name: str) -> list[list[str]]:
     return [row for row in csv.reader(content.splitlines()) if row][1:]
 
 
-def naive_story(folder: Path, document_id: str) -> str:
+def naive_story(document_id: str) -> str:
     """The lines between Gutenberg's marks."""
-    content = (folder / "tmp" / f"{document_id}.content").read_bytes()
+    content = (NARRATIVEQA / "tmp" / f"{document_id}.content").read_bytes()
     lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     ends = ("*** END OF TH", "End of Project Gutenberg", "End of the Project Gutenberg")
     first = next(i for i, line in enumerate(lines) if line.startswith("*** START OF TH"))
@@ -65,37 +62,29 @@ def about(item: Loaded) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("folder", "num_stories", "num_questions"),
-    [(NARRATIVEQA, 2, 60), pytest.param(WHOLE_NARRATIVEQA, 7, 206, marks=NEEDS_WHOLE)],
-)
-def test_the_real_stories_are_the_lines_between_gutenbergs_marks(
-    folder: Path, num_stories: int, num_questions: int
-) -> None:
-    corpus = loaded(folder, "narrativeqa", kind="all")
-    native = rows("documents.csv")
-    assert [item.document.document_id for item in corpus] == [row[0] for row in native]
-    assert [item.document.title for item in corpus] == [row[6] for row in native]
+def test_the_real_stories_are_the_lines_between_gutenbergs_marks() -> None:
+    corpus = loaded(NARRATIVEQA, "narrativeqa", kind="all")
+    native = [(row[0], row[6]) for row in rows("documents.csv")]
+    assert [(item.document.document_id, item.document.title) for item in corpus] == native
     told = [item for item in corpus if not item.document.skipped]
-    assert (len(corpus), len(told)) == (1572, num_stories)
-    assert details(corpus) == []
+    assert (len(corpus), len(told), details(corpus)) == (1572, 2, [])
     assert all(item.questions == () for item in corpus if item.document.skipped)
     for item in told:
-        story = naive_story(folder, item.document.document_id)
+        story = naive_story(item.document.document_id)
         assert item.document.text == story
         assert item.document.num_words == len(story.split())
         blocks = re.split(r"\n[ \t]*\n\s*", story)
         assert item.document.num_paragraphs == sum(bool(block.strip()) for block in blocks)
         assert about(item)["cut_by"] == "gutenberg" and item.document.detail is None
     questions = asked(told)
-    assert len(questions) == num_questions and {len(q.references) for q in questions} == {2}
+    assert len(questions) == 60 and {len(q.references) for q in questions} == {2}
     here = {item.document.document_id for item in told}
     naive = {(row[0], row[2].strip()) for row in rows("qaps.csv") if row[0] in here}
     assert {(q.document_id, q.question) for q in questions} == naive
 
 
 @pytest.mark.parametrize("kind", ["gutenberg", "movie"])
-@pytest.mark.parametrize("split", [None, "train", "valid", "test"])
+@pytest.mark.parametrize("split", [None, "valid"])
 def test_kind_and_split_choose_documents(kind: str, split: str | None) -> None:
     corpus = loaded(NARRATIVEQA, "narrativeqa", kind=kind, split=split)
     chosen = [row[0] for row in rows("documents.csv") if row[2] == kind and split in (None, row[1])]
@@ -174,9 +163,7 @@ def test_head_and_licence_of_every_form_are_cut(
         (f"by Ann\n{STORY}\nThe end .\nads", "The mill stood", "by the river .", "markers"),
         (f"Ann [ b ]\n{STORY}", "The mill stood", "", "markers"),
         (f"{STORY}\nadvertisement", "", "by the river .", "markers"),
-        (STORY, "not there", "nor this", "nothing"),
-        (STORY, "", "", "nothing"),
-        (STORY, "(.*", "[", "nothing"),
+        (STORY, "not there", "(.*", "nothing"),
         (f"{STORY}\nshort", "short", "", "nothing"),
     ],
 )
@@ -195,7 +182,6 @@ def test_a_story_is_cut_by_markers_or_left(
         # Marks that would leave next to nothing are none.
         (f"*** START OF THE PROJECT GUTENBERG EBOOK T ***\n\n*** END OF THE PROJECT GUTENBERG "
          f"EBOOK T ***\n{STORY}", "", "nothing"),
-        (f"{TITLE}\n{STORY}\n{LICENCE}", "", "nothing"),
         (f"{TITLE}\n{STORY}", "river .", "markers_in_part"),
         (f"{TITLE}\n{FRAMES[0][0]}\n{STORY}\n{LICENCE}", "", "gutenberg_in_part"),
         (f"{TITLE}\n{STORY}\n{FRAMES[0][1]}\n{LICENCE}", "", "gutenberg_in_part"),
@@ -208,22 +194,6 @@ def test_what_is_left_of_head_or_licence_is_said(
     assert about(item)["cut_by"] == cut_by and STORY.strip() in item.document.text
     [said] = notes([item])
     assert said.startswith("d.content: ") and "; " in said
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        f"Café\r\r{STORY}".encode("utf-16"),
-        f"<html><head><title>T</title></head><body><pre>Café\n\n{STORY}</pre></body>".encode(),
-        f"<!-- a -->\n<html><body><p>Café</p><p>{STORY}</p>".encode(),  # not closed
-        gzip.compress(f"<HTML><BODY><P>Caf&eacute;<P>{STORY}".encode()),
-    ],
-    ids=["utf-16", "pre", "html", "gzip-html"],
-)
-def test_stories_in_every_encoding_are_one_text(tmp_path: Path, content: bytes) -> None:
-    item = read(one(tmp_path, content))
-    assert item.document.text.strip() == f"Café\n\n{STORY}".strip()
-    assert (item.document.num_words, item.document.num_paragraphs) == (121, 2)
 
 
 SCRIPT = "INT. MILL - NIGHT\n\nANN\nI don’t know – “maybe” it’s the wind…"
@@ -243,15 +213,6 @@ def test_a_film_script_is_read_as_its_page_declares(
     is_guess = declared in ("utf-8", "none") and encoding == "cp1252"
     assert len(notes([item])) == is_guess
     assert all(line.startswith("d.content: ") for line in notes([item]))
-
-
-def test_a_damaged_gzip_is_one_bad_row_and_keeps_its_questions(tmp_path: Path) -> None:
-    content = gzip.compress(b"%d " * 9000)
-    for wrong in (content[:-20], content[:15], content[:20] + b"\0" * 40):
-        item = read(one(tmp_path, wrong))
-        [detail] = details([item])
-        assert detail.startswith("documents.csv:2: the gzip file is damaged (")
-        assert good(item.questions) == ["Q?"]
 
 
 def test_a_missing_or_failed_download_is_skipped(tmp_path: Path) -> None:
@@ -278,11 +239,10 @@ def test_a_missing_or_failed_download_is_skipped(tmp_path: Path) -> None:
 def test_stories_may_lie_elsewhere_and_summaries_are_kept(tmp_path: Path) -> None:
     folder = one(tmp_path, STORY.encode())
     (folder / "tmp").rename(folder / "my stories")
-    (folder / "summaries.csv").write_text("document_id,set,summary,summary_tokenized\n"
-                                          'd,test," A mill,\nand Ann. ",x\n')  # fmt: skip
+    (folder / "summaries.csv").write_text('document_id,summary\nd," A mill,\nand Ann. "\n')
     assert [item.document.skipped for item in loaded(folder, "narrativeqa")] == [True]
     [item] = loaded(folder, "narrativeqa", stories=str(folder / "my stories"))
-    assert item.document.text == STORY.strip() or item.document.text == STORY
+    assert item.document.text.strip() == STORY.strip()
     assert about(item)["summary"].strip() == "A mill,\nand Ann."
 
 
@@ -322,21 +282,12 @@ def test_questions_as_they_are_written(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("documents.csv", None, "no documents.csv in this folder; set corpus.path="),
-        ("qaps.csv", None, "no qaps.csv in this folder; set corpus.path="),
-        ("qaps.csv", QAPS.encode(), r"qaps\.csv: no line or row in it is an object"),
-        ("qaps.csv", b'a,b\n"1', r"qaps\.csv:2: no CSV from here on \(unexpected end of data\)"),
-    ],
-)
-def test_a_folder_of_no_use_is_one_error(
-    tmp_path: Path, name: str, content: bytes | None, words: str
-) -> None:
+@pytest.mark.parametrize("name", ["documents.csv", "qaps.csv"])
+def test_a_folder_of_no_use_is_one_error(tmp_path: Path, name: str) -> None:
     folder = one(tmp_path, STORY.encode())
+    (folder / name).write_text(QAPS)
+    with pytest.raises(UsageError, match=f"{name}: no line or row in it is an object"):
+        loaded(folder, "narrativeqa")
     (folder / name).unlink()
-    if content is not None:
-        (folder / name).write_bytes(content)
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(UsageError, match=rf"{name}: No such file.*; set corpus\.path="):
         loaded(folder, "narrativeqa")

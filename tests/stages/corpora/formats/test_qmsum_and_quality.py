@@ -1,5 +1,6 @@
 """QMSum and QuALITY, counted again by a second, naive reader."""
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -10,13 +11,10 @@ import pytest
 from pipeline.core.errors import UsageError
 from stages.corpora import Loaded
 from stages.text.article_text import article_text
-from tests.support.command import NEEDS_WHOLE, QMSUM, WHOLE, WHOLE_QMSUM
+from tests.support.command import QMSUM
 from tests.support.texts.loading import loaded, written
 
-# (meetings, queries, queries with gold evidence), counted in the raw files by jq.
-SIZES = {QMSUM: (8, 59, 51), WHOLE_QMSUM: (35, 272, 237)}
 # QuALITY's annotations state no licence: an article of our own in the same layout ships instead.
-REAL_ARTICLE = WHOLE / "quality" / "QuALITY.one_record.jsonl"
 OUR_ARTICLE: dict[str, Any] = {
     "article_id": "7", "set_unique_id": "7_ABCDEFGH", "batch_num": "1", "writer_id": "1016",
     "source": "ours", "title": "The Mill", "year": 1964, "author": "us", "topic": "mills",
@@ -35,29 +33,15 @@ OUR_ARTICLE: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=[QMSUM, pytest.param(WHOLE_QMSUM, marks=NEEDS_WHOLE)], ids=["some", "all"])
-def qmsum(request: pytest.FixtureRequest) -> Path:
-    """Real meetings: those that ship, and all of QMSum's val."""
-    file: Path = request.param
-    return file
+MEETINGS: list[dict[str, Any]] = [
+    json.loads(line) for line in QMSUM.read_text(encoding="utf-8").split("\n") if line
+]
 
 
-@pytest.fixture(params=["ours", pytest.param("real", marks=NEEDS_WHOLE)])
-def quality(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """An article with its questions as QuALITY's lines have them."""
-    if request.param == "real":
-        return REAL_ARTICLE
+@pytest.fixture
+def quality(tmp_path: Path) -> Path:
     (tmp_path / "ours").mkdir()
     return written(tmp_path / "ours" / "QuALITY.dev", OUR_ARTICLE)
-
-
-def meetings(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
-
-
-def article(file: Path) -> dict[str, Any]:
-    line: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return line
 
 
 def naive_line(turn: dict[str, str]) -> str:
@@ -65,13 +49,14 @@ def naive_line(turn: dict[str, str]) -> str:
     return f"{turn['speaker'].strip()}: {' '.join(filter(None, parts))}"
 
 
-def test_qmsum_val_words_paragraphs_and_gold_characters(qmsum: Path) -> None:
-    corpus = loaded(qmsum, "qmsum")
+def test_qmsum_val_words_paragraphs_and_gold_characters() -> None:
+    corpus = loaded(QMSUM, "qmsum")
     questions = [question for item in corpus for question in item.questions]
     with_evidence = sum(bool(question.evidence) for question in questions)
-    assert (len(corpus), len(questions), with_evidence) == SIZES[qmsum]
+    # Counted in the raw file by jq.
+    assert (len(corpus), len(questions), with_evidence) == (8, 59, 51)
     num_gold_chars = 0
-    for item, meeting in zip(corpus, meetings(qmsum), strict=True):
+    for item, meeting in zip(corpus, MEETINGS, strict=True):
         lines = [naive_line(turn) for turn in meeting["meeting_transcripts"]]
         assert item.document.text.split("\n") == lines
         assert item.document.num_words == sum(len(line.split()) for line in lines)
@@ -85,23 +70,23 @@ def test_qmsum_val_words_paragraphs_and_gold_characters(qmsum: Path) -> None:
     assert all(len(question.references) == 1 for question in questions)
 
 
-def test_qmsum_a_meeting_a_file_is_the_same_corpus(tmp_path: Path, qmsum: Path) -> None:
-    for number, meeting in enumerate(meetings(qmsum)):
+def test_qmsum_a_meeting_a_file_is_the_same_corpus(tmp_path: Path) -> None:
+    for number, meeting in enumerate(MEETINGS):
         text = json.dumps(meeting, indent=2, ensure_ascii=number % 2 == 0)
         (tmp_path / f"meeting_{number:02}.json").write_text(text, encoding="utf-8")
-    assert loaded(tmp_path, "qmsum") == loaded(qmsum, "qmsum")
+    assert loaded(tmp_path, "qmsum") == loaded(QMSUM, "qmsum")
     folder = tmp_path / "ALL"
     (folder / "val").mkdir(parents=True)
-    written(folder / "val" / "covid_1.json", meetings(qmsum)[0])
-    written(folder / "test.jsonl", *meetings(qmsum)[2:5])
+    written(folder / "val" / "covid_1.json", MEETINGS[0])
+    written(folder / "test.jsonl", *MEETINGS[2:5])
     assert len(loaded(folder, "qmsum", split="val")) == 1
     assert len(loaded(folder, "qmsum", split="test")) == 3
     with pytest.raises(UsageError, match=r"no train or train\.jsonl or train\.json here"):
         loaded(folder, "qmsum", split="train")
 
 
-def test_qmsum_tags_are_dropped_and_evidence_stays_on_its_turns(qmsum: Path) -> None:
-    kept, cleaned = loaded(qmsum, "qmsum"), loaded(qmsum, "qmsum", clean="tags")
+def test_qmsum_tags_are_dropped_and_evidence_stays_on_its_turns() -> None:
+    kept, cleaned = loaded(QMSUM, "qmsum"), loaded(QMSUM, "qmsum", clean="tags")
     for before, after in zip(kept, cleaned, strict=True):
         assert before.document.document_id == after.document.document_id
         assert before.document.num_paragraphs == after.document.num_paragraphs
@@ -114,7 +99,7 @@ def test_qmsum_tags_are_dropped_and_evidence_stays_on_its_turns(qmsum: Path) -> 
     num_words = sum(item.document.num_words for item in cleaned)
     tags = sum(
         len(re.findall(r"\{[^{}]*\}", turn["content"]))
-        for meeting in meetings(qmsum)
+        for meeting in MEETINGS
         for turn in meeting["meeting_transcripts"]
     )
     assert num_words == sum(item.document.num_words for item in kept) - tags
@@ -141,15 +126,15 @@ def stripped(paragraphs: list[str]) -> str:
 
 def test_quality_record_has_its_questions_and_paragraphs_and_no_html(quality: Path) -> None:
     [item] = loaded(quality, "quality")
-    document, line = item.document, article(quality)
+    document, line = item.document, copy.deepcopy(OUR_ARTICLE)
     paragraphs = naive_paragraphs(line["article"])
     assert document.text == "\n\n".join(paragraphs) and not re.search("[<>]", document.text)
-    assert document.num_paragraphs == len(paragraphs) == (62 if quality == REAL_ARTICLE else 81)
+    assert document.num_paragraphs == len(paragraphs) == 81
     assert document.num_words == sum(len(text.split()) for text in paragraphs)
     assert (document.document_id, document.title) == (line["article_id"], line["title"])
     assert json.loads(document.metadata)["year"] == 1964
     native_ids = [one["question_unique_id"] for one in line["questions"]]
-    assert [q.question_id for q in item.questions] == native_ids and len(native_ids) in (8, 10)
+    assert [q.question_id for q in item.questions] == native_ids
     for question, native in zip(item.questions, line["questions"], strict=True):
         assert question.answer_index == native["gold_label"] - 1
         assert question.references == (native["options"][native["gold_label"] - 1],)
@@ -157,7 +142,7 @@ def test_quality_record_has_its_questions_and_paragraphs_and_no_html(quality: Pa
 
 
 def test_quality_htmlstripped_gives_the_same_text(tmp_path: Path, quality: Path) -> None:
-    line = article(quality)
+    line = copy.deepcopy(OUR_ARTICLE)
     line["article"] = stripped(naive_paragraphs(line["article"]))
     assert line["article"].count("\n ") > 200
     plain = written(tmp_path / "QuALITY.v1.0.1.htmlstripped.dev", line)
@@ -165,7 +150,7 @@ def test_quality_htmlstripped_gives_the_same_text(tmp_path: Path, quality: Path)
 
 
 def test_quality_lines_of_an_article_become_one_document(tmp_path: Path, quality: Path) -> None:
-    line = article(quality)
+    line = copy.deepcopy(OUR_ARTICLE)
     half = {**line, "questions": line["questions"][:4]}
     rest = {**line, "questions": line["questions"][4:], "writer_id": "7", "article": "<p>Other"}
     other = {**line, "article_id": 5, "questions": []}
@@ -175,14 +160,6 @@ def test_quality_lines_of_an_article_become_one_document(tmp_path: Path, quality
     assert first.document == whole.document and second.document.document_id == "5"
     assert [q.question_id for q in first.questions] == [q.question_id for q in whole.questions]
     assert {json.loads(q.metadata)["writer_id"] for q in first.questions} == {"1016", "7"}
-
-
-def test_quality_test_split_has_no_right_option(tmp_path: Path, quality: Path) -> None:
-    line = article(quality)
-    for question in line["questions"]:
-        del question["gold_label"]
-    [item] = loaded(written(tmp_path / "QuALITY.v1.0.1.test", line), "quality")
-    assert {(q.answer_index, q.references, q.problem) for q in item.questions} == {(None, (), None)}
 
 
 @pytest.mark.parametrize(

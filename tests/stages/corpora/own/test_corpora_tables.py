@@ -11,25 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from stages.corpora import load
-from tests.support.command import NEEDS_WHOLE, WHOLE
 from tests.support.texts.loading import DATA, corpus_of, loaded, written
 
 
-@pytest.mark.parametrize("data", [DATA, pytest.param(WHOLE, marks=NEEDS_WHOLE)])
-def test_text_folder_of_real_books(data: Path) -> None:
-    corpus = loaded(data / "txt", "text")
+def test_text_folder_of_real_books() -> None:
+    corpus = loaded(DATA / "txt", "text")
     for item in corpus:
-        content = (data / "txt" / f"{item.document.document_id}.txt").read_bytes()
+        content = (DATA / "txt" / f"{item.document.document_id}.txt").read_bytes()
         assert item.document.num_words == len(content.decode("latin-1").split())
         assert "\r" not in item.document.text and item.document.num_paragraphs > 90
         assert item.document.problem is None and item.questions == ()
-    titles = {item.document.title: item for item in corpus}
-    assert [*titles][-2:] == ["pg151", "pg375"]
-    if data == WHOLE:  # Siddhartha, in Latin-1
-        siddhartha = " ".join(titles["2500-8"].document.text.split())
-        assert "laughing along at (?? über) himself" in siddhartha
-    [one] = loaded(data / "txt" / "pg375.txt", "text")
-    assert one == titles["pg375"]
+    [book] = loaded(DATA / "txt" / "pg375.txt", "text")
+    assert book in corpus
 
 
 QUESTIONS: list[dict[str, Any]] = [

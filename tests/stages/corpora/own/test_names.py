@@ -12,7 +12,6 @@ from stages.corpora import corpus_of as of_section
 from stages.corpora import load
 from stages.corpora.own.text_files import AskCorpus
 from stages.read.imported_answers import read_predictions
-from tests.support.command import gistmill, succeed, succeeded
 from tests.support.texts.loading import asked, corpus_of, details, loaded
 
 BOOK = "Łódź/café Zoë"
@@ -84,23 +83,3 @@ def test_a_path_leads_to_what_is_there(tmp_path: Path, on_disk: Form, named: For
     corpus = of_section({**section, "format": "asked", "paths": paths, "question": "Who?"})
     assert isinstance(corpus, AskCorpus) and corpus.named_files() == {"café Zoë": "café Zoë.txt"}
     assert len([*load(corpus)]) == 1
-
-
-@pytest.mark.slow
-def test_ask_and_show_in_either_form(tmp_path: Path) -> None:
-    """The command answers from the page, and the same run answers the same question."""
-    pages = ["Gulls and ropes and weather.", LINE, "Nothing else was sold all that year."]
-    file = placed(tmp_path / "books", f"{nfd('café')}.txt", "\n\n".join(pages))
-    words = ("method=bm25(top_k=1)", "memory=uniform", "memory.words=6", f"warehouse={tmp_path}/w")
-    runs = []
-    for form in (nfd, nfc):
-        named = file.with_name(form(file.name))
-        answered = json.loads(
-            succeeded(gistmill("ask", named, "Who sold the café in Malmö?", *words, "--json"))
-        )
-        (answer,) = answered["results"]
-        assert [page["page_index"] for page in answer["pages"]] == [1]
-        runs.append(answered["run"])
-        shown = succeed("show", form("café"), "page=1", f"warehouse={tmp_path}/w")
-        assert "sold the" in shown
-    assert runs[0] == runs[1]

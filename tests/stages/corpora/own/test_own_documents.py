@@ -1,10 +1,8 @@
 """Folders of a user's own documents: what is read, what it is called, what is left out."""
 
 import gzip
-import io
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -94,23 +92,21 @@ def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     assert (said["cover.jpg"] or "").startswith("cover.jpg: none of .txt .md")
 
 
-IN_WAREHOUSE = "its folder is a warehouse, whose own folders are not read; name another"
-# Files, the texts by id, what is left out.
-FOLDERS: dict[str, tuple[dict[str, bytes], dict[str, str], dict[str, str]]] = {
-    "a warehouse": (
-        {"a.txt": b"A", "gistmill.json": b"{}", "runs/n/report.md": b"# n", "x/runs/b.txt": b"B"},
-        {"a": "A", "x/runs/b": "B"}, {"gistmill.json": f"gistmill.json: {IN_WAREHOUSE}"}),
-    "documents of one name": (
-        {"a.pdf": pdf(["Pdf."]), "a.txt": b"A", "b.txt": b"B", "sub/a.txt": b"Below."},
-        {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}, {}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", FOLDERS)
-def test_names_and_folders(tmp_path: Path, case: str) -> None:
-    files, read, said = FOLDERS[case]
+def test_of_a_warehouse_its_own_folders_are_not_read(tmp_path: Path) -> None:
+    files = {
+        "a.txt": b"A",
+        "gistmill.json": b"{}",
+        "runs/n/report.md": b"# n",
+        "x/runs/b.txt": b"B",
+    }
     corpus = loaded(placed(tmp_path, files), "text")
-    assert (texts(corpus), left_out(corpus)) == (read, said)
+    assert texts(corpus) == {"a": "A", "x/runs/b": "B"} and [*left_out(corpus)] == ["gistmill.json"]
+
+
+def test_documents_of_one_name_keep_their_suffix(tmp_path: Path) -> None:
+    files = {"a.pdf": pdf(["Pdf."]), "a.txt": b"A", "b.txt": b"B", "sub/a.txt": b"Below."}
+    corpus = loaded(placed(tmp_path, files), "text")
+    assert texts(corpus) == {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}
 
 
 def test_what_is_left_out_takes_no_name_of_a_document(tmp_path: Path) -> None:
@@ -185,17 +181,9 @@ def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
         loaded(tmp_path, "text")
 
 
-@pytest.mark.parametrize(
-    ("header", "said"),
-    [("document,question", r"no row has a document_id; rename document or add it"),
-     ("document_id,questions", r"no row has a question; rename questions or add it")],
-)  # fmt: skip
-def test_a_column_that_is_spelt_wrong_is_one_mistake(
-    tmp_path: Path, header: str, said: str
-) -> None:
-    table = f"{header}\n" + "a,Who?\n" * 3
-    placed(tmp_path, {"a.txt": LINE.encode(), "questions.csv": table.encode()})
-    with pytest.raises(UsageError, match=f"questions.csv: {said}"):
+def test_a_column_that_is_spelt_wrong_is_one_mistake(tmp_path: Path) -> None:
+    placed(tmp_path, {"a.txt": LINE.encode(), "questions.csv": b"document,question\na,Who?\n"})
+    with pytest.raises(UsageError, match=r"questions\.csv: no row has a document_id; rename docu"):
         loaded(tmp_path, "text")
 
 
@@ -287,21 +275,3 @@ def test_an_entry_that_may_not_be_looked_at_costs_itself(
     assert (texts(corpus), details(corpus)) == (
         {"a": LINE}, ["b.txt: Permission denied; fix or delete it"],
     )  # fmt: skip
-
-
-def unpacked_book(folder: Path) -> Path:
-    """An EPUB that is a folder, with a picture in it."""
-    book = epub({"b.xhtml": f"<p>{LINE}</p>", "a.xhtml": "<p>So it was.</p>"})
-    with zipfile.ZipFile(io.BytesIO(book)) as archive:
-        archive.extractall(folder)
-    (folder / "cover.png").write_bytes(b"\x89PNG" + bytes(1000))
-    return folder
-
-
-@pytest.mark.parametrize("named", ["", "tower.epub"])
-def test_an_epub_that_is_a_folder_is_one_book(tmp_path: Path, named: str) -> None:
-    unpacked_book(tmp_path / "tower.epub")
-    (document,) = (row.document for row in loaded(tmp_path / named, "text"))
-    assert (document.document_id, document.text) == ("tower", f"{LINE}\n\nSo it was.")
-    placed(tmp_path / "no", {"texts.epub/a.txt": LINE.encode()})  # which is only called so
-    assert texts(loaded(tmp_path / "no", "text")) == {"texts.epub/a": LINE}

@@ -160,37 +160,31 @@ def test_gzip_that_ends_early_keeps_what_is_before(tmp_path: Path, name: str) ->
     assert found[-1].value is None and "fetch it again" in found[-1].wrong
 
 
+def without_rows() -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"text": pa.array([], pa.string())}), file)
+    return file.getvalue()
+
+
+DAMAGED = as_parquet(ROWS)[:8] + b"\xff" * 32 + as_parquet(ROWS)[40:]  # in its first page
 USELESS: dict[str, tuple[str, bytes, str]] = {
     "empty": ("a.jsonl", b"", r"a\.jsonl: no line or row in it is an object; set corpus\.path="),
     "header alone": ("a.csv", b"text,n\n", r"a\.csv: no line or row in it is an object"),
-    "0 bytes as Parquet": ("a.parquet", b"", r"a\.parquet.*; "),
     "Parquet torn": ("a.parquet", as_parquet(ROWS)[:-9], r"a\.parquet.*; "),
-    "Parquet damaged within": ("a.parquet", b"", r"a\.parquet.*; "),
-    "Parquet without rows": ("a.parquet", b"", r"a\.parquet: no line or row in it is an object"),
+    "Parquet damaged within": ("a.parquet", DAMAGED, r"a\.parquet.*; "),
+    "Parquet without rows": ("a.parquet", without_rows(), r"a\.parquet: no line or row in it is"),
     "a picture": ("a.jsonl", b"\x89PNG\r\n\x1a\n\0\0", r"a\.jsonl: a picture, not text; "),
     "two columns": ("a.csv", b"text,n,text\n", r"a.csv:1: two columns are called .text.; "),
     "misspelt column": ("a.csv", b"txt\none\n", r"fields\.text=text: not in a\.csv:2, which has t"),
 }  # fmt: skip
 
 
-def damaged(rows: list[dict[str, Any]]) -> bytes:
-    """Parquet whose footer is whole and whose first page is not."""
-    content = bytearray(as_parquet(rows))
-    content[8:40] = b"\xff" * 32
-    return bytes(content)
-
-
 @pytest.mark.parametrize("case", USELESS)
 def test_a_file_of_no_use_is_one_error(tmp_path: Path, case: str) -> None:
     name, content, words = USELESS[case]
-    if case == "Parquet damaged within":
-        content = damaged(ROWS)
-    if case == "Parquet without rows":
-        file = io.BytesIO()
-        pq.write_table(pa.table({"text": pa.array([], pa.string())}), file)
-        content = file.getvalue()
+    written(tmp_path, name, content)
     with pytest.raises(UsageError, match=words) as caught:
-        loaded(Path(str(written(tmp_path, name, content))), "records", fields={"question": None})
+        loaded(tmp_path / name, "records", fields={"question": None})
     assert "\n" not in str(caught.value)
 
 

@@ -9,9 +9,7 @@ import pytest
 
 from jobs.graph.preparation import chosen_documents
 from jobs.graph.resolved_run import read_run
-from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
-from stages.corpora import load
 from tests.support.texts.loading import corpus_of
 from tests.support.texts.small_corpus import document, question, write
 
@@ -42,12 +40,6 @@ def test_how_it_is_read_is_hashed_and_nothing_else(tmp_path: Path, name: str) ->
     other = "lines" if corpus.paragraphs != "lines" else "blank_lines"
     assert corpus_of(tmp_path, name, paragraphs=other).hashed() != corpus.hashed()
     assert corpus.model_copy(update={"name": "other"}).hashed() != corpus.hashed()
-
-
-def test_a_folder_of_stories_that_is_missing_is_refused(tmp_path: Path) -> None:
-    corpus = corpus_of(tmp_path, "narrativeqa", stories=str(tmp_path / "no"))
-    with pytest.raises(UsageError, match=r"no: no such folder; set corpus\.stories=\.\.\."):
-        load(corpus)
 
 
 NUMBERS = range(20)
