@@ -15,6 +15,9 @@ from stages.text.excerpts import best_sentences, sentences
 from stages.text.ranking import relevance, terms
 from stages.text.words import num_words, word_spans
 
+T = TypeVar("T")
+_BRIEF = 40  # words of a brief answer, where the prompt names no number
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -41,9 +44,6 @@ MEMORY = (
 TEXT_RUNS = (Passage("text", None, "The bell rings."), Passage("text", None, "Nobody admits it."))
 
 
-T = TypeVar("T")
-
-
 @dataclass(frozen=True)
 class OfPassages(Filled[T], Generic[T]):
     """Base class of prompts that show passages and the question about them."""
@@ -60,16 +60,10 @@ class OfPassages(Filled[T], Generic[T]):
         return "\n".join([self.question, *self.options])
 
 
-_BRIEF = 40  # words of a brief answer, where the prompt names no number
-
-
 @dataclass(frozen=True)
 class AnswerQuestion(OfPassages[int | str]):
-    """Answer the question from the passages (none for a closed-book answer).
-
-    The value: of a free-form question the answer's text; of one with options the index of the
-    option, or "out_of_range" for a letter of none.
-    """
+    """Answer the question from the passages (none for a closed-book answer). The value: its text;
+    with options the index of one, or "out_of_range" for a letter of none."""
 
     name = "answer"
     max_reply_tokens = 512
@@ -198,8 +192,7 @@ OUT_OF_RANGE: Literal["out_of_range"] = "out_of_range"
 def parse_option(
     reply: str, num_options: int, is_cut: bool = False
 ) -> int | Literal["out_of_range"] | None:
-    """The index, from 0, of the option chosen: `Answer: (C)`, `The answer is C`, `I choose C`, `(C)
-    ...`, `C`.
+    """The index, from 0, of the option chosen: `Answer: (C)`, `I choose C`, `(C) ...`, `C`.
 
     `Answer:` takes precedence, then a choice in other words, then a letter that opens the reply,
     then one alone on its line, then the only option mentioned, unless the reply was cut. Rejected
