@@ -113,7 +113,6 @@ class _Rating(OneOf[T]):
     reference: str
 
 
-@dataclass(frozen=True)
 class YesOrNo(_Rating[Strict]):
     """Base class of judges' prompts. `reference` is the right answer, or a text that the rubric
     defines."""
@@ -137,7 +136,6 @@ class YesOrNo(_Rating[Strict]):
         return [*self.replies][1]
 
 
-@dataclass(frozen=True)
 class StrictRating(YesOrNo):
     """Does the answer agree with the reference? YES or NO"""
 
@@ -149,7 +147,6 @@ class StrictRating(YesOrNo):
         return agreement(self.answer, self.reference) >= AGREES
 
 
-@dataclass(frozen=True)
 class PermissiveRating(_Rating[Verdict]):
     """Does the answer agree with the reference? Yes; Yes, partially; No"""
 
@@ -174,7 +171,6 @@ class PermissiveRating(_Rating[Verdict]):
         return "Yes, partially"
 
 
-@dataclass(frozen=True)
 class JudgeGeneric(YesOrNo):
     """A.4, "other question types". Yes: all of the right answer is there, or all the steps to it; a
     part of it is not enough."""
@@ -185,14 +181,12 @@ class JudgeGeneric(YesOrNo):
         return _holds(self.answer, self.reference)
 
 
-@dataclass(frozen=True)
 class JudgeKnowledgeUpdate(JudgeGeneric):
     """A.4, "knowledge-update". Yes: the updated answer is there; an outdated one may be, too."""
 
     name = "judge_knowledge_update"
 
 
-@dataclass(frozen=True)
 class JudgePreference(YesOrNo):
     """A.4, "single-session-preference". `reference` says what the user would like to read; not all
     of it must be met."""
@@ -203,7 +197,6 @@ class JudgePreference(YesOrNo):
         return agreement(self.answer, self.reference) >= AGREES_IN_PART
 
 
-@dataclass(frozen=True)
 class JudgeAbstention(YesOrNo):
     """Questions with `_abs` in their id. Yes: the answer says that it cannot be given. `reference`
     explains why the chats do not hold it."""
@@ -214,7 +207,6 @@ class JudgeAbstention(YesOrNo):
         return bool(_NEGATION.search(self.answer))
 
 
-@dataclass(frozen=True)
 class JudgeTemporal(YesOrNo):
     """A.4, "temp-reasoning". As the generic rubric, but counts of days, weeks or months may be off
     by one."""

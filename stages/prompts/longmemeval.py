@@ -92,7 +92,6 @@ def user_sentences(chat: str) -> list[str]:
     return list(dict.fromkeys(text for text in stated if num_words(text) >= _LEAST_WORDS))
 
 
-@dataclass(frozen=True)
 class ExtractSummary(OfChat[str]):
     """Summarize the chat, above all what the user tells and asks. A cut summary counts."""
 
@@ -107,7 +106,6 @@ class ExtractSummary(OfChat[str]):
         return " ".join(self.chat.split()[:_SUMMARY_WORDS]) or "Nothing was said."
 
 
-@dataclass(frozen=True)
 class ExtractKeyphrases(OfChat[tuple[str, ...]]):
     """Ask what the chat is about, in keyphrases. The value: each as written; () for none."""
 
@@ -180,7 +178,6 @@ def _as_json(items: Iterable[Any]) -> str:
     return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
 
 
-@dataclass(frozen=True)
 class ExtractFacts(ListFromChat[str]):
     """Ask what users state about themselves. The value: a fact each."""
 
@@ -197,7 +194,6 @@ class ExtractFacts(ListFromChat[str]):
         return _as_json(self.typical_items())
 
 
-@dataclass(frozen=True)
 class ExtractEvents(ListFromChat[Event]):
     """Ask for what happened to the user, or will, on days that chat and date tell."""
 
@@ -324,7 +320,6 @@ class NoteOnChat(OfChat[str]):
         return " ".join(self.chat.split()[:_NOTE_WORDS]) or NOTHING
 
 
-@dataclass(frozen=True)
 class AnswerFromChats(AnswerQuestion):
     """Answer the question from the passages: chats by date, each with its date in its text, or
     notes on them. Fields and value are `AnswerQuestion`'s."""
@@ -340,7 +335,6 @@ class AnswerFromChats(AnswerQuestion):
     )
 
 
-@dataclass(frozen=True)
 class AnswerWithNotes(AnswerFromChats):
     """Note what the chats say about the question, then answer it from the notes. Fields and value
     are `AnswerQuestion`'s; no reply is constrained, as notes are free text."""

@@ -85,7 +85,6 @@ def _numbered(lines: Iterable[str]) -> str:
     return "\n".join(f"{number}. {line}" for number, line in enumerate(said, 1)) or "NONE"
 
 
-@dataclass(frozen=True)
 class LinesFromMemory(Lines, FromMemory[tuple[str, ...]]):
     """Base class of prompts for lines to search for, which show a memory."""
 
@@ -93,7 +92,6 @@ class LinesFromMemory(Lines, FromMemory[tuple[str, ...]]):
         return _numbered(spread_pieces([*self.texts(), self.query()], _LINES, _LINE_WORDS))
 
 
-@dataclass(frozen=True)
 class ClueSpans(LinesFromMemory):
     """Which pieces of the text (spans) may have the answer (text evidence)? The value: one a line,
     as recalled, so they need not stand in the text."""
@@ -105,7 +103,6 @@ class ClueSpans(LinesFromMemory):
         return _numbered(relevant_sentences(self.texts(), self.query(), _NUM_SPANS, _SPAN_WORDS))
 
 
-@dataclass(frozen=True)
 class ClueQuestions(LinesFromMemory):
     """Which more concrete questions (surrogate queries) together lead to the answer? The value: one
     a line."""
@@ -130,7 +127,6 @@ class ClueQuestions(LinesFromMemory):
         return _numbered(lines or ([f"{question}?"] if question else []))
 
 
-@dataclass(frozen=True)
 class KeyPoints(LinesFromMemory):
     """Ask for the key points of the text. The value: one a line. `question` is how a summary is
     asked for, "" where it goes without saying."""
@@ -143,7 +139,6 @@ class KeyPoints(LinesFromMemory):
         return _numbered(central_sentences(self.texts(), _NUM_POINTS, _POINT_WORDS))
 
 
-@dataclass(frozen=True)
 class DraftAnswer(FromMemory[str]):
     """Answer in brief from what is remembered, even if details may be wrong. The value is the
     text, stripped, also of a question with options."""
@@ -171,7 +166,6 @@ class WithoutText(Filled[T], Generic[T]):
     asked_at: str = ""  # the date of the question, where it has one
 
 
-@dataclass(frozen=True)
 class Hypothetical(WithoutText[str]):
     """Write a passage that could stand in the text and answers the question (HyDE). No text is
     shown. The value is the passage, stripped; a cut one can be searched with, too."""
@@ -187,7 +181,6 @@ class Hypothetical(WithoutText[str]):
         return " ".join(islice(cycle(self.extractive().split()), _PASSAGE_WORDS))
 
 
-@dataclass(frozen=True)
 class SubQuestions(Lines, WithoutText[tuple[str, ...]]):
     """Which questions to search for instead of this one (RQ-RAG)? No text is shown. The value:
     one a line, per thing asked or per reading."""

@@ -4,7 +4,6 @@ one at a time until STOP (ReadAgent-S)."""
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from pipeline.core.prompts import Constraint, Refusals
@@ -37,7 +36,7 @@ _DECLINED_AFTER = re.compile(
     rf"(?:{_NOT}\s+{_HEDGE}(?:needed|necessary|required|help|helpful|relevant|useful)"
     r"|\bunnecessary|\bunneeded|\birrelevant)\b"
 )
-_REQUESTED = re.compile(
+_REQUESTED = re.compile(  # before a page: "I want to look up Page 7"
     r"(?i)\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
     r"(?:\s+to\s+(?:read|look|re-?read|see|check|consult|view|revisit|open|request)\b)?)"
     r"\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z"
@@ -60,7 +59,6 @@ def _plain(reply: str) -> str:
 
 
 def _is_requested(text: str, page: re.Match[str]) -> bool:
-    """True if the page is the object of a request, as in "I want to look up Page 7"."""
     return bool(_REQUESTED.search(text_before(text, page)))
 
 
@@ -331,7 +329,14 @@ class SequentialLookUp(OfPassages[_Turn]):
         if _OR_STOP.search(text):
             return None
         mentioned = list(_PAGE.finditer(text))
-        text = _STOP.sub(partial(_unless_conditional, text), text)
+
+        def unless_conditional(stop: re.Match[str]) -> str:
+            before, after = _sentence_around(text, stop)
+            is_asked = text.startswith("?", stop.end())
+            is_conditional = is_asked or _CONDITION.search(before) or _CONDITION_AFTER.match(after)
+            return "~" * len(stop[0]) if is_conditional else stop[0]
+
+        text = _STOP.sub(unless_conditional, text)
         pages = [
             page
             for page in mentioned
@@ -374,11 +379,3 @@ class SequentialLookUp(OfPassages[_Turn]):
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
         return {str(number): number for number in NUMBERS}
-
-
-def _unless_conditional(text: str, stop: re.Match[str]) -> str:
-    """The STOP; as many other characters where its sentence makes it conditional."""
-    before, after = _sentence_around(text, stop)
-    is_asked = text.startswith("?", stop.end())
-    is_conditional = is_asked or _CONDITION.search(before) or _CONDITION_AFTER.match(after)
-    return "~" * len(stop[0]) if is_conditional else stop[0]

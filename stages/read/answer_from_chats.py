@@ -1,6 +1,5 @@
 """Answer each question from the sessions or rounds found for it, in order of date: in one call, or
-from a note on each, made by a call of its own (LongMemEval section 5.5; Chain-of-Note, con-separate
-in the authors' code)."""
+from a note on each (LongMemEval section 5.5; Chain-of-Note, con-separate in the authors' code)."""
 
 import asyncio
 import json
@@ -51,13 +50,10 @@ def _chat_context(
 
 def _chat(page: Page, history: History) -> str:
     """The turns of a page, without its header; `json`: a list of objects with role and content."""
+    text = page.text or ""
     if history == "text":
-        return without_header(page.text or "").strip()
-    return _json(_turns(page))
-
-
-def _turns(page: Page) -> list[dict[str, str]]:
-    return [{"role": turn.role, "content": turn.content} for turn in turns_of(page.text or "")]
+        return without_header(text).strip()
+    return _json([{"role": turn.role, "content": turn.content} for turn in turns_of(text)])
 
 
 def _json(value: Any) -> str:
@@ -67,8 +63,7 @@ def _json(value: Any) -> str:
 class AnswerFromChat(AnswerFromContext):
     """From the items by date. `reading`: direct, or con, Chain-of-Note in the same call: what each
     item says first, then the answer. `judged`: what a rater sees, the answer, or the whole_reply,
-    as the authors' does; every reply is then an answer to a free-form question. Items without room
-    are left out, the last found first.
+    as the authors' does; every reply is then an answer to a free-form question.
     """
 
     kind = "chats"
@@ -118,14 +113,14 @@ class AnswerFromExpandedChat(AnswerFromChat):
                 items[row.page_index].append(row.text)
 
         def text(page: Page) -> str:
-            noted = items[page.page_index]
+            noted, chat = items[page.page_index], _chat(page, self.history)
             if not noted:
-                return _chat(page, self.history)
+                return chat
             if self.history == "json":
-                both = {"noted": noted, "chat": _turns(page)}
-                return _json(noted if self.shown == "items" else both)
-            joined = "\n".join(noted)
-            return joined if self.shown == "items" else f"Noted: {joined}\n\n{_chat(page, 'text')}"
+                listed, both = _json(noted), '{{"noted": {}, "chat": {}}}'
+            else:
+                listed, both = "\n".join(noted), "Noted: {}\n\n{}"
+            return listed if self.shown == "items" else both.format(listed, chat)
 
         whole = _chat_context(rows[Page], used, text)
         read = [page for page in rows[Page] if page.page_index in whole.page_indexes]
@@ -193,12 +188,8 @@ class TakeNotes(Stage):
         dates = session_dates([page.text or "" for page in rows[Page]])
 
         async def note(index: int) -> Note:
-            prompt = NoteOnChat(
-                chat=_chat(rows[Page][index], self.history),
-                said_at=dates[index],
-                question=question.question,
-                asked_at=question.asked_at or "",
-            )
+            chat, asked_at = _chat(rows[Page][index], self.history), question.asked_at or ""
+            prompt = NoteOnChat(chat, dates[index], question.question, asked_at)
             reply = await ask(prompt, Subject(question_id=question.question_id, page_index=index))
             return Note.about(question, page_index=index, note=reply.value, problem=reply.problem)
 
