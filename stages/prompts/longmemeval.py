@@ -57,7 +57,7 @@ _ANSWER = re.compile(
     r"|^(?:#{1,6}[ \t]{1,3}|[*_]{1,3})(?:final\s)?answer[*_]{0,3}[ \t]{0,9}$"  # a heading
 )
 _BOLD = re.compile(r"\A[*_]{1,3}(?=\s)")  # the end of **Answer:**
-_PLACEHOLDER = re.compile(r"<[^<>]*\s[^<>]*>")  # of the prompt's form
+_PLACEHOLDER = re.compile(r"<[^<>]*\s[^<>]*>(?:\*\*)?")  # of the prompt's form
 # Samples.
 _CHAT = (
     "user: I moved to {{ Bern }} on 2023/05/02. <3> Any tips?\n\n"
@@ -349,12 +349,8 @@ class AnswerWithNotes(AnswerFromChats):
         """The text after the last `Answer:` that opens a line and is followed by text, without bold
         marks that were opened before it. None without one, as notes and answer could not be told
         apart."""
-        said = []
-        for part in _ANSWER.split(reply)[1:]:
-            text = _BOLD.sub("", part).strip()
-            text = text.removesuffix("**") if text.count("**") == 1 else text
-            if any(map(str.isalnum, text)) and not _PLACEHOLDER.fullmatch(text):
-                said.append(text)
+        texts = (_BOLD.sub("", part).strip() for part in _ANSWER.split(reply)[1:])
+        said = [t for t in texts if any(map(str.isalnum, t)) and not _PLACEHOLDER.fullmatch(t)]
         if not said:
             return None
         return super().read(f"Answer: {said[-1]}" if self.options else said[-1], is_cut)

@@ -9,14 +9,7 @@ from typing import Any, Literal
 from pipeline.core.prompts import Constraint, Refusals
 from pipeline.core.reply_forms import plain_text
 from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, OfPassages, Passage
-from stages.prompts.parsing import (
-    NUMBERS,
-    SENTENCE_CHARS,
-    matching,
-    one_of,
-    settled,
-    text_before,
-)
+from stages.prompts.parsing import NUMBERS, SENTENCE_CHARS, matching, one_of, settled, text_before
 from stages.text.ranking import rank, terms
 
 # Words that decline or request a page, once apostrophes are gone.
@@ -275,7 +268,7 @@ _OPENING = re.compile(rf"\W*{_PAGE.pattern}[\])>]?\s*(?:[,(]|(?:to|for|as|becaus
 _SAID_STOP = re.compile(
     r"(?:\A|[.!?:\n])[\s\[<(]{0,20}(?i:stop)(?=[\s\])>]{0,20}(?:[.!\n]|\Z))"
     r"|(?:\A|\n)\W{0,9}STOP(?=\s?[-–—:;(])"
-    r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b",
+    r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b"
 )
 _STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b(?!\W{1,3}no\b)", re.MULTILINE)
 # Words around a STOP that make it conditional, or negate it.

@@ -10,17 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pipeline.core.prompts import Constraint, Prompt
 from pipeline.core.reply_forms import plain_text
-from stages.prompts.parsing import (
-    NUMBERS,
-    Filled,
-    Fills,
-    OneOf,
-    is_hedged,
-    one_of,
-    settled,
-    verdicts_stated,
-    without_rejected,
-)
+from stages.prompts import parsing
 from stages.text.excerpts import best_sentences, gist
 from stages.text.ranking import terms
 from stages.text.words import num_words
@@ -69,7 +59,7 @@ def _label(match: re.Match[str]) -> int:
     return int(match["label"] or match["then"])
 
 
-class PageEnd(Filled[int]):
+class PageEnd(parsing.Filled[int]):
     """Base class of prompts for the end of the page that starts with the first of `paragraphs`. The
     value is one of the labels shown."""
 
@@ -90,21 +80,21 @@ class PageEnd(Filled[int]):
         "not <60>" state none. A cut reply must state a label or begin with it, as it may go on to
         weigh others.
         """
-        text = without_rejected(plain_text(reply), _REJECTABLE)
+        text = parsing.without_rejected(plain_text(reply), _REJECTABLE)
         matches = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
         if is_cut:  # also within a number
             matches = [[m for m in some if m.end() < len(text)] for some in matches]
-        stated = [[_label(m) for m in some if not is_hedged(text, m)] for some in matches]
+        stated = [[_label(m) for m in some if not parsing.is_hedged(text, m)] for some in matches]
         if is_cut:
-            return settled(*stated[:-1])
+            return parsing.settled(*stated[:-1])
         mentioned = [_label(m) for some in matches for m in some]
-        return settled(*stated, [*mentioned, *(int(tag) for tag in _TAG.findall(text))])
+        return parsing.settled(*stated, [*mentioned, *(int(tag) for tag in _TAG.findall(text))])
 
     def is_legal(self, value: int) -> bool:
         return value in self.labels()
 
     def legal(self, form: str) -> Constraint:
-        return one_of(form, self.labels())
+        return parsing.one_of(form, self.labels())
 
     def extractive(self) -> str:
         """The label whose text before and after have least in common, by the cosine of terms."""
@@ -133,7 +123,7 @@ class PageEnd(Filled[int]):
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
-        return {str(number): number for number in NUMBERS}
+        return {str(number): number for number in parsing.NUMBERS}
 
 
 @dataclass(frozen=True)
@@ -189,24 +179,17 @@ _UNSURE = re.compile(
 )
 _VERDICT = re.compile(r"(?i)\A\W*(?:answer\s*:\W*)?(yes|no)\b")
 _BOTH = re.compile(r"(?i)\A\W*(?:yes\W+(?:(?:and|or)\W*)?no|no\W+(?:(?:and|or)\W*)?yes)\b")
-_PAGE = (
-    r"\W{0,9}(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?"
-    r"(?:page|passage|text))\s+"
-)
+_PAGE = r"(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?(?:page|passage|text))\s+"
 _DIVISION = r"(?:chapter|section|book|part)\b"
-_STARTS = re.compile(
-    rf"(?i){_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:does\s+)?"
-    r"(?:\w{1,12}ly\s+)?(?:(?:seems?|appears?)\s+to\s+)?"
+_STARTS = re.compile(  # a named group where the sentence says that none starts
+    rf"(?i)\W{{0,9}}(?:{_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?"
+    r"(?:does\s+)?(?:\w{1,12}ly\s+)?(?:(?:seems?|appears?)\s+to\s+)?"
     rf"(?:(?:starts?|begins?|opens?)|(?:starting|beginning))\s+(?:(?:with\s+)?(?:a|the|another)\s+"
     rf"(?:new|next|different)\s+{_DIVISION}|an?(?:other)?\s+{_DIVISION}|the\s+chapter\b)"
     r"(?!\s+of\s+the\s+same\b|.*\b(?:but|if|though|although)\b)"
-)
-_GOES_ON = re.compile(
-    rf"(?i){_PAGE}(?:(?:just|simply|still|only)\s+)?(?:continues|goes\s+on\s+with|is\s+(?:still\s+)?"
-    rf"(?:part\s+of|in|within))\s+(?:in\s+|with\s+)?the\s+(?:same|current|previous)\s+{_DIVISION}"
-)
-_NEW = re.compile(
-    rf"(?i)\W{{0,9}}(?:a\s+new\s+{_DIVISION}\s+(?:starts|begins)|(?P<not>there\s+is\s+no\s+new\s+{_DIVISION}))"
+    rf"|{_PAGE}(?P<on>(?:(?:just|simply|still|only)\s+)?(?:continues|goes\s+on\s+with|is\s+(?:still\s+)?"
+    rf"(?:part\s+of|in|within))\s+(?:in\s+|with\s+)?the\s+(?:same|current|previous)\s+{_DIVISION})"
+    rf"|a\s+new\s+{_DIVISION}\s+(?:starts|begins)|(?P<none>there\s+is\s+no\s+new\s+{_DIVISION}))"
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _HEADING = re.compile(
@@ -216,7 +199,7 @@ _HEADING = re.compile(
 
 
 @dataclass(frozen=True)
-class StartsChapter(OneOf[_StartsNew]):
+class StartsChapter(parsing.OneOf[_StartsNew]):
     """Does `next_page` start a chapter, section or book that is not that of `page`? (Appendix H,
     page merging.)"""
 
@@ -229,8 +212,8 @@ class StartsChapter(OneOf[_StartsNew]):
     next_page: str
 
     def read(self, reply: str, is_cut: bool) -> _StartsNew | None:
-        """The first word decides, else a line, or a sentence that says that the page starts a
-        chapter or continues one; "yes and no" is neither."""
+        """The first word decides, else a line, or a sentence that says whether the page starts a
+        chapter; "yes and no" is neither."""
         text = plain_text(reply)
         if _BOTH.match(text):
             return None
@@ -238,13 +221,10 @@ class StartsChapter(OneOf[_StartsNew]):
             return "not sure"
         if verdict := _VERDICT.match(text):
             return self.replies[verdict[1].lower()]
-        stated = [self.replies[said] for said in verdicts_stated(text) if said in self.replies]
-        for sentence in _SENTENCE.split(text):
-            if starts := _STARTS.match(sentence) or _NEW.match(sentence):
-                stated.append("no" if starts["not"] else "yes")
-            elif _GOES_ON.match(sentence):
-                stated.append("no")
-        return settled(stated)
+        stated = [self.replies.get(said) for said in parsing.verdicts_stated(text)]
+        for starts in filter(None, map(_STARTS.match, _SENTENCE.split(text))):
+            stated.append("no" if starts.lastgroup else "yes")
+        return parsing.settled(filter(None, stated))
 
     def extractive(self) -> str:
         return "yes" if _HEADING.match(self.next_page) else "no"
@@ -254,14 +234,14 @@ class StartsChapter(OneOf[_StartsNew]):
 
 
 @dataclass(frozen=True)
-class PageGist(Filled[str]):
+class PageGist(parsing.Filled[str]):
     """Shorten one page to its gist (ReadAgent section 3.1: "shorten", never "summarize")."""
 
     name = "gist"
     max_reply_tokens = 512
     is_whole = True
     assumed = f"{100 * _GIST_SHARE:.0f}% of the page"
-    fills: ClassVar[Fills] = ((_TEXT,),)
+    fills: ClassVar[parsing.Fills] = ((_TEXT,),)
     page: str
 
     def extractive(self) -> str:
@@ -303,7 +283,7 @@ class PageGistForTask(PageGist):
 
 
 @dataclass(frozen=True)
-class ShorterGist(Filled[str]):
+class ShorterGist(parsing.Filled[str]):
     """Shorten a gist to at most `max_words` words (appendix E.2, iterative gisting)."""
 
     name = "regist"

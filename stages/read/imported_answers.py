@@ -23,13 +23,8 @@ from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.files.storage import as_path, exists, refuse_unreachable_path
 from pipeline.work.stage import Columns, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE, read_known_answers
-from stages.corpora.reading.corpus_row import (
-    BadInputError,
-    Row,
-    kind_of,
-    label_of,
-    without_lone_surrogates,
-)
+from stages.corpora.reading import corpus_row
+from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.files import NotTextError, opened, read_rows
 from stages.prompts.answer import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
@@ -60,7 +55,7 @@ def read_predictions(path: str) -> Mapping[str, Any]:
                 )
             lines[question_id] = row.line
             is_text = isinstance(answer, str)
-            answers[question_id] = without_lone_surrogates(answer) if is_text else answer
+            answers[question_id] = corpus_row.without_lone_surrogates(answer) if is_text else answer
     if not answers:
         raise UsageError(f"predictions={file}: holds no answer; {_FIX}")
     return answers
@@ -79,7 +74,7 @@ def _rows(file: UPath) -> Iterator[Row]:
             pairs = None
         if isinstance(pairs, tuple):  # neither a list, nor CSV or Parquet
             for question_id, answer in pairs:
-                row_id = without_lone_surrogates(question_id)
+                row_id = corpus_row.without_lone_surrogates(question_id)
                 yield Row(file, 1, {_ID: row_id, _ANSWERS[0]: answer})
             return
     for row in chain(first, rows):
@@ -89,8 +84,8 @@ def _rows(file: UPath) -> Iterator[Row]:
 def _answer(row: Row) -> tuple[str, Any]:
     value = row.value or {}
     try:
-        question_id = label_of(value, _ID)
-    except BadInputError as wrong:
+        question_id = corpus_row.label_of(value, _ID)
+    except corpus_row.BadInputError as wrong:
         raise UsageError(row.detail(wrong)) from None
     if not question_id:
         there = ", ".join(map(str, value)) or "nothing"
@@ -154,7 +149,7 @@ class ImportedAnswer(_FromFile):
         if given is None:
             return replace(empty, problem="no_answer", detail="not in the file")
         if not isinstance(given, str):
-            wrong = f"the answer is {kind_of(given)}, not text; write it in quotes"
+            wrong = f"the answer is {corpus_row.kind_of(given)}, not text; write it in quotes"
             return replace(empty, problem="bad_input", detail=wrong)
         text = given.strip()
         if not text:
