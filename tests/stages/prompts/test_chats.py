@@ -54,18 +54,6 @@ def test_prompts_of_a_chat_begin_with_it(name: str) -> None:
     assert all(text.startswith(f"{start}\n\n") for text in texts)
 
 
-def test_budgets_as_published() -> None:
-    """Appendix D and the authors' scripts, but of the time range."""
-    prompts: tuple[type[Prompt[Any]], ...] = (
-        *EXTRACT,
-        NoteOnChat,
-        AnswerFromChats,
-        AnswerWithNotes,
-    )
-    assert [prompt.max_reply_tokens for prompt in prompts] == [500, 100, 2000, 2000, 500, 500, 800]
-    assert [prompt.is_whole for prompt in prompts] == [False] * 4 + [True] * 3
-
-
 def test_facts_are_what_users_say_of_themselves() -> None:
     assert said(ExtractFacts(CHAT, SAID_AT)) == (ANN, PAID, RIDE)
     header = "\f[2023/05/01 (Mon) 21:48]\n"

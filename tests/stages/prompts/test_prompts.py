@@ -98,10 +98,7 @@ PARSED = {  # replies in no form that are more than a text: lists, JSON, a text 
     *("extract_keyphrases", "extract_facts", "extract_events", "time_range"),
     *("note", "answer_chats_con", "refine_query"),
 }
-
-OTHERWISE = ("readagent_qmsum",)  # the question first
-TEXT_FIRST = [folder for folder in FOLDERS if folder.name not in OTHERWISE]
-
+TEXT_FIRST = [folder for folder in FOLDERS if folder.name != "readagent_qmsum"]
 each_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
 

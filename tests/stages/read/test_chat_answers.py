@@ -146,13 +146,6 @@ def test_answers_are_made_from_what_was_noted(
     assert answer.num_context_words == words
 
 
-def facts(*texts: str | None) -> list[Expansion]:
-    return [
-        Expansion(document_id="d", page_index=0, item_index=n, kind="fact", text=text)
-        for n, text in enumerate(texts)
-    ]
-
-
 CAT = '[{"role": "user", "content": "She is three."}]'
 
 
@@ -172,7 +165,9 @@ def test_what_was_extracted_is_shown_instead_or_before(
     """Facts of page 0 alone; page 1 is shown as it is in any case."""
     pages = ("\f[2023/05/20 (Sat) 10:00]\nuser: She is three.\n\n", "user: Bye.\n\n")
     unit = book(pages, questions=[ASKED], lookups=[looked_up(1, 0)])
-    unit = adding(unit, {Expansion: facts("A cat.", "It is 3.")})
+    facts = [Expansion(document_id="d", page_index=0, item_index=n, kind="fact", text=fact)
+             for n, fact in enumerate(("A cat.", "It is 3."))]  # fmt: skip
+    unit = adding(unit, {Expansion: facts})
     engine = always("Three.")
     stage = AnswerFromExpandedChat(reading="direct", history=history, shown=shown, **SETTINGS)
     (answer,), _ = run(stage, unit, engine)
