@@ -3,18 +3,27 @@ their templates, examples and settings."""
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.core.prompts import PROMPTS, Constraint, Prompt
+from pipeline.core.prompts import PROMPTS, Constraint, Prompt, rendered_values
 from pipeline.core.settings import CONF
 from pipeline.families.family import family_layers, read_family_file
 from pipeline.work.check_family import check_family
 from stages.prompts.answer import AnswerQuestion, Passage
+from stages.prompts.longmemeval import (
+    ExtractEvents,
+    ExtractFacts,
+    ExtractKeyphrases,
+    ExtractSummary,
+    NoteOnChat,
+)
+from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
-from tests.support.reading import FAMILIES, family
+from tests.support.reading import FAMILIES, NASTY, family
 
 OURS = [PROMPTS[name] for name in sorted(PROMPTS) if PROMPTS[name].__module__.startswith("stages.")]
 SAMPLES = [sample for prompt in OURS for sample in prompt.samples()]
@@ -179,3 +188,74 @@ def test_look_up_prompt_bounds_the_answer_prompt(
         assert len(look_up) >= len(answer)
     one_by_one = text(folder, SequentialLookUp(passages, QUESTION, options, (), ()))
     assert len(one_by_one) >= len(answer) or not passages, "there is always a page to look up"
+
+
+OUR_FAMILIES = (
+    "generic", "chats", "quality", "qmsum", "narrativeqa_gutenberg", "narrativeqa_movie",
+    "govreport", "longbench",
+)  # fmt: skip
+OF_PAPERS = (
+    "papers", "memwalker", "memorag", "longmemeval", "readagent", "readagent_quality",
+    "readagent_qmsum", "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie",
+)  # fmt: skip
+SENTENCE = "Nothing of the kind is to be found here."
+
+
+def replies_in(name: str) -> Iterator[tuple[str, str, Any]]:
+    """The prompts of a family, each with a line of its rendered samples that the parser reads as a
+    value. Lines with a value of the sample are no part of the template; of prompts that take any
+    text every line would do, and LongMemEval's have ten examples on purpose."""
+    read = family(name).read
+    for sample in (sample for prompt in PROMPTS.values() for sample in prompt.samples()):
+        if read(sample, SENTENCE, False) is None and not getattr(sample, "with_examples", False):
+            values = [value for value in rendered_values(sample) if value]
+            for line in filter(str.strip, family(name).render(sample)[-1]["content"].splitlines()):
+                is_of_sample = any(value in line or line in value for value in values)
+                value = None if is_of_sample else read(sample, line, False)
+                if value is not None:
+                    yield sample.name, line, value
+
+
+@pytest.mark.parametrize("name", OUR_FAMILIES)
+def test_no_line_of_our_prompts_is_a_reply(name: str) -> None:
+    """Models repeat examples that they are shown; the papers' families show theirs."""
+    assert [*replies_in(name)] == []
+
+
+def test_every_family_is_ours_or_a_papers() -> None:
+    assert {*OUR_FAMILIES, *OF_PAPERS} == {*FAMILIES}
+
+
+@pytest.mark.parametrize("name", OF_PAPERS)
+def test_the_families_of_papers_know_the_examples_that_they_show(name: str) -> None:
+    shown = {prompt for prompt, line, _ in replies_in(name)
+             if line in family(name).examples(PROMPTS[prompt])}  # fmt: skip
+    assert {"answer", "break_point", "look_up_p", "look_up_s", "time_range"} <= shown
+
+
+NASTY_MEMORY = (Passage("gist", 0, "The bell rings."), Passage("gist", 1, NASTY))
+CHAT, DATE = "user: I moved to Bern.\n\nassistant: Welcome!", "2023/05/01 (Mon) 21:48"
+OF_MEMORY: list[Prompt[Any]] = [
+    *(prompt(NASTY_MEMORY, asked, options)
+      for prompt in (ClueSpans, ClueQuestions, KeyPoints, DraftAnswer)
+      for asked, options in (("Who?", ()), ("Where?", ("here", "there")))),
+    KeyPoints(NASTY_MEMORY, "", ()),
+]  # fmt: skip
+OF_CHAT: list[Prompt[Any]] = [
+    *(prompt(CHAT, DATE)
+      for prompt in (ExtractSummary, ExtractKeyphrases, ExtractFacts, ExtractEvents)),
+    NoteOnChat(CHAT, DATE, "Who?"), NoteOnChat(CHAT, DATE, "When?", DATE),
+]  # fmt: skip
+
+
+@each_folder
+@pytest.mark.parametrize(("prompts", "last"), [(OF_MEMORY, NASTY), (OF_CHAT, CHAT)])
+def test_prompts_of_one_memory_or_chat_begin_alike(
+    folder: Path, prompts: list[Prompt[Any]], last: str
+) -> None:
+    """Whatever is asked, so that a prefix cache serves them all."""
+    texts = [text(folder, prompt) for prompt in prompts]
+    start = texts[0][: texts[0].index(last) + len(last)]
+    assert "Who?" not in start and (DATE in start or prompts is OF_MEMORY)
+    assert len({*texts}) == len(texts)
+    assert all(text.startswith(f"{start}\n\n") for text in texts)
