@@ -96,25 +96,16 @@ def test_memory_shows_pages_in_their_gists_place_in_document_order() -> None:
     engine = in_turn("The wind did it.")
     answer = one(FROM_MEMORY, rows(looked_up(2, 0)), engine)
     assert before_the_question(engine) == (
-        "<Page 0>\nThe bell rings at noon.\n\n"
-        "<Page 1>\ndenial\n\n"
-        "<Page 2>\nThe sexton says\nit was wind.\n\n"
-        "<Page 3>\nsilence\n\n"
+        "<Page 0>\nThe bell rings at noon.\n\n<Page 1>\ndenial\n\n"
+        "<Page 2>\nThe sexton says\nit was wind.\n\n<Page 3>\nsilence\n\n"
     )
     assert answer == Answer(
-        document_id="d",
-        question_id="q",
-        reader="listener",
-        answer="The wind did it.",
-        page_indexes=(0, 2),
-        context_spans=(Span(0, 25), Span(43, 74)),
-        num_lookups=2,
+        document_id="d", question_id="q", reader="listener", answer="The wind did it.",
+        page_indexes=(0, 2), context_spans=(Span(0, 25), Span(43, 74)), num_lookups=2,
         num_context_words=5 + 1 + 6 + 1,
         num_context_tokens=13,  # the listener's are words; tags are not counted
-        num_document_words=18,
-        compression_rate=100 * (1 - 13 / 18),
-        num_answer_words=4,
-    )
+        num_document_words=18, compression_rate=100 * (1 - 13 / 18), num_answer_words=4,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -197,13 +188,11 @@ OPTIONS = ("the sexton", "nobody", "the wind")
 @pytest.mark.parametrize(
     ("reply", "index", "problem"),
     [
-        ("Answer: (C)", 2, None),
-        ("**Answer: B**\nas he says", 1, None),
-        ("Answer: (D)", None, "out_of_range"),
-        ("It was the wind.", None, "unparseable"),
+        ("Answer: (C)", 2, None), ("**Answer: B**\nas he says", 1, None),
+        ("Answer: (D)", None, "out_of_range"), ("It was the wind.", None, "unparseable"),
         ("", None, "unparseable"),
     ],
-)
+)  # fmt: skip
 def test_options(reply: str, index: int | None, problem: str | None) -> None:
     engine = in_turn(f" {reply}\n")
     given = rows(looked_up(1), questions=[question(options=OPTIONS)])
@@ -234,10 +223,10 @@ def test_cut_and_missing_replies(
 
 
 def test_a_prompt_too_long_for_the_context_is_a_row_of_nulls() -> None:
-    shown = passages(rows())
-    tokens = num_tokens(AnswerQuestion(shown, "Who rang the bell?", (), answer_words=30)) + 50
+    prompt = AnswerQuestion(passages(rows()), "Who rang the bell?", (), answer_words=30)
+    tokens = num_tokens(prompt) + 50
     given, budget = rows(looked_up()), {"answer": 50}
-    (fits,), _ = run(FROM_MEMORY, given, always("Noon.", tokens), reply_tokens=budget)
+    fits = one(FROM_MEMORY, given, always("Noon.", tokens), reply_tokens=budget)
     assert fits.problem is None
     made, calls = run(FROM_MEMORY, given, always("Noon.", tokens - 1), reply_tokens=budget)
     lost = Answer.about(fits, answer=None, reader="listener", num_document_words=18)
@@ -249,16 +238,15 @@ def test_pages_without_room_are_left_out_the_least_important_first(
     stage: AnswerFromMemory | AnswerFromPages,
 ) -> None:
     """Room to the word for what pages 2 and 0 take, raw."""
-    given, budget = rows(looked_up(2, 0, 3, 1)), {"answer": 50}
     engine = always("Noon.")
     run(stage, rows(looked_up(2, 0)), engine)
     (prompt,) = engine.prompts()
     for less, read in ((0, (0, 2)), (1, (2,))):
         engine = always("Noon.", len(prompt.split()) + 50 - less)
-        (answer,), calls = run(stage, given, engine, reply_tokens=budget)
+        answer = one(stage, rows(looked_up(2, 0, 3, 1)), engine, reply_tokens={"answer": 50})
         assert (answer.page_indexes, answer.num_lookups) == (read, len(read))
         assert answer.detail == f"no room for {4 - len(read)} of 4 pages"
-        assert len(calls) == 1
+        assert len(engine.requests) == 1
 
 
 @pytest.mark.parametrize("fitting", [1, 617, 1000])
@@ -273,14 +261,12 @@ def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> Non
     tokens = num_tokens(AnswerQuestion(shown, "Who rang the bell?", (), answer_words=30))
     engine = Counting(lambda request: "Noon.", context_tokens=tokens + 50)
     stage = AnswerFromPages(**{**COMMON, "answer_page_tags": False})
-    (answer,), calls = run(stage, given, engine, reply_tokens={"answer": 50})
+    answer = one(stage, given, engine, reply_tokens={"answer": 50})
     assert answer.page_indexes == tuple(sorted(best[:fitting]))
-    assert answer.detail == (
-        None if fitting == 1000 else f"no room for {1000 - fitting} of 1000 pages"
-    )
-    assert len(calls) == 1
+    note = f"no room for {1000 - fitting} of 1000 pages"
+    assert answer.detail == (None if fitting == 1000 else note)
     assert answer.num_context_tokens == sum(len(text.split()) for text in kept)
-    assert len(engine.counted) <= 20 + fitting
+    assert len(engine.requests) == 1 and len(engine.counted) <= 20 + fitting
 
 
 def test_a_server_that_refuses_what_was_counted_to_fit_gets_less() -> None:

@@ -32,10 +32,9 @@ from tests.support.reading import adding, always, book, looked_up, never, num_to
 CHAT: dict[str, Any] = {**COMMON, "history": "json", "reading": "direct", "judged": "answer"}
 
 
-def one(stage: AnswerFromContext, unit: UnitRows, context_tokens: int = 10_000) -> Answer:
-    (answer,), calls = run(stage, unit, always("Noon.", context_tokens))
-    assert isinstance(answer, Answer)
-    assert len(calls) == (answer.problem is None)
+def one(stage: AnswerFromContext, unit: UnitRows) -> Answer:
+    (answer,), calls = run(stage, unit, always("Noon.", 10_000))
+    assert isinstance(answer, Answer) and len(calls) == (answer.problem is None)
     return answer
 
 

@@ -72,10 +72,9 @@ def test_each_segment_is_read_with_the_summary_of_those_before() -> None:
             (0, 24, "bell at noon"), (24, 43, "nobody admits"), (43, 64, "wind")])
     ]  # fmt: skip
     assert [request.fields for request in engine.requests] == [
-        prompt(ONE.strip(), ""),
-        prompt(TWO.strip(), "bell at noon"),
+        prompt(ONE.strip(), ""), prompt(TWO.strip(), "bell at noon"),
         prompt(THREE, "nobody admits"),
-    ]
+    ]  # fmt: skip
     first, second, _ = engine.prompts()
     assert "bell at noon" in second and "bell at noon" not in first
 
