@@ -4,13 +4,12 @@ questions are about (figure 12), notes and answers from the chats found (section
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pipeline.core.prompts import Constraint
 from stages.prompts.answer import DATE, OPTIONS, QUESTION, AnswerQuestion, Passage
 from stages.prompts.parsing import Filled, Fills, decoded, list_items, parse_lines
 from stages.text.chat_text import MONTH, day_of, days_in
@@ -23,7 +22,7 @@ Event = tuple[str, str]  # the day as YYYY/MM/DD, "" where it is not known; what
 TimeLimits = tuple[str, str]  # first and last day, YYYY/MM/DD; "" where that end is open
 NO_RANGE: TimeLimits = ("", "")
 NOTHING = "empty"  # the authors' word
-# What is found in chats and questions by the extractive engine; so much fits the budgets.
+# What the extractive engine finds in chats and questions. The maxima fit the reply budgets.
 _NEXT_TURN = re.compile(r"\n\n(?=(?:user|assistant|system):)")
 _ROLE = re.compile(r"(?:user|assistant|system):\s*")
 _OF_THE_USER = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Ww]e|[Oo]ur|us)\b")
@@ -36,11 +35,10 @@ _RELATIVE = re.compile(rf"\b(?:{'|'.join(_FROM_TODAY)})\b", re.IGNORECASE)
 _NO_START = re.compile(r"\b(?:before|until|till|by|up to)\b", re.IGNORECASE)
 _NO_END = re.compile(r"\b(?:after|since)\b", re.IGNORECASE)
 _LEAST_WORDS, _MOST_WORDS = 3, 30  # of a sentence that is taken over; of a longer one its clauses
-_MOST_FACTS, _MOST_EVENTS = 40, 30  # of so many words
+_MOST_FACTS, _MOST_EVENTS = 40, 30  # sentences of that length
 _NUM_PHRASES, _PHRASE_WORDS, _PHRASE_CHARS = 8, 3, 40
 _MOST_NOTES, _WORDS_A_CHAT = 10, 25  # beside the answer
-# What a model's reply is expected to have, our assumptions: words; an item of twelve words for each
-# hundred words of chat.
+# Our assumptions of a model's reply: its words; an item of 12 words for each 100 words of chat.
 _SUMMARY_WORDS, _NOTE_WORDS, _NOTES_WORDS = 80, 60, 150
 _WORDS_AN_ITEM, _ITEM_WORDS = 100, 12
 # Forms of replies.
@@ -355,9 +353,6 @@ class AnswerWithNotes(AnswerFromChats):
             return None
         return super().read(f"Answer: {said[-1]}" if self.options else said[-1], is_cut)
 
-    def legal(self, form: str) -> Constraint | None:
-        return None
-
     def extractive(self) -> str:
         """One sentence from each of the ten chats that match the question best, then the answer."""
         texts, query = self.texts(), self.query()
@@ -370,7 +365,3 @@ class AnswerWithNotes(AnswerFromChats):
     def expected(self) -> str:
         notes = " ".join(["note"] * _NOTES_WORDS)
         return f"{notes}\nAnswer: {super().expected().removeprefix('Answer: ')}"
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return {}

@@ -4,7 +4,7 @@ from a note on each (LongMemEval section 5.5; Chain-of-Note, con-separate in the
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -29,22 +29,22 @@ History = Literal["json", "text"]
 
 
 def _chat_context(
-    pages: Sequence[Page], used: Collection[int], shown: Callable[[Page], str]
+    pages: Sequence[Page], shown: Mapping[int, str], raw: Iterable[int], noted: Sequence[str] = ()
 ) -> Context:
-    """The pages `used`, each with its number and date and the text that `shown` returns, in
-    document order, which is the order of dates where all can be read."""
-    dates, used = session_dates([page.text or "" for page in pages]), {*used}
-    chosen = [page for page in pages if page.page_index in used]
+    """What is shown of pages, by index, each with its number and date, in document order, which is
+    the order of dates where all can be read. What counts are the `raw` pages and what was noted."""
+    dates, raw = session_dates([page.text or "" for page in pages]), {*raw}
     items = [
-        f"### Session {number}\nDate: {dates[page.page_index] or 'not known'}\n{shown(page)}"
-        for number, page in enumerate(chosen, 1)
+        f"### Session {number}\nDate: {dates[index] or 'not known'}\n{shown[index]}"
+        for number, index in enumerate(sorted(shown), 1)
     ]
+    counted = [page for page in pages if page.page_index in raw]
     return Context(
         passages=tuple(Passage("text", None, item) for item in items),
-        spans=tuple(Span(page.start_char, page.end_char) for page in chosen),
-        page_indexes=tuple(page.page_index for page in chosen),
-        num_words=sum(page.num_words for page in chosen),
-        counted=tuple(without_header(page.text or "") for page in chosen),
+        spans=tuple(Span(page.start_char, page.end_char) for page in counted),
+        page_indexes=tuple(page.page_index for page in counted),
+        num_words=sum(page.num_words for page in counted) + sum(map(num_words, noted)),
+        counted=(*(without_header(page.text or "") for page in counted), *noted),
     )
 
 
@@ -78,7 +78,8 @@ class AnswerFromChat(AnswerFromContext):
         return (AnswerFromChats,) if self.reading == "direct" else (AnswerWithNotes,)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return _chat_context(rows[Page], used, lambda page: _chat(page, self.history))
+        shown = {index: _chat(rows[Page][index], self.history) for index in used}
+        return _chat_context(rows[Page], shown, used)
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         prompt = AnswerFromChats if self.reading == "direct" else AnswerWithNotes
@@ -112,8 +113,8 @@ class AnswerFromExpandedChat(AnswerFromChat):
             if row.text and self.shown != "value":
                 items[row.page_index].append(row.text)
 
-        def text(page: Page) -> str:
-            noted, chat = items[page.page_index], _chat(page, self.history)
+        def text(index: int) -> str:
+            noted, chat = items[index], _chat(rows[Page][index], self.history)
             if not noted:
                 return chat
             if self.history == "json":
@@ -122,17 +123,9 @@ class AnswerFromExpandedChat(AnswerFromChat):
                 listed, both = "\n".join(noted), "Noted: {}\n\n{}"
             return listed if self.shown == "items" else both.format(listed, chat)
 
-        whole = _chat_context(rows[Page], used, text)
-        read = [page for page in rows[Page] if page.page_index in whole.page_indexes]
-        raw = [page for page in read if self.shown != "items" or not items[page.page_index]]
-        noted = [text for page in read for text in items[page.page_index]]
-        return replace(
-            whole,
-            spans=tuple(Span(page.start_char, page.end_char) for page in raw),
-            page_indexes=tuple(page.page_index for page in raw),
-            num_words=sum(page.num_words for page in raw) + sum(map(num_words, noted)),
-            counted=(*(without_header(page.text or "") for page in raw), *noted),
-        )
+        shown = {index: text(index) for index in sorted(used)}
+        raw = (index for index in shown if self.shown != "items" or not items[index])
+        return _chat_context(rows[Page], shown, raw, [t for index in shown for t in items[index]])
 
 
 class AnswerFromNotes(AnswerFromChat):
@@ -151,18 +144,11 @@ class AnswerFromNotes(AnswerFromChat):
             for row in rows.of(Note, question)
             if row.page_index in read and row.note is not None and (row.note or self.keep_empty)
         }
-
-        def text(page: Page) -> str:
-            note = notes[page.page_index]
-            return _json({"note": note}) if self.history == "json" else note
-
-        return replace(
-            _chat_context(rows[Page], notes, text),
-            spans=(),
-            page_indexes=tuple(sorted(read)),
-            num_words=sum(map(num_words, notes.values())),
-            counted=tuple(notes.values()),
-        )
+        shown = notes
+        if self.history == "json":
+            shown = {index: _json({"note": note}) for index, note in notes.items()}
+        context = _chat_context(rows[Page], shown, (), list(notes.values()))
+        return replace(context, page_indexes=tuple(sorted(read)))
 
 
 class TakeNotes(Stage):

@@ -173,11 +173,11 @@ class UpdateRunningSummary(Stage):
         readers = rows.questions if self.asks_question else rows.questions[:1]
         ask.progress.tell(len(spans) * len(readers), 0)
         of_readers = await asyncio.gather(*(self._read(text, spans, q, ask) for q in readers))
-        summaries = dict(zip((q.question_id for q in readers), of_readers, strict=True))
+        summaries = of_readers if self.asks_question else of_readers * len(rows.questions)
         return [
             replace(row, question_id=question.question_id)
-            for question in rows.questions
-            for row in summaries.get(question.question_id, of_readers[0])
+            for question, of_question in zip(rows.questions, summaries, strict=True)
+            for row in of_question
         ]
 
     async def _read(
