@@ -24,7 +24,7 @@ from pipeline.files.storage import as_path, exists, refuse_unreachable_path
 from pipeline.work.stage import Columns, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE, read_known_answers
 from stages.corpora.reading import corpus_row
-from stages.corpora.reading.corpus_row import Row
+from stages.corpora.reading.corpus_row import BadInputError, Row
 from stages.corpora.reading.files import NotTextError, opened, read_rows
 from stages.prompts.answer import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
@@ -47,12 +47,13 @@ def read_predictions(path: str) -> Mapping[str, Any]:
         if not exists(file):
             raise UsageError(f"predictions={path}: no such file; name one with answers")
         for row in _rows(file):
-            question_id, answer = _answer(row)
-            if question_id in lines:
-                raise UsageError(
-                    f"{row.detail(f'`{_ID}` {question_id!r} is used twice')}, first in line "
-                    f"{lines[question_id]}; {_FIX}"
-                )
+            try:
+                question_id, answer = _answer(row.value or {})
+                if question_id in lines:
+                    twice = f"is used twice, first in line {lines[question_id]}"
+                    raise BadInputError(f"`{_ID}` {question_id!r} {twice}; {_FIX}")
+            except BadInputError as wrong:
+                raise UsageError(row.detail(wrong)) from None
             lines[question_id] = row.line
             is_text = isinstance(answer, str)
             answers[question_id] = corpus_row.without_lone_surrogates(answer) if is_text else answer
@@ -81,19 +82,15 @@ def _rows(file: UPath) -> Iterator[Row]:
         yield row.sure()
 
 
-def _answer(row: Row) -> tuple[str, Any]:
-    value = row.value or {}
-    try:
-        question_id = corpus_row.label_of(value, _ID)
-    except corpus_row.BadInputError as wrong:
-        raise UsageError(row.detail(wrong)) from None
+def _answer(value: Mapping[str, Any]) -> tuple[str, Any]:
+    question_id = corpus_row.label_of(value, _ID)
     if not question_id:
         there = ", ".join(map(str, value)) or "nothing"
-        raise UsageError(row.detail(f"no `{_ID}`, the row has {there}; {_FIX}"))
+        raise BadInputError(f"no `{_ID}`, the row has {there}; {_FIX}")
     keys = [key for key in _ANSWERS if key in value]
     if len(keys) != 1:
         which = " and ".join(keys) or "none"
-        raise UsageError(row.detail(f"one of {', '.join(_ANSWERS)} is needed, there is {which}"))
+        raise BadInputError(f"one of {', '.join(_ANSWERS)} is needed, there is {which}")
     return question_id, value[keys[0]]
 
 

@@ -93,3 +93,7 @@ def test_a_value_is_read_however_it_is_decorated(
     said, fills = ("Z", {"options": 26}) if name == "answer" else (99_999, {})
     for reply in (sign.format(form.format(said)) for form in forms for sign in SIGNS):
         assert read(prompt_of(name, fills), reply, False) == value, reply
+
+
+def test_a_page_and_stop_in_one_reply_differ() -> None:
+    assert PROMPTS["look_up_s"].samples()[0].read("I want to look up Page 3.\nSTOP", False) is None
