@@ -1,19 +1,15 @@
 """Rate each answer by a strict and a permissive rater prompt, or by its question's type.
 
-ReadAgent section 4.1: both prompts are asked for every answer and reference. The `lr` view combines
-the verdicts into exact, partial, none or unscored, and into the report's LR-1 and LR-2: shares of
-the answers that the rater scored, as a rater's failure says nothing about the method.
-
-LongMemEval A.4, figure 10: each answer is rated once, by the rubric of its question's type. Missing
-answers and answers with a problem are wrong, and a reply without a readable verdict leaves the
-answer unscored; the authors' script leaves out, judges, and reads as yes or no
-(docs/deviations.md).
+ReadAgent section 4.1: both prompts are asked for every answer and reference; the view `lr` combines
+the verdicts into LR-1 and LR-2. LongMemEval A.4, figure 10: an answer is rated once, by the rubric
+of its question's type. A missing answer, or one with a problem, is wrong. One whose verdict cannot
+be read is unscored, as a rater's failure says nothing about the method (docs/deviations.md).
 """
 
 import asyncio
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -25,29 +21,13 @@ from pipeline.core.registry import file_of, first_sentence
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import Column, Columns, Role, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
-from stages.prompts.judging import (
-    JudgeAbstention,
-    JudgeGeneric,
-    JudgeKnowledgeUpdate,
-    JudgePreference,
-    JudgeTemporal,
-    PermissiveRating,
-    StrictRating,
-    rubric_of,
-)
+from stages.prompts import judging
 from stages.tables.answers import VALUES, Answer, Rating, register_rubric
 
 Rubrics = Mapping[str, type[Prompt[Any]]]
+# A verdict to ask for: a rubric, the index of the reference (None: all are shown), and the prompt.
+Wanted = tuple[str, int | None, Prompt[Any]]
 _judged = partial(Column, more_is_better=True, is_judged=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A verdict to ask for; `reference_index` is None where the prompt shows all references."""
-
-    rubric: str  # of the judge's `rubrics`
-    reference_index: int | None
-    prompt: Prompt[Any]
 
 
 class AnswerRater(Stage, ABC):
@@ -57,8 +37,8 @@ class AnswerRater(Stage, ABC):
     gives an `upstream` row of value 0 for each verdict. Where an audit's answer is one of the
     references that a verdict compares it with, the row is skipped.
 
-    `rubrics` has the prompts by rubric name, which is also the name of the measure that their
-    verdicts make. A judge with one rubric, of all references together, is
+    `rubrics` has the prompts by rubric, which is also the measure that the verdicts make. A judge
+    with one rubric, of all references together, is
 
         class RateFluent(AnswerRater):
             name = "rate"
@@ -96,11 +76,10 @@ class AnswerRater(Stage, ABC):
         default one for each rubric, whose prompt shows question, answer and all references."""
         shown = question.question, answer, "\nor: ".join(question.references)
         prompts: Mapping[str, Any] = self.rubrics
-        return [Wanted(rubric, None, prompt(*shown)) for rubric, prompt in prompts.items()]
+        return [(rubric, None, prompt(*shown)) for rubric, prompt in prompts.items()]
 
     def why_unusable(self, rows: UnitRows) -> str | None:
-        """None: `run` checks each answer's problem."""
-        return None
+        return None  # `run` checks each answer's problem
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Rating]:
         """Questions + Answers -> Ratings, in question order, then by reference.
@@ -125,11 +104,10 @@ class AnswerRater(Stage, ABC):
             return [replace(row, value=0.0, problem="upstream", detail=detail) for row in unrated]
         wanted = self.wanted(question, answer.judged or answer.answer or "")
         ratings = []
-        for row, verdict in zip(unrated, wanted, strict=True):
-            index = row.reference_index
+        for row, (_, index, prompt) in zip(unrated, wanted, strict=True):
             shown = question.references if index is None else question.references[index : index + 1]
             is_shown = answer.detail == ANOTHER_REFERENCE and answer.answer in shown
-            ratings.append(_rated(replace(row, skipped=is_shown), verdict.prompt, ask))
+            ratings.append(_rated(replace(row, skipped=is_shown), prompt, ask))
         return list(await asyncio.gather(*ratings))
 
     def _unrated(self, question: Question) -> list[Rating]:
@@ -137,8 +115,8 @@ class AnswerRater(Stage, ABC):
         if question.options or not question.references:
             return [replace(row, skipped=True)]
         return [
-            replace(row, rubric=verdict.rubric, reference_index=verdict.reference_index)
-            for verdict in self.wanted(question, "")
+            replace(row, rubric=rubric, reference_index=index)
+            for rubric, index, _ in self.wanted(question, "")
         ]
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Rating]:
@@ -164,6 +142,12 @@ _EXACT = (
     "the permissive prompt for any reference (ReadAgent section 4.1)"
 )
 _PARTLY = "the same of exact or partial (permissive prompt)"
+_RIGHT = (
+    "share of answers that the rater calls right by the rubric of the question's type, of those "
+    "that it scored"
+)
+_MEAN = "mean of the means of that over question types"
+_BY_TYPE = ("accuracy", "question_type")
 
 
 class RateAnswers(AnswerRater):
@@ -171,7 +155,10 @@ class RateAnswers(AnswerRater):
 
     name = "rate"
     version = 2
-    rubrics: ClassVar[Rubrics] = {"strict": StrictRating, "permissive": PermissiveRating}
+    rubrics: ClassVar[Rubrics] = {
+        "strict": judging.StrictRating,
+        "permissive": judging.PermissiveRating,
+    }
     report_columns: ClassVar[Columns] = {
         "free": (
             _judged("lr_1", "LR-1", 30, about=_EXACT),
@@ -182,18 +169,10 @@ class RateAnswers(AnswerRater):
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         prompts: Mapping[str, Any] = self.rubrics
         return [
-            Wanted(rubric, index, prompt(question.question, answer, reference))
+            (rubric, index, prompt(question.question, answer, reference))
             for index, reference in enumerate(question.references)
             for rubric, prompt in prompts.items()
         ]
-
-
-_RIGHT = (
-    "share of answers that the rater calls right by the rubric of the question's type, of those "
-    "that it scored"
-)
-_MEAN = "mean of the means of that over question types"
-_BY_TYPE = ("accuracy", "question_type")
 
 
 class RateByType(AnswerRater):
@@ -203,11 +182,11 @@ class RateByType(AnswerRater):
     kind = "by_type"
     version = 1
     rubrics: ClassVar[Rubrics] = {
-        "generic": JudgeGeneric,
-        "temporal": JudgeTemporal,
-        "knowledge_update": JudgeKnowledgeUpdate,
-        "preference": JudgePreference,
-        "abstention": JudgeAbstention,
+        "generic": judging.JudgeGeneric,
+        "temporal": judging.JudgeTemporal,
+        "knowledge_update": judging.JudgeKnowledgeUpdate,
+        "preference": judging.JudgePreference,
+        "abstention": judging.JudgeAbstention,
     }
     report_columns: ClassVar[Columns] = {
         "free": (
@@ -220,5 +199,5 @@ class RateByType(AnswerRater):
     question_fields = (*AnswerRater.question_fields, "question_type", "task")
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
-        rubric = rubric_of(question.task, question.question_type)
-        return [wanted for wanted in super().wanted(question, answer) if wanted.rubric == rubric]
+        rubric = judging.rubric_of(question.task, question.question_type)
+        return [wanted for wanted in super().wanted(question, answer) if wanted[0] == rubric]

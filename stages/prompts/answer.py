@@ -15,6 +15,9 @@ from stages.text.excerpts import best_sentences, sentences
 from stages.text.ranking import relevance, terms
 from stages.text.words import num_words, word_spans
 
+T = TypeVar("T")
+_BRIEF = 40  # words of a brief answer, where the prompt names no number
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -41,9 +44,6 @@ MEMORY = (
 TEXT_RUNS = (Passage("text", None, "The bell rings."), Passage("text", None, "Nobody admits it."))
 
 
-T = TypeVar("T")
-
-
 @dataclass(frozen=True)
 class OfPassages(Filled[T], Generic[T]):
     """Base class of prompts that show passages and the question about them."""
@@ -60,16 +60,10 @@ class OfPassages(Filled[T], Generic[T]):
         return "\n".join([self.question, *self.options])
 
 
-_BRIEF = 40  # words of a brief answer, where the prompt names no number
-
-
 @dataclass(frozen=True)
 class AnswerQuestion(OfPassages[int | str]):
-    """Answer the question from the passages (none for a closed-book answer).
-
-    The value: of a free-form question the answer's text; of one with options the index of the
-    option, or "out_of_range" for a letter of none.
-    """
+    """Answer the question from the passages (none for a closed-book answer). The value: its text;
+    with options the index of one, or "out_of_range" for a letter of none."""
 
     name = "answer"
     max_reply_tokens = 512
@@ -189,7 +183,6 @@ _OPTIONS = tuple(
         (r"^[ \t]*(?:[-•>]\s|\d[.)]\s)?[(\[]?(?P<mark>[A-Z])[)\].]{0,2}[ \t]*$",),
     )
 )
-_DENIED = re.compile(r"\b(?i:not|nor|neither)\s+(?i:option\s+)?[(\[]?[A-Z]\b")
 _MENTIONED = re.compile(r"\(([A-Z])\)|\b[Oo]ption\s+([A-Z])\b")
 _REJECTABLE = r"(?i:(?:option|answer|choice|statement)\s+)?(?:[(\[][A-Za-z][)\]]|[A-HJ-Z]\b)"
 OUT_OF_RANGE: Literal["out_of_range"] = "out_of_range"
@@ -198,19 +191,17 @@ OUT_OF_RANGE: Literal["out_of_range"] = "out_of_range"
 def parse_option(
     reply: str, num_options: int, is_cut: bool = False
 ) -> int | Literal["out_of_range"] | None:
-    """The index, from 0, of the option chosen: `Answer: (C)`, `The answer is C`, `I choose C`, `(C)
-    ...`, `C`.
+    """The index, from 0, of the option chosen: `Answer: (C)`, `I choose C`, `(C) ...`, `C`.
 
     `Answer:` takes precedence, then a choice in other words, then a letter that opens the reply,
     then one alone on its line, then the only option mentioned, unless the reply was cut. Rejected
     letters ("not (A)") and hedged ones ("one might think the answer is (D)") do not count. None
     where two letters differ; "out_of_range" for a letter of no option.
     """
-    whole = plain_text(reply)
-    text = without_rejected(whole, _REJECTABLE)
+    text = without_rejected(plain_text(reply), _REJECTABLE)
     matches = [[m for p in patterns for m in p.finditer(text)] for patterns in _OPTIONS]
     stated = [[_letter(m) for m in some if not is_hedged(text, m)] for some in matches]
-    if any(stated) or is_cut or _DENIED.search(whole):
+    if any(stated) or is_cut:
         letter = settled(*stated)
     else:
         mentioned = [bracketed or bare for bracketed, bare in _MENTIONED.findall(text)]

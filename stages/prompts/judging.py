@@ -35,6 +35,8 @@ _ASSESSED = re.compile(
 )
 _INCOMPLETE = re.compile(r"\b(?:missing|misses|lacks|incomplete|however)\b", re.IGNORECASE)
 _PARTIAL = re.compile(r"\b(?:partial(?:ly)?|partly|in\s+part)\b", re.IGNORECASE)
+_NEGATION = re.compile(r"(?i)\b(?:not|no|never|cannot|unable|unknown|insufficient)\b|n['’]t\b")
+_COUNT = re.compile(r"\b\d+(?=\s+(?:day|week|month)s?\b)", re.IGNORECASE)
 _ONLY_PARTIAL = re.compile(r"\W+(?:but\s+)?(?:only\s+)?part(?:ial|ly)", re.IGNORECASE)
 
 
@@ -54,12 +56,6 @@ def parse_verdict(reply: str) -> Verdict | None:
     later = [_verdict(sentence) for sentence in sentences[1:] if _STATED.match(sentence)]
     first = _verdict(text)
     return first if not {*later} - {first, None} else None
-
-
-def parse_strict(reply: str) -> Strict | None:
-    """As `parse_verdict`, but None for a partial verdict."""
-    verdict = parse_verdict(reply)
-    return None if verdict == "partially" else verdict
 
 
 def _verdict(text: str) -> Verdict | None:
@@ -93,7 +89,7 @@ def agreement(answer: str, reference: str) -> float:
     return 2 * shared / (len(said) + len(wanted)) if shared else 0.0
 
 
-def holds(answer: str, reference: str) -> bool:
+def _holds(answer: str, reference: str) -> bool:
     """True if every term of the reference is in the answer, however often."""
     said, wanted = _terms_of(answer, reference)
     return bool(wanted) and {*wanted} <= {*said}
@@ -117,7 +113,6 @@ class _Rating(OneOf[T]):
     reference: str
 
 
-@dataclass(frozen=True)
 class YesOrNo(_Rating[Strict]):
     """Base class of judges' prompts. `reference` is the right answer, or a text that the rubric
     defines."""
@@ -126,7 +121,8 @@ class YesOrNo(_Rating[Strict]):
     replies: ClassVar[Mapping[str, Strict]] = {"yes": "yes", "no": "no"}
 
     def read(self, reply: str, is_cut: bool) -> Strict | None:
-        return parse_strict(reply)
+        verdict = parse_verdict(reply)
+        return None if verdict == "partially" else verdict
 
     def extractive(self) -> str:
         yes, no = self.replies
@@ -140,7 +136,6 @@ class YesOrNo(_Rating[Strict]):
         return [*self.replies][1]
 
 
-@dataclass(frozen=True)
 class StrictRating(YesOrNo):
     """Does the answer agree with the reference? YES or NO"""
 
@@ -152,7 +147,6 @@ class StrictRating(YesOrNo):
         return agreement(self.answer, self.reference) >= AGREES
 
 
-@dataclass(frozen=True)
 class PermissiveRating(_Rating[Verdict]):
     """Does the answer agree with the reference? Yes; Yes, partially; No"""
 
@@ -177,7 +171,6 @@ class PermissiveRating(_Rating[Verdict]):
         return "Yes, partially"
 
 
-@dataclass(frozen=True)
 class JudgeGeneric(YesOrNo):
     """A.4, "other question types". Yes: all of the right answer is there, or all the steps to it; a
     part of it is not enough."""
@@ -185,17 +178,15 @@ class JudgeGeneric(YesOrNo):
     name = "judge_generic"
 
     def is_right(self) -> bool:
-        return holds(self.answer, self.reference)
+        return _holds(self.answer, self.reference)
 
 
-@dataclass(frozen=True)
 class JudgeKnowledgeUpdate(JudgeGeneric):
     """A.4, "knowledge-update". Yes: the updated answer is there; an outdated one may be, too."""
 
     name = "judge_knowledge_update"
 
 
-@dataclass(frozen=True)
 class JudgePreference(YesOrNo):
     """A.4, "single-session-preference". `reference` says what the user would like to read; not all
     of it must be met."""
@@ -206,10 +197,6 @@ class JudgePreference(YesOrNo):
         return agreement(self.answer, self.reference) >= AGREES_IN_PART
 
 
-_NEGATION = re.compile(r"(?i)\b(?:not|no|never|cannot|unable|unknown|insufficient)\b|n['’]t\b")
-
-
-@dataclass(frozen=True)
 class JudgeAbstention(YesOrNo):
     """Questions with `_abs` in their id. Yes: the answer says that it cannot be given. `reference`
     explains why the chats do not hold it."""
@@ -220,10 +207,6 @@ class JudgeAbstention(YesOrNo):
         return bool(_NEGATION.search(self.answer))
 
 
-_COUNT = re.compile(r"\b\d+(?=\s+(?:day|week|month)s?\b)", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
 class JudgeTemporal(YesOrNo):
     """A.4, "temp-reasoning". As the generic rubric, but counts of days, weeks or months may be off
     by one."""
@@ -234,19 +217,15 @@ class JudgeTemporal(YesOrNo):
         def moved(by: int) -> str:
             return _COUNT.sub(lambda count: str(int(count[0]) + by), self.reference)
 
-        return any(holds(self.answer, moved(by)) for by in (-1, 0, 1))
-
-
-# By a question's task, else its type; all others are generic (single-session-user and -assistant,
-# multi-session; questions of other corpora).
-_RUBRICS: Mapping[str | None, Rubric] = {
-    "abstention": "abstention",
-    "temporal-reasoning": "temporal",
-    "knowledge-update": "knowledge_update",
-    "single-session-preference": "preference",
-}
+        return any(_holds(self.answer, moved(by)) for by in (-1, 0, 1))
 
 
 def rubric_of(task: str | None, question_type: str | None) -> Rubric:
     """LongMemEval's rubric for a question, by its task, else by its type, else generic."""
-    return _RUBRICS.get(task or question_type, "generic")
+    rubrics: Mapping[str | None, Rubric] = {
+        "abstention": "abstention",
+        "temporal-reasoning": "temporal",
+        "knowledge-update": "knowledge_update",
+        "single-session-preference": "preference",
+    }
+    return rubrics.get(task or question_type, "generic")

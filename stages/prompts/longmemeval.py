@@ -1,33 +1,69 @@
-"""LongMemEval's prompts. To find chats between user and assistant: keys (sections 5.3 and 5.4,
-appendix D, figure 11) and the days that a question is about (figure 12). To answer from the chats
-found: notes and answers (section 5.5, figure 13)."""
+"""LongMemEval's prompts: keys of chats (sections 5.3 and 5.4, appendix D, figure 11), the days that
+questions are about (figure 12), notes and answers from the chats found (section 5.5, figure 13)."""
 
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 from typing import Any, ClassVar, Generic, TypeVar
 
-from pipeline.core.prompts import Constraint
 from stages.prompts.answer import DATE, OPTIONS, QUESTION, AnswerQuestion, Passage
-from stages.prompts.parsing import Filled, Fills, json_objects, list_items, parse_lines
+from stages.prompts.parsing import Filled, Fills, decoded, list_items, parse_lines
 from stages.text.chat_text import MONTH, day_of, days_in
 from stages.text.excerpts import best_clauses, best_sentences, gist, sentences, spread_pieces
 from stages.text.ranking import rank, terms, weights
 from stages.text.words import PAGE_BREAK, num_words, without_header
 
 T = TypeVar("T")
+Event = tuple[str, str]  # the day as YYYY/MM/DD, "" where it is not known; what happened
+TimeLimits = tuple[str, str]  # first and last day, YYYY/MM/DD; "" where that end is open
+NO_RANGE: TimeLimits = ("", "")
+NOTHING = "empty"  # the authors' word
+# What the extractive engine finds in chats and questions. The maxima fit the reply budgets.
 _NEXT_TURN = re.compile(r"\n\n(?=(?:user|assistant|system):)")
 _ROLE = re.compile(r"(?:user|assistant|system):\s*")
+_OF_THE_USER = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Ww]e|[Oo]ur|us)\b")
+_DATED = re.compile(
+    rf"(?i)\b(?:{MONTH}\.?\s\d|\d(?:st|nd|rd|th)?\s(?:of\s)?{MONTH}\b"
+    rf"|(?:in|on|since|until|last|this|next|early|late|mid)[\s-]{MONTH}\b)"
+)
+_FROM_TODAY = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
+_RELATIVE = re.compile(rf"\b(?:{'|'.join(_FROM_TODAY)})\b", re.IGNORECASE)
+_NO_START = re.compile(r"\b(?:before|until|till|by|up to)\b", re.IGNORECASE)
+_NO_END = re.compile(r"\b(?:after|since)\b", re.IGNORECASE)
 _LEAST_WORDS, _MOST_WORDS = 3, 30  # of a sentence that is taken over; of a longer one its clauses
-# Our assumption: a typical reply has an item of twelve words for each hundred words of chat.
+_MOST_FACTS, _MOST_EVENTS = 40, 30  # sentences of that length
+_NUM_PHRASES, _PHRASE_WORDS, _PHRASE_CHARS = 8, 3, 40
+_MOST_NOTES, _WORDS_A_CHAT = 10, 25  # beside the answer
+# Our assumptions of a model's reply: its words; an item of 12 words for each 100 words of chat.
+_SUMMARY_WORDS, _NOTE_WORDS, _NOTES_WORDS = 80, 60, 150
 _WORDS_AN_ITEM, _ITEM_WORDS = 100, 12
-CHAT = (  # a sample
+# Forms of replies.
+_SEPARATOR = re.compile("[;；]")
+_LABEL = re.compile(
+    r"(?i)\A[^\n;:：]{0,80}\bkey[ -]?(?:phrase|word|term)s?\b[^\n;:：]{0,80}[:：][*_]{0,2}\s*"
+)
+_OBJECT = re.compile(r"\{[^{}]*\}")
+_NONE = re.compile(r"(?<!\w)(?:N/A|not applicable)(?!\w)", re.IGNORECASE)
+_OPEN = {"", "n/a", "na", "none", "null", "not applicable"}
+_EMPTY = re.compile(r"\W*(?:notes?\b\W*)?(?:empty|none|n/a)\W*", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"(?im)^[^\w\n]{0,9}(?:(?:so|the|my)\W{1,3}){0,2}(?:final\s)?answer[*_ ]{0,4}[:：]"
+    r"|^(?:#{1,6}[ \t]{1,3}|[*_]{1,3})(?:final\s)?answer[*_]{0,3}[ \t]{0,9}$"  # a heading
+)
+_BOLD = re.compile(r"\A[*_]{1,3}(?=\s)")  # the end of **Answer:**
+_PLACEHOLDER = re.compile(r"<[^<>]*\s[^<>]*>(?:\*\*)?")  # of the prompt's form
+# Samples.
+_CHAT = (
     "user: I moved to {{ Bern }} on 2023/05/02. <3> Any tips?\n\n"
     "assistant: {% Welcome %}, try my \\n favourite café.\n\nuser: My cat {# Max #} is 3."
+)
+_CHATS = (
+    Passage("text", None, "[2023/05/02 (Tue) 10:01]\nuser: I moved to {{ Bern }}. <3>"),
+    Passage("text", None, '{"date": "2023/05/09", "user": "{% My %} cat \\n rang the bell."}'),
 )
 
 
@@ -39,7 +75,7 @@ class OfChat(Filled[T], Generic[T]):
     They are not whole: a key made of a cut reply still finds its chat.
     """
 
-    fills: ClassVar[Fills] = ((CHAT, DATE), (CHAT, ""), ("I rang the bell today.", ""))
+    fills: ClassVar[Fills] = ((_CHAT, DATE), (_CHAT, ""), ("I rang the bell today.", ""))
     chat: str
     said_at: str  # the session's date; "" without one
 
@@ -54,10 +90,6 @@ def user_sentences(chat: str) -> list[str]:
     return list(dict.fromkeys(text for text in stated if num_words(text) >= _LEAST_WORDS))
 
 
-_SUMMARY_WORDS = 80
-
-
-@dataclass(frozen=True)
 class ExtractSummary(OfChat[str]):
     """Summarize the chat, above all what the user tells and asks. A cut summary counts."""
 
@@ -72,14 +104,6 @@ class ExtractSummary(OfChat[str]):
         return " ".join(self.chat.split()[:_SUMMARY_WORDS]) or "Nothing was said."
 
 
-_SEPARATOR = re.compile("[;；]")
-_LABEL = re.compile(
-    r"(?i)\A[^\n;:：]{0,80}\bkey[ -]?(?:phrase|word|term)s?\b[^\n;:：]{0,80}[:：][*_]{0,2}\s*"
-)
-_NUM_PHRASES, _PHRASE_WORDS, _PHRASE_CHARS = 8, 3, 40
-
-
-@dataclass(frozen=True)
 class ExtractKeyphrases(OfChat[tuple[str, ...]]):
     """Ask what the chat is about, in keyphrases. The value: each as written; () for none."""
 
@@ -124,7 +148,7 @@ class ListFromChat(OfChat[tuple[T, ...]], Generic[T]):
 
     max_reply_tokens = 2000
     assumed = f"an item of {_ITEM_WORDS} words per {_WORDS_AN_ITEM} words of chat"
-    fills = ((CHAT, DATE), (CHAT, ""), ("I rang the bell today.", "", True))
+    fills = ((_CHAT, DATE), (_CHAT, ""), ("I rang the bell today.", "", True))
     with_examples: bool = False  # whether the prompt has ten, of our own
 
     @abstractmethod
@@ -152,11 +176,6 @@ def _as_json(items: Iterable[Any]) -> str:
     return "[\n" + ",\n".join(rows) + "\n]" if rows else "[]"
 
 
-_OF_THE_USER = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Ww]e|[Oo]ur|us)\b")
-_MOST_FACTS = 40  # so many sentences of thirty words fit the budget
-
-
-@dataclass(frozen=True)
 class ExtractFacts(ListFromChat[str]):
     """Ask what users state about themselves. The value: a fact each."""
 
@@ -173,18 +192,6 @@ class ExtractFacts(ListFromChat[str]):
         return _as_json(self.typical_items())
 
 
-Event = tuple[str, str]
-"""The day as YYYY/MM/DD, "" where it is not known; what happened."""
-_DATED = re.compile(
-    rf"(?i)\b(?:{MONTH}\.?\s\d|\d(?:st|nd|rd|th)?\s(?:of\s)?{MONTH}\b"
-    rf"|(?:in|on|since|until|last|this|next|early|late|mid)[\s-]{MONTH}\b)"
-)
-_FROM_TODAY = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
-_RELATIVE = re.compile(rf"\b(?:{'|'.join(_FROM_TODAY)})\b", re.IGNORECASE)
-_MOST_EVENTS = 30  # so many sentences of thirty words fit the budget with their dates
-
-
-@dataclass(frozen=True)
 class ExtractEvents(ListFromChat[Event]):
     """Ask for what happened to the user, or will, on days that chat and date tell."""
 
@@ -213,24 +220,15 @@ class ExtractEvents(ListFromChat[Event]):
         today = day_of(self.said_at)
         if stated or not relative or not today:
             return stated[0] if stated else ""
-        year, month, day = map(int, today.split("/"))
         try:
-            then = date(year, month, day) + timedelta(_FROM_TODAY[relative[0].lower()])
+            day = date.fromisoformat(today.replace("/", "-"))
+            day += timedelta(_FROM_TODAY[relative[0].lower()])
         except OverflowError:
             return ""
-        return then.isoformat().replace("-", "/")
+        return day.isoformat().replace("-", "/")
 
     def expected(self) -> str:
         return _as_json({"date": "2023/05/30", "event": text} for text in self.typical_items())
-
-
-TimeLimits = tuple[str, str]
-"""First and last day, YYYY/MM/DD; "" where that end is open."""
-NO_RANGE: TimeLimits = ("", "")
-_NONE = re.compile(r"(?<!\w)(?:N/A|not applicable)(?!\w)", re.IGNORECASE)
-_OPEN = {"", "n/a", "na", "none", "null", "not applicable"}
-_NO_START = re.compile(r"\b(?:before|until|till|by|up to)\b", re.IGNORECASE)
-_NO_END = re.compile(r"\b(?:after|since)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -252,12 +250,12 @@ class TimeRange(Filled[TimeLimits]):
         """The days in the JSON object, or `N/A` outside of one. None where a limit is no single
         day, where the first day is after the last (either may be wrong), and where a reply
         contradicts itself."""
-        objects, rest = json_objects(reply)
+        rest = _OBJECT.sub(" ", reply)
         limits: set[TimeLimits | None] = set()
         if _NONE.search(rest) and "{" not in rest:  # of a cut object it may be one limit only
             limits.add(NO_RANGE)
-        for value in objects:
-            if "start" in value or "end" in value:
+        for value, _ in (decoded(text, 0) for text in _OBJECT.findall(reply)):
+            if isinstance(value, dict) and {"start", "end"} & value.keys():
                 start, end = _limit(value.get("start")), _limit(value.get("end"))
                 is_range = start is not None and end is not None
                 is_range = is_range and not (start and end and start > end)
@@ -288,11 +286,6 @@ def _limit(said: Any) -> str | None:
     return (day_of(said) if isinstance(said, str) else "") or None
 
 
-NOTHING = "empty"  # the authors' word
-_NOTE_WORDS = 60
-_EMPTY = re.compile(r"\W*(?:notes?\b\W*)?(?:empty|none|n/a)\W*", re.IGNORECASE)
-
-
 @dataclass(frozen=True)
 class NoteOnChat(OfChat[str]):
     """Ask what the chat says about the question. The value is the note, stripped; "" where it has
@@ -303,8 +296,8 @@ class NoteOnChat(OfChat[str]):
     is_whole = True  # it is all that the reader sees of the chat
     assumed = f"{_NOTE_WORDS} words"
     fills = (
-        (CHAT, DATE, QUESTION, "2023/06/01 (Thu) 08:15"),
-        (CHAT, "", QUESTION),
+        (_CHAT, DATE, QUESTION, "2023/06/01 (Thu) 08:15"),
+        (_CHAT, "", QUESTION),
         ("I rang the bell.", "", QUESTION, DATE),
     )
     question: str
@@ -325,13 +318,6 @@ class NoteOnChat(OfChat[str]):
         return " ".join(self.chat.split()[:_NOTE_WORDS]) or NOTHING
 
 
-CHATS = (
-    Passage("text", None, "[2023/05/02 (Tue) 10:01]\nuser: I moved to {{ Bern }}. <3>"),
-    Passage("text", None, '{"date": "2023/05/09", "user": "{% My %} cat \\n rang the bell."}'),
-)
-
-
-@dataclass(frozen=True)
 class AnswerFromChats(AnswerQuestion):
     """Answer the question from the passages: chats by date, each with its date in its text, or
     notes on them. Fields and value are `AnswerQuestion`'s."""
@@ -340,24 +326,13 @@ class AnswerFromChats(AnswerQuestion):
     max_reply_tokens = 500
 
     fills: ClassVar[Fills] = (
-        (CHATS, QUESTION, OPTIONS, 8104, DATE),
-        (CHATS, QUESTION, (), 8104, DATE),
-        (CHATS, QUESTION, (), None),
+        (_CHATS, QUESTION, OPTIONS, 8104, DATE),
+        (_CHATS, QUESTION, (), 8104, DATE),
+        (_CHATS, QUESTION, (), None),
         ((), QUESTION, (), 8104, DATE),
     )
 
 
-_ANSWER = re.compile(
-    r"(?im)^[^\w\n]{0,9}(?:(?:so|the|my)\W{1,3}){0,2}(?:final\s)?answer[*_ ]{0,4}[:：]"
-    r"|^(?:#{1,6}[ \t]{1,3}|[*_]{1,3})(?:final\s)?answer[*_]{0,3}[ \t]{0,9}$"  # a heading
-)
-_BOLD = re.compile(r"\A[*_]{1,3}(?=\s)")  # the end of **Answer:**
-_PLACEHOLDER = re.compile(r"<[^<>]*\s[^<>]*>")  # of the prompt's form
-_MOST_NOTES, _WORDS_A_CHAT = 10, 25  # so many fit the budget beside the answer
-_EXPECTED_NOTES = 150  # words
-
-
-@dataclass(frozen=True)
 class AnswerWithNotes(AnswerFromChats):
     """Note what the chats say about the question, then answer it from the notes. Fields and value
     are `AnswerQuestion`'s; no reply is constrained, as notes are free text."""
@@ -366,24 +341,17 @@ class AnswerWithNotes(AnswerFromChats):
     fills = (AnswerFromChats.fills[1], AnswerFromChats.fills[0], *AnswerFromChats.fills[2:])
     max_reply_tokens = 800
     form = None
-    assumed = f"{_EXPECTED_NOTES} words of notes, then as many as are asked for"
+    assumed = f"{_NOTES_WORDS} words of notes, then as many as are asked for"
 
     def read(self, reply: str, is_cut: bool) -> int | str | None:
         """The text after the last `Answer:` that opens a line and is followed by text, without bold
         marks that were opened before it. None without one, as notes and answer could not be told
         apart."""
-        said = []
-        for part in _ANSWER.split(reply)[1:]:
-            text = _BOLD.sub("", part).strip()
-            text = text.removesuffix("**") if text.count("**") == 1 else text
-            if any(map(str.isalnum, text)) and not _PLACEHOLDER.fullmatch(text):
-                said.append(text)
+        texts = (_BOLD.sub("", part).strip() for part in _ANSWER.split(reply)[1:])
+        said = [t for t in texts if any(map(str.isalnum, t)) and not _PLACEHOLDER.fullmatch(t)]
         if not said:
             return None
         return super().read(f"Answer: {said[-1]}" if self.options else said[-1], is_cut)
-
-    def legal(self, form: str) -> Constraint | None:
-        return None
 
     def extractive(self) -> str:
         """One sentence from each of the ten chats that match the question best, then the answer."""
@@ -395,9 +363,5 @@ class AnswerWithNotes(AnswerFromChats):
         return "\n".join(["Notes:", *(notes or ["- nothing on it"]), f"Answer: {answer}"])
 
     def expected(self) -> str:
-        notes = " ".join(["note"] * _EXPECTED_NOTES)
+        notes = " ".join(["note"] * _NOTES_WORDS)
         return f"{notes}\nAnswer: {super().expected().removeprefix('Answer: ')}"
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return {}

@@ -1,9 +1,5 @@
 """Prompts for texts to search for: clues from a memory of the document (MemoRAG section 2), and its
-baselines HyDE (arXiv 2212.10496, section 3) and RQ-RAG (arXiv 2404.00610).
-
-Prompts about a memory begin with the same words, for the prefix cache. RQ-RAG's paper trains a
-model for its prompts; here any model is asked.
-"""
+baselines HyDE (arXiv 2212.10496, section 3) and RQ-RAG (arXiv 2404.00610, for any model)."""
 
 import re
 from collections.abc import Iterable
@@ -25,6 +21,20 @@ from stages.text.words import num_words, word_spans
 
 T = TypeVar("T")
 _SHARE = 0.1  # of a chunk's words: the budget is an eighth of its tokens
+# Our assumption: three lines, about as many as the paper's longer examples have (tables 1 to 4).
+_LINES, _LINE_WORDS = 3, 12
+# What the extractive engine makes: so many lines of these words at least and at most; all fit the
+# budgets.
+_NUM_SPANS, _SPAN_WORDS = 3, (8, 25)
+_NUM_POINTS, _POINT_WORDS = 8, (12, 40)
+_ASKED_WORDS, _ADDED_WORDS = 12, 5  # in each of three questions
+_DRAFT_WORDS, _PASSAGE_WORDS = 30, 100
+_MOST_PARTS = 4
+_BETWEEN = re.compile(r"\s+and\s+|,(?!\d)|[;?，；？、]", re.IGNORECASE)  # not in 1,000
+_ASKING = re.compile(r"\s*(?:who|whom|whose|what|which|when|where|why|how)\b\s*", re.IGNORECASE)
+_ENOUGH = re.compile(r"\W*(ENOUGH\b|(?i:enough)\W*\Z)")
+Action = Literal["rewrite", "decompose", "disambiguate"]
+ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
 @dataclass(frozen=True)
@@ -60,10 +70,6 @@ class FromMemory(OfPassages[T], Generic[T]):
     asked_at: str = ""  # the date of the question, where it has one
 
 
-# Our assumption: three lines, about as many as the paper's longer examples have (tables 1 to 4).
-_LINES, _LINE_WORDS = 3, 12
-
-
 class Lines(Filled[tuple[str, ...]]):
     """Base class of prompts whose value is lines to search for; () for none."""
 
@@ -74,12 +80,11 @@ class Lines(Filled[tuple[str, ...]]):
 
 
 def _numbered(lines: Iterable[str]) -> str:
-    """A numbered list of the lines that have a letter or digit; NONE, which is legal, without."""
+    """A numbered list of the lines that have a letter or digit; `NONE` without."""
     said = [line for line in lines if any(map(str.isalnum, line))]
     return "\n".join(f"{number}. {line}" for number, line in enumerate(said, 1)) or "NONE"
 
 
-@dataclass(frozen=True)
 class LinesFromMemory(Lines, FromMemory[tuple[str, ...]]):
     """Base class of prompts for lines to search for, which show a memory."""
 
@@ -87,10 +92,6 @@ class LinesFromMemory(Lines, FromMemory[tuple[str, ...]]):
         return _numbered(spread_pieces([*self.texts(), self.query()], _LINES, _LINE_WORDS))
 
 
-_NUM_SPANS, _SPAN_WORDS = 3, (8, 25)  # three of 25 words fit the budget
-
-
-@dataclass(frozen=True)
 class ClueSpans(LinesFromMemory):
     """Which pieces of the text (spans) may have the answer (text evidence)? The value: one a line,
     as recalled, so they need not stand in the text."""
@@ -102,10 +103,6 @@ class ClueSpans(LinesFromMemory):
         return _numbered(relevant_sentences(self.texts(), self.query(), _NUM_SPANS, _SPAN_WORDS))
 
 
-_ASKED_WORDS, _ADDED_WORDS = 12, 5  # of each: three such lines fit the budget
-
-
-@dataclass(frozen=True)
 class ClueQuestions(LinesFromMemory):
     """Which more concrete questions (surrogate queries) together lead to the answer? The value: one
     a line."""
@@ -115,8 +112,7 @@ class ClueQuestions(LinesFromMemory):
 
     def extractive(self) -> str:
         """The question three times, each with the longest words that one of the best sentences adds
-        to it, in sentence order; the question alone where none adds a word. A Chinese word ends at
-        the next sign."""
+        to it, in sentence order; the question alone where none adds a word."""
         words = word_spans(self.question)[:_ASKED_WORDS]
         question = " ".join(self.question[: words[-1][1] if words else 0].split()).rstrip("?？")
         seen = set(terms(self.query()))
@@ -131,10 +127,6 @@ class ClueQuestions(LinesFromMemory):
         return _numbered(lines or ([f"{question}?"] if question else []))
 
 
-_NUM_POINTS, _POINT_WORDS = 8, (12, 40)  # eight of 40 words fit the budget
-
-
-@dataclass(frozen=True)
 class KeyPoints(LinesFromMemory):
     """Ask for the key points of the text. The value: one a line. `question` is how a summary is
     asked for, "" where it goes without saying."""
@@ -144,14 +136,9 @@ class KeyPoints(LinesFromMemory):
     fills = (*FromMemory.fills, (MEMORY, "", ()))
 
     def extractive(self) -> str:
-        """The most central sentence of each eighth of the text."""
         return _numbered(central_sentences(self.texts(), _NUM_POINTS, _POINT_WORDS))
 
 
-_DRAFT_WORDS = 30
-
-
-@dataclass(frozen=True)
 class DraftAnswer(FromMemory[str]):
     """Answer in brief from what is remembered, even if details may be wrong. The value is the
     text, stripped, also of a question with options."""
@@ -168,10 +155,6 @@ class DraftAnswer(FromMemory[str]):
         return (pieces[-1] if pieces else "") or "answer " * _DRAFT_WORDS
 
 
-_PASSAGE_WORDS = 100
-_ASKING = re.compile(r"\s*(?:who|whom|whose|what|which|when|where|why|how)\b\s*", re.IGNORECASE)
-
-
 @dataclass(frozen=True)
 class WithoutText(Filled[T], Generic[T]):
     """Base class of prompts that show the question alone."""
@@ -183,7 +166,6 @@ class WithoutText(Filled[T], Generic[T]):
     asked_at: str = ""  # the date of the question, where it has one
 
 
-@dataclass(frozen=True)
 class Hypothetical(WithoutText[str]):
     """Write a passage that could stand in the text and answers the question (HyDE). No text is
     shown. The value is the passage, stripped; a cut one can be searched with, too."""
@@ -192,7 +174,6 @@ class Hypothetical(WithoutText[str]):
     assumed = f"a passage of {_PASSAGE_WORDS} words"
 
     def extractive(self) -> str:
-        """The question and its options as a statement, as nothing else is known."""
         said = _ASKING.sub("", self.question, count=1).strip(" \t\n?？")
         return f"{said}: {' or '.join(self.options)}." if self.options else f"{said}."
 
@@ -200,11 +181,6 @@ class Hypothetical(WithoutText[str]):
         return " ".join(islice(cycle(self.extractive().split()), _PASSAGE_WORDS))
 
 
-_MOST_PARTS = 4
-_BETWEEN = re.compile(r"\s+and\s+|,(?!\d)|[;?，；？、]", re.IGNORECASE)  # not in 1,000
-
-
-@dataclass(frozen=True)
 class SubQuestions(Lines, WithoutText[tuple[str, ...]]):
     """Which questions to search for instead of this one (RQ-RAG)? No text is shown. The value:
     one a line, per thing asked or per reading."""
@@ -212,18 +188,12 @@ class SubQuestions(Lines, WithoutText[tuple[str, ...]]):
     name = "sub_questions"
 
     def extractive(self) -> str:
-        """The question cut at "and", commas, semicolons and question marks, into at most four."""
         cut = _BETWEEN.split(self.question, maxsplit=_MOST_PARTS - 1)
         parts = [" ".join(part.split()) for part in cut if any(map(str.isalnum, part))]
         return _numbered(parts if len(parts) > 1 else [" ".join(self.question.split())])
 
     def expected(self) -> str:
         return _numbered(spread_pieces([self.question, *self.options], _LINES, _LINE_WORDS))
-
-
-Action = Literal["rewrite", "decompose", "disambiguate"]
-ACTIONS: tuple[Action, ...] = get_args(Action)
-_ENOUGH = re.compile(r"\W*(ENOUGH\b|(?i:enough)\W*\Z)")
 
 
 @dataclass(frozen=True)
@@ -248,8 +218,7 @@ class RefineQuery(OfPassages[str]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def read(self, reply: str, is_cut: bool) -> str | None:
-        """The first line, without a label; "" where it begins with `ENOUGH` or is "enough" alone.
-        None for a reply without a letter or digit."""
+        """The first line; "" where it begins with `ENOUGH` or is "enough" alone."""
         if _ENOUGH.match(reply):
             return ""
         lines = parse_lines(reply, is_cut)

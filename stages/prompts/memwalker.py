@@ -5,7 +5,7 @@ answers.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
@@ -27,8 +27,8 @@ from stages.text.excerpts import best_sentences, gist
 from stages.text.ranking import rank, terms
 
 # Samples.
-SEGMENT = "The bell {{ rings }}.\n\n{% twice %} <3>"
-SUMMARIES = ("The village \\n wakes up.", "The {{ bell }} rings.", "Nobody {# to #} <3>")
+_SEGMENT = "The bell {{ rings }}.\n\n{% twice %} <3>"
+_SUMMARIES = ("The village \\n wakes up.", "The {{ bell }} rings.", "Nobody {# to #} <3>")
 _VISITED, _SUMMARY = "The village \\n {# wakes #} up.", "A village {# wakes #} up."
 _LEAF_SHARE, _INNER_SHARE = 0.15, 0.3  # of the words shortened; the paper gives no length
 
@@ -41,7 +41,7 @@ class SummarizeSegment(Filled[str]):
     max_reply_tokens = 512
     is_whole = True
     assumed = f"{100 * _LEAF_SHARE:.0f}% of the segment"
-    fills = ((SEGMENT,),)
+    fills = ((_SEGMENT,),)
     segment: str
 
     def extractive(self) -> str:
@@ -60,7 +60,7 @@ class CompressSummaries(Filled[str]):
     max_reply_tokens = 512
     is_whole = True
     assumed = f"{100 * _INNER_SHARE:.0f}% of the summaries"
-    fills = (((SEGMENT, "Nobody {# admits #} it."),),)
+    fills = (((_SEGMENT, "Nobody {# admits #} it."),),)
     summaries: tuple[str, ...]
 
     def extractive(self) -> str:
@@ -83,11 +83,21 @@ _ACTION = (
     r"\baction\s*(?:[:=]|is\b)\s*(?:[\[(<{]\s*)?(?:(?:summary|passage|part|number)\s*)*"
     rf"{_NUMBER}{_NO_OTHER}"
 )
+_MINUS = str.maketrans("−–", "--")
 _SIGNS = r"^\W{0,20}"  # bounded: each line of a reply of blank lines would be searched to its end
 _LINE = re.compile(rf"{_SIGNS}{_ACTION}", re.IGNORECASE | re.MULTILINE)
 _ANYWHERE = re.compile(_ACTION, re.IGNORECASE)
 _ALONE = re.compile(rf"\A(?:\W{{0,9}}(?i:action)\s+)?\W*?{_NUMBER}\W*\Z")
 _STATED = re.compile(rf"{_SIGNS}action\b", re.IGNORECASE | re.MULTILINE)
+_NUMBER_AS_ANSWER = re.compile(  # that is a number: "Answer: 2", not "Answer: 2 years"
+    r"^\W{0,9}(?:(?:so|the|my|final|correct)\s+){0,3}answer\b(?=[\s:=]*(?:is\b)?\W{0,5}\d+\W{0,5}$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+# An action; with -2 the option's index or "out_of_range", or the text of a free-form answer.
+_LeafReply = tuple[int] | tuple[int, int | str]
+_ANSWER_CHARS = 1000  # of a constrained free-form answer
+_TO_ANSWER = re.compile(r"\baction\W{0,8}2\b", re.IGNORECASE)
+_ANSWER = re.compile(r"\banswer[*_]*\s*[:=][*_]*\s*(?P<answer>\S.*)", re.IGNORECASE | re.DOTALL)
 _LABEL = re.compile(r"\A\W*reasoning\W*:\W*", re.IGNORECASE)
 
 
@@ -95,18 +105,14 @@ def parse_action(reply: str, is_cut: bool) -> int | None:
     """The action: from a line `Action: 3`, else stated within a line, else a number that is the
     whole reply. None where two differ, or where the reply may have been cut within the number."""
     text = plain_text(reply)
+
+    def actions(matches: Iterable[re.Match[str]]) -> list[int]:
+        whole = (m["action"] for m in matches if not (is_cut and m.end("action") == len(text)))
+        return [int(re.sub(r"\s", "", number).translate(_MINUS)) for number in whole]
+
     stated = [match for match in _ANYWHERE.finditer(text) if not is_hedged(text, match)]
     readings = (_LINE.finditer(text), [] if is_cut else stated, _ALONE.finditer(text))
-    return settled(
-        *(
-            [
-                int(re.sub(r"[−–]", "-", re.sub(r"\s", "", match["action"])))
-                for match in matches
-                if not (is_cut and match.end("action") == len(text))
-            ]
-            for matches in readings
-        )
-    )
+    return settled(*map(actions, readings))
 
 
 def reason_of(reply: str) -> str | None:
@@ -122,12 +128,6 @@ def _legal_actions(form: str, actions: str, reasoning: bool) -> Constraint:
     return Constraint(regex=f"{reason}{matching(form, f'({actions})')}")
 
 
-_NUMBER_AS_ANSWER = re.compile(  # that is a number: "Answer: 2", not "Answer: 2 years"
-    r"^\W{0,9}(?:(?:so|the|my|final|correct)\s+){0,3}answer\b(?=[\s:=]*(?:is\b)?\W{0,5}\d+\W{0,5}$)",
-    re.IGNORECASE | re.MULTILINE,
-)
-
-
 @dataclass(frozen=True)
 class Triage(Filled[int]):
     """Behind which summary is the answer (section 3)? The value is its number from 0, or -1 to
@@ -139,9 +139,9 @@ class Triage(Filled[int]):
     form = "Action: {}"
     assumed = "the child in the middle"
     fills = (
-        (SUMMARIES, QUESTION, True, ()),
-        (SUMMARIES, QUESTION, False, (0, 2)),
-        (SUMMARIES, QUESTION, True, (1,), True, DATE, 2748),
+        (_SUMMARIES, QUESTION, True, ()),
+        (_SUMMARIES, QUESTION, False, (0, 2)),
+        (_SUMMARIES, QUESTION, True, (1,), True, DATE, 2748),
     )
     summaries: tuple[str, ...]  # of the children, in document order
     question: str
@@ -152,8 +152,7 @@ class Triage(Filled[int]):
     num_invalid: int | None = None  # replies to this very question without a legal action
 
     def read(self, reply: str, is_cut: bool) -> int | None:
-        """As `parse_action`; where no action is named, an answer is read as one."""
-        is_named = re.search(r"\baction\b", reply, re.IGNORECASE)
+        is_named = re.search(r"\baction\b", reply, re.IGNORECASE)  # else an answer is read as one
         return parse_action(reply if is_named else _NUMBER_AS_ANSWER.sub("Action", reply), is_cut)
 
     def is_legal(self, value: int) -> bool:
@@ -167,7 +166,6 @@ class Triage(Filled[int]):
         return _legal_actions(form, "|".join(map(str, self.actions())), self.reasoning)
 
     def extractive(self) -> str:
-        """The remaining summary that matches the question best, by BM25."""
         best = next(n for n in rank(self.summaries, self.question) if n not in self.rejected)
         reason = f"Reasoning: Summary {best} shares most with the question.\n"
         return f"{reason if self.reasoning else ''}Action: {best}"
@@ -181,15 +179,8 @@ class Triage(Filled[int]):
         return {str(action): action for action in (0, 1, 2, REVERT)}
 
 
-LeafReply = tuple[int] | tuple[int, int | str]
-"""An action; with -2 the option's index or "out_of_range", or the text of a free-form answer."""
-_ANSWER_CHARS = 1000  # of a constrained free-form answer
-_TO_ANSWER = re.compile(r"\baction\W{0,8}2\b", re.IGNORECASE)
-_ANSWER = re.compile(r"\banswer[*_]*\s*[:=][*_]*\s*(?P<answer>\S.*)", re.IGNORECASE | re.DOTALL)
-
-
 @dataclass(frozen=True)
-class ReadLeaf(Filled[LeafReply]):
+class ReadLeaf(Filled[_LeafReply]):
     """Can the question be answered from this segment (section 3)? If so, the answer; an action that
     is not legal is a value, too."""
 
@@ -200,9 +191,9 @@ class ReadLeaf(Filled[LeafReply]):
     is_whole = True
     assumed = "the first segment read has the answer"
     fills = (
-        (SEGMENT, QUESTION, OPTIONS, True, None),
-        (SEGMENT, QUESTION, (), True, 84, _VISITED, DATE, 2748),
-        (SEGMENT, QUESTION, (), False, None, _VISITED),
+        (_SEGMENT, QUESTION, OPTIONS, True, None),
+        (_SEGMENT, QUESTION, (), True, 84, _VISITED, DATE, 2748),
+        (_SEGMENT, QUESTION, (), False, None, _VISITED),
     )
     segment: str
     question: str
@@ -213,7 +204,7 @@ class ReadLeaf(Filled[LeafReply]):
     asked_at: str = ""  # the date of the question, where it has one
     num_invalid: int | None = None  # replies to this very question without a legal action
 
-    def read(self, reply: str, is_cut: bool) -> LeafReply | None:
+    def read(self, reply: str, is_cut: bool) -> _LeafReply | None:
         """None where no action is stated, and for -2 without a readable answer."""
         action = parse_action(reply, is_cut)
         if action is None or action != ANSWER:
@@ -224,7 +215,7 @@ class ReadLeaf(Filled[LeafReply]):
         option = parse_option(f"Answer: {text}", len(self.options)) if text else None
         return None if option is None else (ANSWER, option)
 
-    def is_legal(self, value: LeafReply) -> bool:
+    def is_legal(self, value: _LeafReply) -> bool:
         return value[0] in (REVERT, ANSWER) and (not self.options or value[-1] != OUT_OF_RANGE)
 
     def legal(self, form: str) -> Constraint:
@@ -271,10 +262,10 @@ class UpdateSummary(Filled[str]):
     name = "update_summary"
     max_reply_tokens = 500
     fills = (
-        (SEGMENT, _SUMMARY, QUESTION, (), 8104),
-        (SEGMENT, "", QUESTION, OPTIONS, 8104),
-        (SEGMENT, _SUMMARY, QUESTION, OPTIONS, 8104, DATE),
-        (SEGMENT, _SUMMARY, "", (), 8104),
+        (_SEGMENT, _SUMMARY, QUESTION, (), 8104),
+        (_SEGMENT, "", QUESTION, OPTIONS, 8104),
+        (_SEGMENT, _SUMMARY, QUESTION, OPTIONS, 8104, DATE),
+        (_SEGMENT, _SUMMARY, "", (), 8104),
     )
     is_whole = True
     assumed = "as many words as are asked for"

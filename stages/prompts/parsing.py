@@ -1,10 +1,5 @@
-"""Read replies: negations, hedges and requests in words, lists with an item per line, JSON; and
-write the forms of constrained replies.
-
-Texts of a list stay as written. The only JSON that is read in a list of lines is a list of strings
-with escapes left as written. Where a prompt asks for JSON, the reader accepts prose and code fences
-around it, line breaks within strings and a comma after the last item.
-"""
+"""What parsers of replies share: words that reject or hedge a value, verdicts, lists with an item
+per line, JSON; and the forms of constrained replies."""
 
 import json
 import re
@@ -18,35 +13,11 @@ T = TypeVar("T", bound=Hashable)
 V = TypeVar("V")
 Fills = tuple[tuple[Any, ...], ...]
 
-# Negations in words, within a sentence or a part of one. Apostrophes are gone by then.
-_SENTENCE_END = re.compile(r"[.!?;:\n]")
-_EXCEPT = re.compile(r"\b(?:but|except|only|just|than|besides|apart|unless|so)\b", re.IGNORECASE)
-_NOT = r"\b(?:not|dont|doesnt|didnt|wont|wouldnt|isnt|arent|neednt|no\s+longer|never)"
-_HEDGE = (
-    r"(?:(?:think|believe|feel|see|that|i|we|it|its|there|is|any|an?|the|to|be|really"
-    r"|actually|currently|strictly|seem|even|pages?|further|more|additional)\s+)*"
-)
-_READ = r"(?:look|re-?read|see|check|consult|view|revisit|open|request)\b"
-_DECLINED = re.compile(
-    rf"(?i)(?:{_NOT}|\bno)\s+{_HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
-    rf"(?!.*{_EXCEPT.pattern})|\b(?:neither|nor|not)\s*\Z"
-)
-_NOT_NEEDED = (
-    rf"(?:{_NOT}\s+{_HEDGE}(?:needed|necessary|required|help|helpful|relevant|useful)"
-    r"|\bunnecessary|\bunneeded|\birrelevant)\b"
-)
-_DECLINED_AFTER = re.compile(
-    rf"(?:(?!\b(?:pages?|since|because|as|but|to|if)\b)[^(,])*?{_NOT_NEEDED}", re.IGNORECASE
-)
 _CLAUSE_END = re.compile(r"[.!?;:,\n]")
 _HEDGED = re.compile(
     r"(?i)\b(?:although|though|while|whereas|if|might|may|could|first|thought|next|second|another|other"
     r"|alternative(?:ly)?|instead|rather|than|not|dont|doesnt|cannot|cant|wouldnt|nobody|none"
     r"|seems?|tempting|previous(?:ly)?|earlier)\b"
-)
-_REQUESTED = re.compile(
-    rf"(?i)\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
-    rf"(?:\s+to\s+(?:(?:read|look\s+at)\b|{_READ}))?)\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z"
 )
 # Words around a value that reject it or leave it open, after apostrophes are removed: "I dont think
 # the answer is (B)", "none of (A)", "if (B)"; "(B) is too broad", "B: wrong", "(B)?".
@@ -78,13 +49,8 @@ _VERDICT_SENTENCE = re.compile(
     rf"(?:answer|verdict|rating|judge?ment)\s+is\W{{1,5}}{_SAID}"
     r"(?=\W{0,3}(?:[.!;\n]|\Z)|,?\s(?:because|since|as)\b)"
 )
-_CHINESE_PAGE = re.compile(
-    r"第\s?(?P<page>\d{1,9}(?:\s?,\s?\d{1,9}){0,20})\s?[页頁]|[页頁][码碼]?\s?:"
-)
-_CHINESE_NOT = re.compile("[不无無没沒]")
-_CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及]\s?(?=Page\b|\d)")
 # Longer sentences are cut: a reply full of matches must take time linear in its length.
-_SENTENCE_CHARS = 300
+SENTENCE_CHARS = 300
 
 
 def settled(*readings: Iterable[T]) -> T | None:
@@ -109,190 +75,14 @@ def verdicts_stated(text: str) -> list[str]:
     return [" ".join(statement["said"].lower().split()) for statement in statements]
 
 
-def in_english_pages(text: str) -> str:
-    """The text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`; unchanged if it
-    has a Chinese negation, as it is unclear which pages that is about."""
-    if _CHINESE_NOT.search(text):
-        return text
-    named = _CHINESE_PAGE.sub(lambda m: f" Page {m['page']} " if m["page"] else "Pages: ", text)
-    return _CHINESE_AND.sub(" and ", named)
-
-
 def is_hedged(text: str, value: re.Match[str]) -> bool:
     """True if the clause before the match weighs a value rather than states it."""
-    return bool(_HEDGED.search(_CLAUSE_END.split(_before(text, value))[-1]))
+    return bool(_HEDGED.search(_CLAUSE_END.split(text_before(text, value))[-1]))
 
 
-def is_requested(text: str, page: re.Match[str]) -> bool:
-    """True if the page is the object of a request, as in "I want to look up Page 7"."""
-    return bool(_REQUESTED.search(_before(text, page)))
-
-
-def is_declined(text: str, page: re.Match[str]) -> bool:
-    """True if the sentence that names the page says that it is not wanted."""
-    before, after = sentence_around(text, page)
-    return bool(_DECLINED.search(before) or _DECLINED_AFTER.match(after))
-
-
-def sentence_around(text: str, match: re.Match[str]) -> tuple[str, str]:
-    """The parts of the sentence before and after the match, each up to 300 characters."""
-    before = _SENTENCE_END.split(_before(text, match))[-1]
-    after = _SENTENCE_END.split(text[match.end() : match.end() + _SENTENCE_CHARS])[0]
-    return before, after
-
-
-def _before(text: str, match: re.Match[str]) -> str:
-    return text[max(0, match.start() - _SENTENCE_CHARS) : match.start()]
-
-
-_LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_FENCE = re.compile(r"(?:```|~~~)[ \t]*\w*")
-_QUOTED_LIST = re.compile(r"\s*\[\s*(?=[\"'“])")
-_NEXT_ITEM = re.compile(r"(?<=[\"'”])\s?,\s*(?=[\"'“])")
-_HEADING = re.compile(r"#{1,6}[ \t]+|>[ \t]?")
-
-# Bounded spaces: a line may consist of a million of them.
-_NOUN = (
-    r"(?:(?:surrogate|sub|search|text|key)[ \t-]?)?(?:clue|question|query|queries|span|point)s?"
-    r"|(?:替代|代理|搜索|子)?(?:线索|線索|问题|問題|查询|查詢|要点|要點|片段)"
-)
-_NUMBER = r"[ \t]{0,2}[#＃]?[ \t]?(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
-_LABEL = rf"(?:{_NOUN})(?:{_NUMBER})?[ \t]{{0,2}}"
-_MARKER = (
-    r"[-–—*+](?:[ \t]+|\Z)|[•·●▪◦‣]|[\u2460-\u2473]"  # \u2460 is 1 in a circle
-    r"|\d{1,3}[ \t]?(?:[.．](?!\d)|[)）、])|[(（\[]\d{1,3}[)）\]]"  # 3.5 is no marker
-    r"|[一二三四五六七八九十]{1,3}[、．]|[(（][一二三四五六七八九十]{1,3}[)）]"
-)
-_MARK = re.compile(
-    r"(?i)(?P<bold>\*{1,3}|_{1,3}|)"
-    rf"(?:(?:{_MARKER})(?P=bold)|{_LABEL}(?:[:：](?P=bold)|(?P=bold)[ \t]?[:：])"
-    rf"|(?:{_NOUN}){_NUMBER}(?:[.)]|[ \t][-–—])(?P=bold)(?=[ \t]))[ \t]*"
-)
-_LABEL_ALONE = re.compile(_LABEL, re.IGNORECASE)
-_ROUNDS = 5  # marks around one another: `- **Clue 1:** "..."` takes two
-
-_EMPHASIS = (("***",) * 2, ("**",) * 2, ("__",) * 2, ("*",) * 2, ("_",) * 2, ("`",) * 2)
-_QUOTES = (
-    *(('"', '"'), ("“", "”"), ("„", "“"), ("'", "'"), ("‘", "’"), ("«", "»")),
-    *(("「", "」"), ("『", "』")),
-)
-_APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
-_END_SIGNS = (".", "!", "?", "…", "。", "！", "？")
-_NO_ITEM = {"none", "n/a", "无", "無", "[]"}
-
-
-def parse_lines(reply: str, is_cut: bool) -> tuple[str, ...] | None:
-    """The lines of a reply without list markers, labels ("Clue 1:", "问题 2："), and quotes or
-    emphasis around a whole line; blank lines and introductions ("Here they are:") are left out.
-
-    () where the only line is `NONE`, which is legal; None where no line has a letter or digit. The
-    last line of a cut reply counts only if it ends a sentence or is the only one.
-    """
-    items: list[str] = []
-    for line in _LINE_END.split(reply):
-        quoted = _QUOTED_LIST.match(line)  # a list of quoted texts, perhaps unclosed
-        inner = line[quoted.end() :].rstrip() if quoted else ""
-        if quoted and "]" not in inner[:-1]:
-            items += _NEXT_ITEM.split(inner.removesuffix("]"))
-        elif not _FENCE.fullmatch(line.strip()):
-            items.append(line)
-    texts = [_text(item) for item in items]
-    if is_cut and any(texts[:-1]) and not texts[-1].endswith(_END_SIGNS):
-        texts.pop()
-    lines = tuple(text for text in texts if text and not _is_none(text))
-    return lines if lines or any(texts) else None
-
-
-def _text(line: str) -> str:
-    """The text of an item, or `NONE`; "" for a line that is no item."""
-    text, is_item = line.strip(), False
-    for _ in range(_ROUNDS):
-        plain = _unwrapped(_without(_HEADING, text), _EMPHASIS)
-        rest = _unwrapped(_without(_MARK, plain), _QUOTES)
-        is_item = is_item or rest != plain
-        if rest == text:
-            break
-        text = rest
-    is_introduction = text.endswith((":", "：")) and not is_item
-    if is_introduction or _LABEL_ALONE.fullmatch(text.rstrip(":：")):
-        return ""
-    return text if _is_none(text) or any(char.isalnum() for char in text) else ""
-
-
-def _without(start: re.Pattern[str], text: str) -> str:
-    match = start.match(text)
-    return text[match.end() :].strip() if match else text
-
-
-def _unwrapped(text: str, pairs: tuple[tuple[str, ...], ...]) -> str:
-    """The text without the first of the pairs that encloses all of it and occurs nowhere inside. A
-    comma or full stop after it, and the bracket that closes a list, are removed, too."""
-    ended = text.rstrip(",;.，；。、]")
-    for opening, closing in pairs:
-        inner = ended[len(opening) : -len(closing)]
-        if ended.startswith(opening) and ended.endswith(closing) and inner.strip():
-            words = _APOSTROPHE.sub("", inner) if opening in "'‘" else inner
-            if opening not in words and closing not in words:
-                return inner.strip()
-    return text
-
-
-def _is_none(text: str) -> bool:
-    return text.lower().rstrip(".。!") in _NO_ITEM
-
-
-# `[1]` is a footnote more often than a list; no list asked for holds numbers.
-_JSON_LIST = re.compile(r"\[\s*(?=[\"{\[\]])")
-_AFTER_ITEM = re.compile(r"\s*(?:,\s*(?P<end>\]?)|(?P<last>\])|\Z)")
-_OBJECT = re.compile(r"\{[^{}]*\}")
-_DECODER = json.JSONDecoder(strict=False)  # line breaks within strings
-
-
-def list_items(reply: str, is_cut: bool) -> list[Any] | None:
-    """The items of the JSON list in a reply; None without one, or with two that differ.
-
-    Of a list that the end of the reply cuts off, the complete items count; None without any. Of a
-    list with invalid JSON, the items before it count if the reply was cut (`is_cut`); else None.
-    """
-    items: list[Any] | None = None
-    position, reply = 0, without_half_pairs(reply)
-    while start := _JSON_LIST.search(reply, position):
-        other, position = _json_items(reply, start.end(), is_cut)
-        if other is None or (items is not None and other != items):
-            return None
-        items = other
-    return items
-
-
-def _json_items(reply: str, start: int, is_cut: bool) -> tuple[list[Any] | None, int]:
-    """The items from `start`, after the bracket, and the end of the list; None if unreadable."""
-    items: list[Any] = []
-    if reply.startswith("]", start):
-        return items, start + 1
-    while True:
-        value, end = _decoded(reply, start)
-        after = _AFTER_ITEM.match(reply, end) if end > start else None
-        if after is None:
-            is_end = is_cut or "]" not in reply[start:]
-            return (items or None) if is_end else None, len(reply)
-        items.append(value)
-        if after["end"] or after["last"] or after.end() == len(reply):
-            return items, after.end()
-        start = after.end()
-
-
-def json_objects(reply: str) -> tuple[list[dict[str, Any]], str]:
-    """The innermost objects of a reply, and the reply without them."""
-    values = [_decoded(text, 0)[0] for text in _OBJECT.findall(reply)]
-    return [value for value in values if isinstance(value, dict)], _OBJECT.sub(" ", reply)
-
-
-def _decoded(reply: str, start: int) -> tuple[Any, int]:
-    """The JSON value at `start` and its end, which is `start` where there is none."""
-    try:
-        return _DECODER.raw_decode(reply, start)
-    except (ValueError, RecursionError):  # also numbers of thousands of digits, and deep nesting
-        return None, start
+def text_before(text: str, match: re.Match[str]) -> str:
+    """The text before the match, cut to the length of a sentence."""
+    return text[max(0, match.start() - SENTENCE_CHARS) : match.start()]
 
 
 _SPECIAL = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
@@ -334,3 +124,137 @@ class OneOf(Filled[V]):
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
         return cls.replies
+
+
+_LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_FENCE = re.compile(r"(?:```|~~~)[ \t]*\w*")
+_QUOTED_LIST = re.compile(r"\s*\[\s*(?=[\"'“])")
+_NEXT_ITEM = re.compile(r"(?<=[\"'”])\s?,\s*(?=[\"'“])")
+_HEADING = re.compile(r"\A(?:#{1,6}[ \t]+|>[ \t]?)")
+# Bounded spaces: a line may consist of a million of them.
+_NOUN = (
+    r"(?:(?:surrogate|sub|search|text|key)[ \t-]?)?(?:clue|question|query|queries|span|point)s?"
+    r"|(?:替代|代理|搜索|子)?(?:线索|線索|问题|問題|查询|查詢|要点|要點|片段)"
+)
+_NUMBER = r"[ \t]{0,2}[#＃]?[ \t]?(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
+_LABEL = rf"(?:{_NOUN})(?:{_NUMBER})?[ \t]{{0,2}}"
+_MARKER = (
+    r"[-–—*+](?:[ \t]+|\Z)|[•·●▪◦‣]|[\u2460-\u2473]"  # \u2460 is 1 in a circle
+    r"|\d{1,3}[ \t]?(?:[.．](?!\d)|[)）、])|[(（\[]\d{1,3}[)）\]]"  # 3.5 is no marker
+    r"|[一二三四五六七八九十]{1,3}[、．]|[(（][一二三四五六七八九十]{1,3}[)）]"
+)
+_MARK = re.compile(
+    r"(?i)\A(?P<bold>\*{1,3}|_{1,3}|)"
+    rf"(?:(?:{_MARKER})(?P=bold)|{_LABEL}(?:[:：](?P=bold)|(?P=bold)[ \t]?[:：])"
+    rf"|(?:{_NOUN}){_NUMBER}(?:[.)]|[ \t][-–—])(?P=bold)(?=[ \t]))[ \t]*"
+)
+_LABEL_ALONE = re.compile(_LABEL, re.IGNORECASE)
+_ROUNDS = 5  # marks around one another: `- **Clue 1:** "..."` takes two
+_EMPHASIS = ("******", "****", "____", "**", "__", "``")  # a mark and its end
+_QUOTES = ('""', "“”", "„“", "''", "‘’", "«»", "「」", "『』")
+_APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
+_END_SIGNS = (".", "!", "?", "…", "。", "！", "？")
+_NO_ITEM = {"none", "n/a", "无", "無", "[]"}
+
+
+def parse_lines(reply: str, is_cut: bool) -> tuple[str, ...] | None:
+    """The lines of a reply without list markers, labels ("Clue 1:", "问题 2："), and quotes or
+    emphasis around a whole line; blank lines and introductions ("Here they are:") are left out.
+
+    () where the only line is `NONE`, which is legal; None where no line has a letter or digit. The
+    last line of a cut reply counts only if it ends a sentence or is the only one.
+    """
+    items: list[str] = []
+    for line in _LINE_END.split(reply):
+        quoted = _QUOTED_LIST.match(line)  # a list of quoted texts, perhaps unclosed
+        inner = line[quoted.end() :].rstrip() if quoted else ""
+        if quoted and "]" not in inner[:-1]:
+            items += _NEXT_ITEM.split(inner.removesuffix("]"))
+        elif not _FENCE.fullmatch(line.strip()):
+            items.append(line)
+    texts = [_text(item) for item in items]
+    if is_cut and any(texts[:-1]) and not texts[-1].endswith(_END_SIGNS):
+        texts.pop()
+    lines = tuple(text for text in texts if text and not _is_none(text))
+    return lines if lines or any(texts) else None
+
+
+def _text(line: str) -> str:
+    """The text of an item, or `NONE`; "" for a line that is no item."""
+    text, is_item = line.strip(), False
+    for _ in range(_ROUNDS):
+        plain = _unwrapped(_HEADING.sub("", text).strip(), _EMPHASIS)
+        rest = _unwrapped(_MARK.sub("", plain).strip(), _QUOTES)
+        is_item = is_item or rest != plain
+        if rest == text:
+            break
+        text = rest
+    is_introduction = text.endswith((":", "：")) and not is_item
+    if is_introduction or _LABEL_ALONE.fullmatch(text.rstrip(":：")):
+        return ""
+    return text if _is_none(text) or any(char.isalnum() for char in text) else ""
+
+
+def _unwrapped(text: str, pairs: tuple[str, ...]) -> str:
+    """The text without the first of the pairs that encloses all of it and occurs nowhere inside. A
+    comma or full stop after it, and the bracket that closes a list, are removed, too."""
+    ended = text.rstrip(",;.，；。、]")
+    for pair in pairs:
+        opening, closing = pair[: len(pair) // 2], pair[len(pair) // 2 :]
+        inner = ended[len(opening) : -len(closing)]
+        if ended.startswith(opening) and ended.endswith(closing) and inner.strip():
+            words = _APOSTROPHE.sub("", inner) if opening in "'‘" else inner
+            if opening not in words and closing not in words:
+                return inner.strip()
+    return text
+
+
+def _is_none(text: str) -> bool:
+    return text.lower().rstrip(".。!") in _NO_ITEM
+
+
+# `[1]` is a footnote more often than a list; no list asked for holds numbers.
+_JSON_LIST = re.compile(r"\[\s*(?=[\"{\[\]])")
+_AFTER_ITEM = re.compile(r"\s*(?:,\s*(?P<end>\]?)|(?P<last>\])|\Z)")
+_DECODER = json.JSONDecoder(strict=False)  # line breaks within strings
+
+
+def list_items(reply: str, is_cut: bool) -> list[Any] | None:
+    """The items of the JSON list in a reply; None without one, or with two that differ.
+
+    Of a list that the end of the reply cuts off, the complete items count; None without any. Of a
+    list with invalid JSON, the items before it count if the reply was cut (`is_cut`); else None.
+    """
+    items: list[Any] | None = None
+    position, reply = 0, without_half_pairs(reply)
+    while start := _JSON_LIST.search(reply, position):
+        other, position = _json_items(reply, start.end(), is_cut)
+        if other is None or (items is not None and other != items):
+            return None
+        items = other
+    return items
+
+
+def _json_items(reply: str, start: int, is_cut: bool) -> tuple[list[Any] | None, int]:
+    """The items from `start`, after the bracket, and the end of the list; None if unreadable."""
+    items: list[Any] = []
+    if reply.startswith("]", start):
+        return items, start + 1
+    while True:
+        value, end = decoded(reply, start)
+        after = _AFTER_ITEM.match(reply, end) if end > start else None
+        if after is None:
+            is_end = is_cut or "]" not in reply[start:]
+            return (items or None) if is_end else None, len(reply)
+        items.append(value)
+        if after["end"] or after["last"] or after.end() == len(reply):
+            return items, after.end()
+        start = after.end()
+
+
+def decoded(reply: str, start: int) -> tuple[Any, int]:
+    """The JSON value at `start` and its end, which is `start` where there is none."""
+    try:
+        return _DECODER.raw_decode(reply, start)
+    except (ValueError, RecursionError):  # also numbers of thousands of digits, and deep nesting
+        return None, start

@@ -4,24 +4,66 @@ one at a time until STOP (ReadAgent-S)."""
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
 from typing import Any, Literal
 
 from pipeline.core.prompts import Constraint, Refusals
 from pipeline.core.reply_forms import plain_text
 from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, OfPassages, Passage
-from stages.prompts.parsing import (
-    NUMBERS,
-    in_english_pages,
-    is_declined,
-    is_requested,
-    matching,
-    one_of,
-    sentence_around,
-    settled,
-)
+from stages.prompts.parsing import NUMBERS, SENTENCE_CHARS, matching, one_of, settled, text_before
 from stages.text.ranking import rank, terms
+
+# Words that decline or request a page, once apostrophes are gone.
+_SENTENCE_END = re.compile(r"[.!?;:\n]")
+_EXCEPT = r"\b(?:but|except|only|just|than|besides|apart|unless|so)\b"
+_NOT = r"\b(?:not|dont|doesnt|didnt|wont|wouldnt|isnt|arent|neednt|no\s+longer|never)"
+_HEDGE = (
+    r"(?:(?:think|believe|feel|see|that|i|we|it|its|there|is|any|an?|the|to|be|really"
+    r"|actually|currently|strictly|seem|even|pages?|further|more|additional)\s+)*"
+)
+_DECLINED = re.compile(
+    rf"(?i)(?:{_NOT}|\bno)\s+{_HEDGE}(?:need|want|have\s+to|look\s+up|read)\b(?!\s+to\s+stop)"
+    rf"(?!.*{_EXCEPT})|\b(?:neither|nor|not)\s*\Z"
+)
+_DECLINED_AFTER = re.compile(
+    r"(?i)(?:(?!\b(?:pages?|since|because|as|but|to|if)\b)[^(,])*?"
+    rf"(?:{_NOT}\s+{_HEDGE}(?:needed|necessary|required|help|helpful|relevant|useful)"
+    r"|\bunnecessary|\bunneeded|\birrelevant)\b"
+)
+_REQUESTED = re.compile(  # before a page: "I want to look up Page 7"
+    r"(?i)\b(?:look(?:ing)?\s+(?:up|at)|re-?read(?:ing)?|(?:want|need|wish|like|choose|pick|request)"
+    r"(?:\s+to\s+(?:read|look|re-?read|see|check|consult|view|revisit|open|request)\b)?)"
+    r"\s+(?:(?:the|again|only|just|at)\s+)*[\[<(]*\Z"
+)
+_CHINESE_PAGE = re.compile(
+    r"第\s?(?P<page>\d{1,9}(?:\s?,\s?\d{1,9}){0,20})\s?[页頁]|[页頁][码碼]?\s?:"
+)
+_CHINESE_NOT = re.compile("[不无無没沒]")
+_CHINESE_AND = re.compile(r"(?<=[\s\d])\s?[和与與及]\s?(?=Page\b|\d)")
+
+
+def _plain(reply: str) -> str:
+    """The plain text with pages named in Chinese (第3页和第5页) as `Page 3 and Page 5`, unless it
+    has a Chinese negation: it is unclear which pages that is about."""
+    text = plain_text(reply)
+    if _CHINESE_NOT.search(text):
+        return text
+    named = _CHINESE_PAGE.sub(lambda m: f" Page {m['page']} " if m["page"] else "Pages: ", text)
+    return _CHINESE_AND.sub(" and ", named)
+
+
+def _is_requested(text: str, page: re.Match[str]) -> bool:
+    return bool(_REQUESTED.search(text_before(text, page)))
+
+
+def _is_declined(text: str, page: re.Match[str]) -> bool:
+    """True if the sentence that names the page says that it is not wanted."""
+    before, after = _sentence_around(text, page)
+    return bool(_DECLINED.search(before) or _DECLINED_AFTER.match(after))
+
+
+def _sentence_around(text: str, match: re.Match[str]) -> tuple[str, str]:
+    before = _SENTENCE_END.split(text_before(text, match))[-1]
+    return before, _SENTENCE_END.split(text[match.end() : match.end() + SENTENCE_CHARS])[0]
 
 
 def _numbers_of(passages: Sequence[Passage], kinds: Sequence[str] = ("gist", "page")) -> list[int]:
@@ -41,6 +83,7 @@ _EXPECTED_SHARE = 0.5  # of the pages that may be looked up at once
 _ASKED = re.compile(r"\blook\s+up\s+(?:the\s+)?pages?\s*+:?\s*+\[([^\[\]]*)\]", re.IGNORECASE)
 _JOINED = re.compile(r"\]\s*+(?:[,;&/]|,?\s*+and\b)?\s*+(?:pages?\s*+)?\[", re.IGNORECASE)
 _LIST = re.compile(r"\[([^\[\]]*)\]")
+# Of a prompt that is repeated: {what for}.
 _PLACEHOLDER = re.compile(r"\[(?!\s*none\s*\])[^\[\]\d]*[^\W\d][^\[\]\d]*\]", re.IGNORECASE)
 _NUMBERS_ALONE = re.compile(r"[(<]?\d(?:[\d\s,;&()<>]|\band\b)*\.?", re.IGNORECASE)
 _PAGE_WORD = r"\b(?:pages?\b|pgs?\b\.?|pp?\.)\s*+(?:numbers?\b|nos?\.)?\s*+:?\s*+"
@@ -96,12 +139,10 @@ class ParallelLookUp(OfPassages[tuple[int, ...]]):
     asked_at: str = ""  # the date of the question, where it has one
 
     def read(self, reply: str, is_cut: bool) -> tuple[int, ...] | None:
-        """The pages asked for; of a cut reply only a closed list, as the rest may mislead."""
         return parse_page_list(reply) if is_cut else parse_pages(reply)
 
     def refusal(self, text: str, refusals: Refusals) -> tuple[int, ...] | None:
-        """() for no look-up; None where pages are named but it is unclear which are wanted."""
-        names_pages = "[" in text or _UNBRACKETED.search(text)
+        names_pages = "[" in text or _UNBRACKETED.search(text)  # unclear which are wanted
         return () if not names_pages and refusals.are_in(text) else None
 
     def is_legal(self, value: tuple[int, ...]) -> bool:
@@ -115,7 +156,6 @@ class ParallelLookUp(OfPassages[tuple[int, ...]]):
         return f"I want to look up Page {best} to answer the question."
 
     def expected(self) -> str:
-        """Half of the pages that may be looked up, spread over the document."""
         gists = _numbers_of(self.passages, ("gist",))
         wanted = max(1, round(self.max_pages * _EXPECTED_SHARE))
         pages = gists[:: max(1, len(gists) // wanted)][:wanted]
@@ -137,11 +177,8 @@ def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
 
 
 def numbers(first: int, last: int) -> str:
-    """A regex of the numbers from `first` to `last`, which are not negative, without leading zeros.
-
-    It has at most twice as many alternatives as digits: 0 to 137 is
-    `[0-9]|[1-9][0-9]|1[0-2][0-9]|13[0-7]`.
-    """
+    """A regex of the numbers from `first` to `last`, of at most twice as many alternatives as
+    digits: 0 to 137 is `[0-9]|[1-9][0-9]|1[0-2][0-9]|13[0-7]`."""
     alternatives: list[str] = []
     while first <= last:
         size = 1  # of a block whose numbers, from `first` on, differ only in their last digits
@@ -156,14 +193,13 @@ def numbers(first: int, last: int) -> str:
 
 
 def parse_pages(reply: str) -> tuple[int, ...] | None:
-    """The page numbers asked for, as written and in that order: `I want to look up Page [2, 7] to
-    ...`.
+    """The page numbers asked for, as written and in that order: `I want to look up Page [2, 7] to`.
 
-    Precedence: a list after "look up Page", any other list, pages one to a line, pages named
-    without brackets (requested before mentioned), numbers alone. () means no look-up: `[]`, or all
-    pages said not to be needed. None for a range, for lists that differ, and for any other reply.
+    Precedence: pages one to a line, a list after "look up Page", any other list, numbers alone,
+    pages named without brackets (requested before mentioned). () where all pages are said not to
+    be needed. None for a range, for lists that differ, and for any other reply.
     """
-    text = _PLACEHOLDER.sub("", _plain(reply))  # of a prompt, repeated: {what for}
+    text = _PLACEHOLDER.sub("", _plain(reply).translate(_SQUARE))
     if (pages := _pages_by_line(text)) is not None:
         return pages
     if "[" in text:
@@ -171,25 +207,21 @@ def parse_pages(reply: str) -> tuple[int, ...] | None:
     if _NUMBERS_ALONE.fullmatch(text):
         return _numbers(text.rstrip("."))
     named = list(_UNBRACKETED.finditer(text))
-    wanted = [page for page in named if not is_declined(text, page)]
+    wanted = [page for page in named if not _is_declined(text, page)]
     if wanted:
-        requested = [_numbers(page[1]) for page in wanted if is_requested(text, page)]
+        requested = [_numbers(page[1]) for page in wanted if _is_requested(text, page)]
         return settled(requested, [_numbers(page[1]) for page in wanted])
     return () if named else None
 
 
 def parse_page_list(reply: str) -> tuple[int, ...] | None:
-    """As `parse_pages`, but only closed brackets count: the rest of a cut reply may mislead."""
-    text = _JOINED.sub(", ", _plain(reply))
+    """As `parse_pages`, but only of closed brackets: the rest of a cut reply may mislead."""
+    text = _JOINED.sub(", ", _plain(reply).translate(_SQUARE))
     requested, listed = (
-        [_numbers(pages[1]) for pages in some.finditer(text) if not is_declined(text, pages)]
+        [_numbers(pages[1]) for pages in some.finditer(text) if not _is_declined(text, pages)]
         for some in (_ASKED, _LIST)
     )
     return settled(requested, [pages for pages in listed if pages is not None])
-
-
-def _plain(reply: str) -> str:
-    return in_english_pages(plain_text(reply)).translate(_SQUARE)
 
 
 def _pages_by_line(text: str) -> tuple[int, ...] | None:
@@ -207,7 +239,7 @@ def _pages_by_line(text: str) -> tuple[int, ...] | None:
             return None
         named = _NAMED.search(line.replace(":", " "), item.start("page"))
         is_refused = _REFUSED.match(line, item.end("page")) or not named
-        if named and not is_refused and not is_declined(named.string, named):
+        if named and not is_refused and not _is_declined(named.string, named):
             pages.append(int(item["page"]))
     return tuple(dict.fromkeys(pages))
 
@@ -225,7 +257,6 @@ def _numbers(listed: str) -> tuple[int, ...] | None:
 
 STOP = "STOP"
 _Turn = int | Literal["stop"]
-_MOST_MENTIONS = 1_000  # of pages, whose sentences are looked at
 _EXPECTED_TURNS = 3  # before a look-up stops
 _PAGE = re.compile(
     r"\b(?:pages?|pg\b\.?|p\.)(?:\s+(?:number\b|no\b\.?))?\s*+(?:[:=\[<({]\s?){0,3}+"
@@ -237,7 +268,7 @@ _OPENING = re.compile(rf"\W*{_PAGE.pattern}[\])>]?\s*(?:[,(]|(?:to|for|as|becaus
 _SAID_STOP = re.compile(
     r"(?:\A|[.!?:\n])[\s\[<(]{0,20}(?i:stop)(?=[\s\])>]{0,20}(?:[.!\n]|\Z))"
     r"|(?:\A|\n)\W{0,9}STOP(?=\s?[-–—:;(])"
-    r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b",
+    r"|\b(?i:i\s+(?:want|would\s+like)\s+to\s+stop)\b"
 )
 _STOP = re.compile(r"\bSTOP\b|^[ \t]*(?i:stop)\b(?!\W{1,3}no\b)", re.MULTILINE)
 # Words around a STOP that make it conditional, or negate it.
@@ -257,7 +288,7 @@ _ONE_NUMBER = re.compile(
 
 
 @dataclass(frozen=True)
-class SequentialLookUp(OfPassages[int | Literal["stop"]]):
+class SequentialLookUp(OfPassages[_Turn]):
     """Which single page to read again, or STOP? The value is a page number or "stop"."""
 
     name = "look_up_s"
@@ -280,8 +311,42 @@ class SequentialLookUp(OfPassages[int | Literal["stop"]]):
     asked_at: str = ""  # the date of the question, where it has one
     last_was_unread: bool = False  # the last reply to this very question
 
-    def read(self, reply: str, is_cut: bool) -> int | Literal["stop"] | None:
-        return parse_page_or_stop(reply, is_cut)
+    def read(self, reply: str, is_cut: bool) -> _Turn | None:
+        """The page number asked for, or "stop": `Page 3`, `I want to look up Page [3]`, `STOP`.
+
+        A request ("look up Page 3", a sentence STOP) takes precedence over a page that opens the
+        reply; pages mentioned in passing come last, and do not count in a cut reply. Pages said
+        not to be needed and a conditional STOP never count. None where two differ.
+        """
+        text = _plain(reply)
+        if _OR_STOP.search(text):
+            return None
+        mentioned = list(_PAGE.finditer(text))
+
+        def unless_conditional(stop: re.Match[str]) -> str:
+            before, after = _sentence_around(text, stop)
+            is_asked = text.startswith("?", stop.end())
+            is_conditional = is_asked or _CONDITION.search(before) or _CONDITION_AFTER.match(after)
+            return "~" * len(stop[0]) if is_conditional else stop[0]
+
+        text = _STOP.sub(unless_conditional, text)
+        pages = [
+            page
+            for page in mentioned
+            if not _ANOTHER.match(text, page.end())  # no other number is named with the page
+            and not _PAGE_CONDITION.match(_sentence_around(text, page)[0])
+            and not _is_declined(text, page)
+            and not (is_cut and page.end() == len(text))  # it may be cut within its number
+        ]
+        stated: list[_Turn] = [int(page["page"]) for page in pages if _is_requested(text, page)]
+        stated += ["stop"] * bool(_SAID_STOP.search(text))
+        opening = _OPENING.match(text)
+        is_first = opening and pages and opening["page"] == pages[0]["page"]
+        opened = [int(opening["page"])] if opening and is_first else []
+        named: list[_Turn] = [] if is_cut else [int(page["page"]) for page in pages]
+        named += ["stop"] * bool(not is_cut and _STOP.search(text))
+        alone = _ONE_NUMBER.fullmatch(text)
+        return settled(stated, opened, named, [int(alone["page"])] if alone else [])
 
     def _left(self, numbers: Sequence[int]) -> list[int]:
         return [n for n in numbers if n not in {*self.pages_read, *self.refused}]
@@ -293,7 +358,6 @@ class SequentialLookUp(OfPassages[int | Literal["stop"]]):
         return one_of(form, self._left(_numbers_of(self.passages)), *self.others)
 
     def extractive(self) -> str:
-        """The best page not yet asked for; STOP where none left shares a term."""
         wanted = set(terms(self.query()))
         matching = {p.page_number for p in self.passages if wanted & set(terms(p.text))}
         left = self._left(_ranked_pages(self.passages, self.query()))
@@ -301,7 +365,6 @@ class SequentialLookUp(OfPassages[int | Literal["stop"]]):
         return STOP if best is None else f"Page {best}"
 
     def expected(self) -> str:
-        """A page from the middle of those left; STOP after three."""
         left = self._left(_numbers_of(self.passages, ("gist",)))
         is_over = len(self.pages_read) >= _EXPECTED_TURNS or not left
         return STOP if is_over else f"Page {left[len(left) // 2]}"
@@ -309,43 +372,3 @@ class SequentialLookUp(OfPassages[int | Literal["stop"]]):
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
         return {str(number): number for number in NUMBERS}
-
-
-def parse_page_or_stop(reply: str, is_cut: bool = False) -> int | Literal["stop"] | None:
-    """The page number asked for, or "stop": `Page 3`, `I want to look up Page [3]`, `STOP`.
-
-    A request ("look up Page 3", a sentence STOP) takes precedence over a page that opens the reply.
-    Pages mentioned in passing come last, and do not count in a cut reply. Pages said not to be
-    needed and a conditional STOP never count. None where two differ, and for a reply that mentions
-    pages more than a thousand times.
-    """
-    text = in_english_pages(plain_text(reply))
-    mentioned = [*islice(_PAGE.finditer(text), _MOST_MENTIONS + 1)]
-    if len(mentioned) > _MOST_MENTIONS or _OR_STOP.search(text):
-        return None
-    text = _STOP.sub(partial(_unless_conditional, text), text)
-    pages = [
-        page
-        for page in mentioned
-        if not _ANOTHER.match(text, page.end())  # no other number is named with the page
-        and not _PAGE_CONDITION.match(sentence_around(text, page)[0])
-        and not is_declined(text, page)
-        and not (is_cut and page.end() == len(text))  # it may be cut within its number
-    ]
-    stated: list[_Turn] = [int(page["page"]) for page in pages if is_requested(text, page)]
-    stated += ["stop"] * bool(_SAID_STOP.search(text))
-    opening = _OPENING.match(text)
-    is_first = opening and pages and opening["page"] == pages[0]["page"]
-    opened = [int(opening["page"])] if opening and is_first else []
-    named: list[_Turn] = [] if is_cut else [int(page["page"]) for page in pages]
-    named += ["stop"] * bool(not is_cut and _STOP.search(text))
-    alone = _ONE_NUMBER.fullmatch(text)
-    return settled(stated, opened, named, [int(alone["page"])] if alone else [])
-
-
-def _unless_conditional(text: str, stop: re.Match[str]) -> str:
-    """The STOP; as many other characters where its sentence makes it conditional."""
-    before, after = sentence_around(text, stop)
-    is_asked = text.startswith("?", stop.end())
-    is_conditional = is_asked or _CONDITION.search(before) or _CONDITION_AFTER.match(after)
-    return "~" * len(stop[0]) if is_conditional else stop[0]

@@ -10,27 +10,27 @@ from typing import Any, ClassVar, Literal, Self
 
 from pipeline.core.prompts import Constraint, Prompt
 from pipeline.core.reply_forms import plain_text
-from stages.prompts.parsing import (
-    NUMBERS,
-    Filled,
-    Fills,
-    OneOf,
-    is_hedged,
-    one_of,
-    settled,
-    verdicts_stated,
-    without_rejected,
-)
+from stages.prompts import parsing
 from stages.text.excerpts import best_sentences, gist
 from stages.text.ranking import terms
 from stages.text.words import num_words
 
-TEXT, _SHOWN = "The bell {{ rings }}.\n\n{% twice %} <3>", "The bell {{ rings }}. {% twice %}"
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A paragraph of a pagination window, and the label after it, if any."""
+
+    text: str
+    label: int | None
+
+
+# Samples.
+_TEXT, _SHOWN = "The bell {{ rings }}.\n\n{% twice %} <3>", "The bell {{ rings }}. {% twice %}"
+_RINGS, _NOON = Labelled("The bell rings.", None), Labelled("Noon.", 7101)
+_GIST_SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs have
 _BLOCK_TERMS = 100  # how much text before and after a label is compared
 _TAG = re.compile(r"<\s*(\d{1,9})\s*>(?!\s*\?)")
-
 _REJECTABLE = r"(?:(?i:label)\s+)?<\s?\d{1,9}\s?>|(?i:label)\s+\d{1,9}\b"
-
 _OR = r"\bor\b(?:\s+(?:maybe|perhaps|possibly)\b)?"
 _NO_OTHER = (  # two are no answer, nor is a question
     rf"(?!\s*(?:[/&,]|{_OR}|\band\b)\s*[<(\[{{]\s*\d|[ ]?<\s*\d|\s*(?:/|{_OR})\s*\d|\s*\?)"
@@ -55,18 +55,11 @@ _BREAK_POINTS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A paragraph of a pagination window, and the label after it, if any."""
-
-    text: str
-    label: int | None
+def _label(match: re.Match[str]) -> int:
+    return int(match["label"] or match["then"])
 
 
-_RINGS, _NOON = Labelled("The bell rings.", None), Labelled("Noon.", 7101)  # samples
-
-
-class PageEnd(Filled[int]):
+class PageEnd(parsing.Filled[int]):
     """Base class of prompts for the end of the page that starts with the first of `paragraphs`. The
     value is one of the labels shown."""
 
@@ -80,19 +73,33 @@ class PageEnd(Filled[int]):
         return [part.label for part in self.paragraphs if part.label is not None]
 
     def read(self, reply: str, is_cut: bool) -> int | None:
-        """The label chosen, as written; a cut reply counts, too."""
-        return parse_break_point(reply, is_cut)
+        """The label chosen (ReadAgent 3.1): `Break point: <57>`, `Label: <57>`, `<57>`, `57`.
+
+        A statement takes precedence over a label at the very start, that over labels mentioned in
+        passing, and last comes the only label in the reply. "The next label would be <60>" and
+        "not <60>" state none. A cut reply must state a label or begin with it, as it may go on to
+        weigh others.
+        """
+        text = parsing.without_rejected(plain_text(reply), _REJECTABLE)
+        matches = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
+        if is_cut:  # also within a number
+            matches = [[m for m in some if m.end() < len(text)] for some in matches]
+        stated = [[_label(m) for m in some if not parsing.is_hedged(text, m)] for some in matches]
+        if is_cut:
+            return parsing.settled(*stated[:-1])
+        mentioned = [_label(m) for some in matches for m in some]
+        return parsing.settled(*stated, [*mentioned, *(int(tag) for tag in _TAG.findall(text))])
 
     def is_legal(self, value: int) -> bool:
         return value in self.labels()
 
     def legal(self, form: str) -> Constraint:
-        return one_of(form, self.labels())
+        return parsing.one_of(form, self.labels())
 
     def extractive(self) -> str:
-        """The label whose text before and text after have least in common."""
+        """The label whose text before and after have least in common, by the cosine of terms."""
         split = [terms(paragraph.text) for paragraph in self.paragraphs]
-        cohesion: dict[int, float] = {}  # the cosine of the counts of terms
+        cohesion: dict[int, float] = {}
         for end, paragraph in enumerate(self.paragraphs, start=1):
             if paragraph.label is None:
                 continue
@@ -116,7 +123,7 @@ class PageEnd(Filled[int]):
 
     @classmethod
     def form_values(cls) -> Mapping[str, Any]:
-        return {str(number): number for number in NUMBERS}
+        return {str(number): number for number in parsing.NUMBERS}
 
 
 @dataclass(frozen=True)
@@ -132,29 +139,6 @@ class BreakPoint(PageEnd):
     preceding: str  # the text just before the window, for orientation; may be empty
     paragraphs: tuple[Labelled, ...]
     following: str = ""  # what is shown of the text after the window; may be empty
-
-
-def parse_break_point(reply: str, is_cut: bool = False) -> int | None:
-    """The label chosen (ReadAgent 3.1): `Break point: <57>`, `Label: <57>`, `<57>`, `57`.
-
-    A statement takes precedence over a label at the very start, that over labels mentioned in
-    passing, and last comes the only label in the reply. "The next label would be <60>" and "not
-    <60>" state none. A cut reply must state a label or begin with it, as it may go on to weigh
-    others.
-    """
-    text = without_rejected(plain_text(reply), _REJECTABLE)
-    matches = [list(pattern.finditer(text)) for pattern in _BREAK_POINTS]
-    if is_cut:  # also within a number
-        matches = [[m for m in some if m.end() < len(text)] for some in matches]
-    stated = [[_label(m) for m in some if not is_hedged(text, m)] for some in matches]
-    if is_cut:
-        return settled(*stated[:-1])
-    named = [_label(m) for some in matches for m in some]
-    return settled(*stated, [*named, *(int(tag) for tag in _TAG.findall(text))])
-
-
-def _label(match: re.Match[str]) -> int:
-    return int(match["label"] or match["then"])
 
 
 @dataclass(frozen=True)
@@ -188,30 +172,24 @@ class NextBreakPoint(PageEnd):
 NextBreakPoint.follows = (BreakPoint, NextBreakPoint)
 
 
-StartsNew = Literal["yes", "no", "not sure"]
-_VERDICT = re.compile(
-    r"(?i)\A\W*(?:answer\s*:\W*)?(?P<unsure>not\s+(?:entirely\s+|quite\s+|completely\s+)?sure|unsure"
-    r"|uncertain|im\s+not\s+sure|i\s+am\s+not\s+sure)?(?P<plain>yes|no)?\b"
+_StartsNew = Literal["yes", "no", "not sure"]
+_UNSURE = re.compile(
+    r"(?i)\A\W*(?:answer\s*:\W*)?(?:(?:im\s+|i\s+am\s+)?not\s+(?:(?:entirely|quite|completely)\s+)?sure"
+    r"|unsure|uncertain)\b"
 )
+_VERDICT = re.compile(r"(?i)\A\W*(?:answer\s*:\W*)?(yes|no)\b")
 _BOTH = re.compile(r"(?i)\A\W*(?:yes\W+(?:(?:and|or)\W*)?no|no\W+(?:(?:and|or)\W*)?yes)\b")
-_PAGE = (
-    r"\W{0,9}(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?"
-    r"(?:page|passage|text))\s+"
-)
+_PAGE = r"(?:it|this|(?:the|this)\s+(?:(?:next|second|new|following)\s+)?(?:page|passage|text))\s+"
 _DIVISION = r"(?:chapter|section|book|part)\b"
-_STARTS = re.compile(
-    rf"(?i){_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?(?:does\s+)?"
-    r"(?:\w{1,12}ly\s+)?(?:(?:seems?|appears?)\s+to\s+)?"
+_STARTS = re.compile(  # a named group where the sentence says that none starts
+    rf"(?i)\W{{0,9}}(?:{_PAGE}(?:\w{{1,12}}ly\s+)?(?P<not>(?:does\s*(?:not|nt)|is\s+not|isnt)\s+)?"
+    r"(?:does\s+)?(?:\w{1,12}ly\s+)?(?:(?:seems?|appears?)\s+to\s+)?"
     rf"(?:(?:starts?|begins?|opens?)|(?:starting|beginning))\s+(?:(?:with\s+)?(?:a|the|another)\s+"
     rf"(?:new|next|different)\s+{_DIVISION}|an?(?:other)?\s+{_DIVISION}|the\s+chapter\b)"
     r"(?!\s+of\s+the\s+same\b|.*\b(?:but|if|though|although)\b)"
-)
-_GOES_ON = re.compile(
-    rf"(?i){_PAGE}(?:(?:just|simply|still|only)\s+)?(?:continues|goes\s+on\s+with|is\s+(?:still\s+)?"
-    rf"(?:part\s+of|in|within))\s+(?:in\s+|with\s+)?the\s+(?:same|current|previous)\s+{_DIVISION}"
-)
-_NEW = re.compile(
-    rf"(?i)\W{{0,9}}(?:a\s+new\s+{_DIVISION}\s+(?:starts|begins)|(?P<not>there\s+is\s+no\s+new\s+{_DIVISION}))"
+    rf"|{_PAGE}(?P<on>(?:(?:just|simply|still|only)\s+)?(?:continues|goes\s+on\s+with|is\s+(?:still\s+)?"
+    rf"(?:part\s+of|in|within))\s+(?:in\s+|with\s+)?the\s+(?:same|current|previous)\s+{_DIVISION})"
+    rf"|a\s+new\s+{_DIVISION}\s+(?:starts|begins)|(?P<none>there\s+is\s+no\s+new\s+{_DIVISION}))"
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _HEADING = re.compile(
@@ -221,64 +199,56 @@ _HEADING = re.compile(
 
 
 @dataclass(frozen=True)
-class StartsChapter(OneOf[StartsNew]):
+class StartsChapter(parsing.OneOf[_StartsNew]):
     """Does `next_page` start a chapter, section or book that is not that of `page`? (Appendix H,
     page merging.)"""
 
     name = "starts_chapter"
     max_reply_tokens = 16
     assumed = "no: pages are merged as long as two fit together"
-    replies: ClassVar[Mapping[str, StartsNew]] = {"yes": "yes", "no": "no", "not sure": "not sure"}
-    fills = ((TEXT, "CHAPTER {# II #}\n\nNobody."),)
+    replies: ClassVar[Mapping[str, _StartsNew]] = {"yes": "yes", "no": "no", "not sure": "not sure"}
+    fills = ((_TEXT, "CHAPTER {# II #}\n\nNobody."),)
     page: str
     next_page: str
 
-    def read(self, reply: str, is_cut: bool) -> StartsNew | None:
-        """The first word decides, else a line, or a sentence that says that the page starts a
-        chapter or continues one; "yes and no" is neither."""
+    def read(self, reply: str, is_cut: bool) -> _StartsNew | None:
+        """The first word decides, else a line, or a sentence that says whether the page starts a
+        chapter; "yes and no" is neither."""
         text = plain_text(reply)
-        verdict = _VERDICT.match(text)
         if _BOTH.match(text):
             return None
-        if verdict and verdict["unsure"]:
+        if _UNSURE.match(text):
             return "not sure"
-        if verdict and verdict["plain"]:
-            return self.replies[verdict["plain"].lower()]
-        stated = [self.replies[said] for said in verdicts_stated(text) if said in self.replies]
-        for sentence in _SENTENCE.split(text):
-            if starts := _STARTS.match(sentence) or _NEW.match(sentence):
-                stated.append("no" if starts["not"] else "yes")
-            elif _GOES_ON.match(sentence):
-                stated.append("no")
-        return settled(stated)
+        if verdict := _VERDICT.match(text):
+            return self.replies[verdict[1].lower()]
+        stated = [self.replies.get(said) for said in parsing.verdicts_stated(text)]
+        for starts in filter(None, map(_STARTS.match, _SENTENCE.split(text))):
+            stated.append("no" if starts.lastgroup else "yes")
+        return parsing.settled(filter(None, stated))
 
     def extractive(self) -> str:
-        """Yes where the next page's first line is a heading."""
         return "yes" if _HEADING.match(self.next_page) else "no"
 
     def expected(self) -> str:
         return "no"
 
 
-GIST_SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs have
-
-
 @dataclass(frozen=True)
-class PageGist(Filled[str]):
+class PageGist(parsing.Filled[str]):
     """Shorten one page to its gist (ReadAgent section 3.1: "shorten", never "summarize")."""
 
     name = "gist"
     max_reply_tokens = 512
     is_whole = True
-    assumed = f"{100 * GIST_SHARE:.0f}% of the page"
-    fills: ClassVar[Fills] = ((TEXT,),)
+    assumed = f"{100 * _GIST_SHARE:.0f}% of the page"
+    fills: ClassVar[parsing.Fills] = ((_TEXT,),)
     page: str
 
     def extractive(self) -> str:
         return gist(self.page)
 
     def expected(self) -> str:
-        return self.page[: max(1, round(GIST_SHARE * len(self.page)))]
+        return self.page[: max(1, round(_GIST_SHARE * len(self.page)))]
 
 
 @dataclass(frozen=True)
@@ -304,16 +274,16 @@ class PageGistForTask(PageGist):
     """Shorten one page to what serves `task`, known beforehand (appendix E.1, conditional)."""
 
     name = "gist_for_task"
-    fills = ((TEXT, "Find {# who #} rang it."),)
+    fills = ((_TEXT, "Find {# who #} rang it."),)
     task: str = ""
 
     def extractive(self) -> str:
-        words = max(1, round(GIST_SHARE * num_words(self.page)))
+        words = max(1, round(_GIST_SHARE * num_words(self.page)))
         return best_sentences([self.page], self.task, words) or super().extractive()
 
 
 @dataclass(frozen=True)
-class ShorterGist(Filled[str]):
+class ShorterGist(parsing.Filled[str]):
     """Shorten a gist to at most `max_words` words (appendix E.2, iterative gisting)."""
 
     name = "regist"

@@ -5,7 +5,7 @@ MemoRAG's baselines, and the question's time range (LongMemEval section 5.4)."""
 import asyncio
 from abc import ABC
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, ClassVar, Literal
@@ -19,17 +19,9 @@ from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Columns, Role, Stage
 from stages.index.context import fields_of
 from stages.index.memorize import CLUES, memory_parts
+from stages.prompts import memorag
 from stages.prompts.answer import Passage
 from stages.prompts.longmemeval import NO_RANGE, TimeRange
-from stages.prompts.memorag import (
-    ClueQuestions,
-    ClueSpans,
-    DraftAnswer,
-    FromMemory,
-    Hypothetical,
-    KeyPoints,
-    SubQuestions,
-)
 from stages.tables.keys import MemoryPassage
 from stages.tables.lookups import Query
 from stages.text.chat_text import day_of
@@ -45,11 +37,8 @@ _QUERIES = Column(
 
 
 class MakeQueries(Stage, ABC):
-    """Base class: writes a row per query, numbered from 0.
-
-    Problems of rows: unparseable, truncated (there is no such query); context_overflow, timeout,
-    refused, engine_failed.
-    """
+    """Base class: writes a row per query, numbered from 0. Problems: unparseable, truncated (there
+    is no such query); context_overflow, timeout, refused, engine_failed."""
 
     name = "queries"
     writes = Query
@@ -72,17 +61,12 @@ class MakeQueries(Stage, ABC):
 
 class FilterQueries(MakeQueries, ABC):
     """Base class: searches only for lines of `min_query_words` words or more, each once, and at
-    most `max_queries` of a reply.
-
-    In scripts without spaces characters count as words. A draft may be shorter, as in the authors'
-    code.
-    """
+    most `max_queries` of a reply. A draft may be shorter, as in the authors' code."""
 
     min_query_words: PositiveInt
     max_queries: PositiveInt
 
     def numbered(self, queries: Sequence[Query]) -> list[Query]:
-        """The queries with their numbers, and the reasons why some are not searched for."""
         numbered: list[Query] = []
         seen: set[str] = set()
         of_replies: Counter[tuple[str, int | None]] = Counter()
@@ -141,20 +125,19 @@ class MakeClues(FilterQueries):
     draft: bool
 
     def prompts_used(self) -> tuple[type[Prompt[Any]], ...]:
-        return tuple(prompt for _, prompt in self._prompts())
+        return tuple(self._prompts().values())
 
-    def _prompts(self) -> list[tuple[Kind, type[FromMemory[Any]]]]:
+    def _prompts(self) -> Mapping[Kind, type[memorag.FromMemory[Any]]]:
         if self.task == "summary":
-            return [("point", KeyPoints)]
-        clues: list[tuple[Kind, type[FromMemory[Any]]]] = [
-            ("draft", DraftAnswer), ("span", ClueSpans), ("surrogate", ClueQuestions),
-        ]  # fmt: skip
-        return clues if self.draft else clues[1:]
+            return {"point": memorag.KeyPoints}
+        clues: dict[Kind, type[memorag.FromMemory[Any]]] = {}
+        if self.draft:
+            clues["draft"] = memorag.DraftAnswer
+        return {**clues, "span": memorag.ClueSpans, "surrogate": memorag.ClueQuestions}
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Query]:
         """Questions and the memory -> their Queries, in question order. All questions are asked
-        about one part of the memory before the next, so that a prefix cache needs room for one
-        part."""
+        about one part of the memory before the next: a prefix cache needs room for one part."""
         of_parts = [
             await asyncio.gather(*(self._from_part(q, part, passages, ask) for q in rows.questions))
             for part, passages in enumerate(memory_parts(rows))
@@ -162,13 +145,8 @@ class MakeClues(FilterQueries):
         queries: list[Query] = []
         for question, *parts in zip(rows.questions, *of_parts, strict=True):
             # The first lines of all parts, then the second ones: only the first may have room.
-            clues = [
-                row
-                for replies in zip(*parts, strict=True)
-                for lines in zip_longest(*replies)
-                for row in lines
-                if row is not None
-            ]
+            ranks = [rank for replies in zip(*parts, strict=True) for rank in zip_longest(*replies)]
+            clues = [row for rank in ranks for row in rank if row is not None]
             itself = _itself(question)
             rows_of = self.numbered([itself, *clues] if self.task == "answer" else clues)
             if not any(map(_is_searched, rows_of)):
@@ -179,13 +157,12 @@ class MakeClues(FilterQueries):
     async def _from_part(
         self, question: Question, part: int, passages: tuple[Passage, ...], ask: Ask
     ) -> list[list[Query]]:
-
-        async def lines(kind: Kind, prompt: type[FromMemory[Any]]) -> list[Query]:
+        async def lines(kind: Kind, prompt: type[memorag.FromMemory[Any]]) -> list[Query]:
             shown = prompt(passages=passages, **fields_of(question))
             subject = Subject(question_id=question.question_id, turn=part)
             return _queries_of(question, kind, await ask(shown, subject), part)
 
-        return await asyncio.gather(*(lines(*each) for each in self._prompts()))
+        return await asyncio.gather(*(lines(*each) for each in self._prompts().items()))
 
 
 class MakeHypothetical(MakeQueries):
@@ -196,19 +173,16 @@ class MakeHypothetical(MakeQueries):
 
     kind = "hypothetical"
     version = 2
-    prompts = (Hypothetical,)
+    prompts = (memorag.Hypothetical,)
     num_passages: PositiveInt
     with_question: bool
 
     async def of_question(self, question: Question, ask: Ask) -> list[Query]:
-        """The passages, and the question if `with_question` is set or no passage can be read."""
-        prompt = Hypothetical(**fields_of(question))
+        prompt = memorag.Hypothetical(**fields_of(question))
         replies = [await ask(prompt, Subject(question_id=question.question_id))]
-        more = (
-            ask(prompt, Subject(question_id=question.question_id, attempt=number))
-            for number in range(2, self.num_passages + 1)
-        )
-        replies += await asyncio.gather(*more)
+        attempts = range(2, self.num_passages + 1)
+        more = (Subject(question_id=question.question_id, attempt=number) for number in attempts)
+        replies += await asyncio.gather(*(ask(prompt, subject) for subject in more))
         queries = [row for r in replies for row in _queries_of(question, "hypothetical", r)]
         is_read = any(row.text is not None for row in queries)
         return queries if is_read and not self.with_question else [*queries, _itself(question)]
@@ -221,11 +195,10 @@ class MakeSubQuestions(FilterQueries):
 
     kind = "sub_questions"
     version = 1
-    prompts = (SubQuestions,)
+    prompts = (memorag.SubQuestions,)
 
     async def of_question(self, question: Question, ask: Ask) -> list[Query]:
-        """The question, and its rewritten forms."""
-        prompt = SubQuestions(**fields_of(question))
+        prompt = memorag.SubQuestions(**fields_of(question))
         reply = await ask(prompt, Subject(question_id=question.question_id))
         return [_itself(question), *_queries_of(question, "sub_question", reply)]
 
@@ -247,8 +220,7 @@ class MakeTimeRange(MakeQueries):
         return self.prompts if self.time_aware else ()
 
     async def of_question(self, question: Question, ask: Ask) -> list[Query]:
-        """If no range is stated, or it cannot be read (problem unparseable, truncated), both dates
-        are None and nothing is out of range."""
+        """Without a range, or one that can be read, both dates are None."""
         if not self.time_aware:
             return [_itself(question)]
         prompt = TimeRange(question.question, question.asked_at or "", self.extraction_examples)

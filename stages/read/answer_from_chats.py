@@ -1,11 +1,10 @@
 """Answer each question from the sessions or rounds found for it, in order of date: in one call, or
-from a note on each, made by a call of its own (LongMemEval section 5.5; Chain-of-Note, con-separate
-in the authors' code)."""
+from a note on each (LongMemEval section 5.5; Chain-of-Note, con-separate in the authors' code)."""
 
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -30,34 +29,31 @@ History = Literal["json", "text"]
 
 
 def _chat_context(
-    pages: Sequence[Page], used: Collection[int], shown: Callable[[Page], str]
+    pages: Sequence[Page], shown: Mapping[int, str], raw: Iterable[int], noted: Sequence[str] = ()
 ) -> Context:
-    """The pages `used`, each with its number and date and the text that `shown` returns, in
-    document order, which is the order of dates where all can be read."""
-    dates, used = session_dates([page.text or "" for page in pages]), {*used}
-    chosen = [page for page in pages if page.page_index in used]
+    """What is shown of pages, by index, each with its number and date, in document order, which is
+    the order of dates where all can be read. What counts are the `raw` pages and what was noted."""
+    dates, raw = session_dates([page.text or "" for page in pages]), {*raw}
     items = [
-        f"### Session {number}\nDate: {dates[page.page_index] or 'not known'}\n{shown(page)}"
-        for number, page in enumerate(chosen, 1)
+        f"### Session {number}\nDate: {dates[index] or 'not known'}\n{shown[index]}"
+        for number, index in enumerate(sorted(shown), 1)
     ]
+    counted = [page for page in pages if page.page_index in raw]
     return Context(
         passages=tuple(Passage("text", None, item) for item in items),
-        spans=tuple(Span(page.start_char, page.end_char) for page in chosen),
-        page_indexes=tuple(page.page_index for page in chosen),
-        num_words=sum(page.num_words for page in chosen),
-        counted=tuple(without_header(page.text or "") for page in chosen),
+        spans=tuple(Span(page.start_char, page.end_char) for page in counted),
+        page_indexes=tuple(page.page_index for page in counted),
+        num_words=sum(page.num_words for page in counted) + sum(map(num_words, noted)),
+        counted=(*(without_header(page.text or "") for page in counted), *noted),
     )
 
 
 def _chat(page: Page, history: History) -> str:
     """The turns of a page, without its header; `json`: a list of objects with role and content."""
+    text = page.text or ""
     if history == "text":
-        return without_header(page.text or "").strip()
-    return _json(_turns(page))
-
-
-def _turns(page: Page) -> list[dict[str, str]]:
-    return [{"role": turn.role, "content": turn.content} for turn in turns_of(page.text or "")]
+        return without_header(text).strip()
+    return _json([{"role": turn.role, "content": turn.content} for turn in turns_of(text)])
 
 
 def _json(value: Any) -> str:
@@ -67,8 +63,7 @@ def _json(value: Any) -> str:
 class AnswerFromChat(AnswerFromContext):
     """From the items by date. `reading`: direct, or con, Chain-of-Note in the same call: what each
     item says first, then the answer. `judged`: what a rater sees, the answer, or the whole_reply,
-    as the authors' does; every reply is then an answer to a free-form question. Items without room
-    are left out, the last found first.
+    as the authors' does; every reply is then an answer to a free-form question.
     """
 
     kind = "chats"
@@ -83,7 +78,8 @@ class AnswerFromChat(AnswerFromContext):
         return (AnswerFromChats,) if self.reading == "direct" else (AnswerWithNotes,)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return _chat_context(rows[Page], used, lambda page: _chat(page, self.history))
+        shown = {index: _chat(rows[Page][index], self.history) for index in used}
+        return _chat_context(rows[Page], shown, used)
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         prompt = AnswerFromChats if self.reading == "direct" else AnswerWithNotes
@@ -117,27 +113,19 @@ class AnswerFromExpandedChat(AnswerFromChat):
             if row.text and self.shown != "value":
                 items[row.page_index].append(row.text)
 
-        def text(page: Page) -> str:
-            noted = items[page.page_index]
+        def text(index: int) -> str:
+            noted, chat = items[index], _chat(rows[Page][index], self.history)
             if not noted:
-                return _chat(page, self.history)
+                return chat
             if self.history == "json":
-                both = {"noted": noted, "chat": _turns(page)}
-                return _json(noted if self.shown == "items" else both)
-            joined = "\n".join(noted)
-            return joined if self.shown == "items" else f"Noted: {joined}\n\n{_chat(page, 'text')}"
+                listed, both = _json(noted), '{{"noted": {}, "chat": {}}}'
+            else:
+                listed, both = "\n".join(noted), "Noted: {}\n\n{}"
+            return listed if self.shown == "items" else both.format(listed, chat)
 
-        whole = _chat_context(rows[Page], used, text)
-        read = [page for page in rows[Page] if page.page_index in whole.page_indexes]
-        raw = [page for page in read if self.shown != "items" or not items[page.page_index]]
-        noted = [text for page in read for text in items[page.page_index]]
-        return replace(
-            whole,
-            spans=tuple(Span(page.start_char, page.end_char) for page in raw),
-            page_indexes=tuple(page.page_index for page in raw),
-            num_words=sum(page.num_words for page in raw) + sum(map(num_words, noted)),
-            counted=(*(without_header(page.text or "") for page in raw), *noted),
-        )
+        shown = {index: text(index) for index in sorted(used)}
+        raw = (index for index in shown if self.shown != "items" or not items[index])
+        return _chat_context(rows[Page], shown, raw, [t for index in shown for t in items[index]])
 
 
 class AnswerFromNotes(AnswerFromChat):
@@ -156,18 +144,11 @@ class AnswerFromNotes(AnswerFromChat):
             for row in rows.of(Note, question)
             if row.page_index in read and row.note is not None and (row.note or self.keep_empty)
         }
-
-        def text(page: Page) -> str:
-            note = notes[page.page_index]
-            return _json({"note": note}) if self.history == "json" else note
-
-        return replace(
-            _chat_context(rows[Page], notes, text),
-            spans=(),
-            page_indexes=tuple(sorted(read)),
-            num_words=sum(map(num_words, notes.values())),
-            counted=tuple(notes.values()),
-        )
+        shown = notes
+        if self.history == "json":
+            shown = {index: _json({"note": note}) for index, note in notes.items()}
+        context = _chat_context(rows[Page], shown, (), list(notes.values()))
+        return replace(context, page_indexes=tuple(sorted(read)))
 
 
 class TakeNotes(Stage):
@@ -193,12 +174,8 @@ class TakeNotes(Stage):
         dates = session_dates([page.text or "" for page in rows[Page]])
 
         async def note(index: int) -> Note:
-            prompt = NoteOnChat(
-                chat=_chat(rows[Page][index], self.history),
-                said_at=dates[index],
-                question=question.question,
-                asked_at=question.asked_at or "",
-            )
+            chat, asked_at = _chat(rows[Page][index], self.history), question.asked_at or ""
+            prompt = NoteOnChat(chat, dates[index], question.question, asked_at)
             reply = await ask(prompt, Subject(question_id=question.question_id, page_index=index))
             return Note.about(question, page_index=index, note=reply.value, problem=reply.problem)
 

@@ -1,11 +1,11 @@
 """Answer each question from the final context of its method: the base class, and the kinds that
-read gist memories or pages. The other kinds are in answer_*.py and imported_answers.py."""
+read gist memories or pages."""
 
 import asyncio
 import random
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar
@@ -59,11 +59,11 @@ _READ = (
 class AnswerFromContext(Budgeted):
     """Base class; subclasses build the final context.
 
-    `answer_words`: the length of a free-form answer that the prompt asks for; None asks for a brief
-    one. `answer_page_tags`: whether passages are shown with their page numbers. With a `budget` the
-    first of the pages found are read, up to the one that would pass it. With an `options_seed`
-    options are shown in an order drawn from it and the question's id. If a row that the question
-    depends on failed, the answer is an `upstream` row; if it was skipped, so is the answer.
+    `answer_words`: about how long a free-form answer should be; None: brief. `answer_page_tags`:
+    whether passages are shown with page numbers. `budget`: the pages found are read up to the one
+    that would pass it. `options_seed`: options are shown in an order drawn from it and the
+    question's id. If a row that the question depends on failed, the answer is an `upstream` row; if
+    it was skipped, so is the answer.
     """
 
     name = "answer"
@@ -129,18 +129,28 @@ class AnswerFromContext(Budgeted):
         ask: Ask,
         turn: int | None = None,
     ) -> Answer:
-        """An answer from as many of the pages `used` as fit; `turn` numbers a question's several
-        calls."""
+        """An answer from as many of the pages `used` as fit; pages after the first that the budget
+        has no room for are not tried. `turn` numbers a question's several calls."""
 
         def context(number: int) -> Context:
             return self.context(rows, question, used[:number])
+
+        async def size(number: int) -> int:
+            return await ask.part_tokens(context(number).parts)
 
         async def prompt_tokens(number: int) -> int:
             return await ask.num_tokens(self.prompt(question, context(number)))
 
         num_pages, lack = len(used), None
         if self.budget is not None:
-            num_pages, lack = await self._within_budget(len(used), context, ask)
+            num_pages = await largest_number(self.budget, size, len(used))
+            tokens = await size(num_pages)
+            limit = f"budget={self.budget}: the"
+            if tokens > self.budget:
+                lack = f"{limit} context has {tokens} tokens without any page; raise it"
+            elif used and not num_pages and not tokens:
+                page = f"first page has {await size(1)} tokens"
+                lack = f"{limit} {page}; raise it or make shorter pages"
         while not lack:
             left_out = len(used) - num_pages
             note = f"no room for {left_out} of {len(used)} pages" if left_out else None
@@ -156,27 +166,6 @@ class AnswerFromContext(Budgeted):
             num_pages = await fit_to_limit(room, prompt_tokens, numbers, *sizes)
         return replace(empty, problem="context_overflow", detail=lack)
 
-    async def _within_budget(
-        self, num_pages: int, context: Callable[[int], Context], ask: Ask
-    ) -> tuple[int, str | None]:
-        """The number of pages that fit the budget, and the reason why no answer is possible within
-        it, or None. `context` returns the context with the first n pages. Pages after the first
-        that does not fit are not tried."""
-
-        async def size(number: int) -> int:
-            return await ask.part_tokens(context(number).parts)
-
-        assert self.budget is not None
-        fitting = await largest_number(self.budget, size, num_pages)
-        tokens = await size(fitting)
-        if tokens > self.budget:
-            lack = f"the context has {tokens} tokens without any page; raise it"
-        elif num_pages and not fitting and not tokens:
-            lack = f"the first page has {await size(1)} tokens; raise it or make shorter pages"
-        else:
-            return fitting, None
-        return 0, f"budget={self.budget}: {lack}"
-
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         return AnswerQuestion(
             passages=shown(context.passages, self.answer_page_tags),
@@ -187,7 +176,6 @@ class AnswerFromContext(Budgeted):
     async def answer(
         self, empty: Answer, question: Question, context: Context, ask: Ask, turn: int | None = None
     ) -> Answer:
-        """Ask the reader; returns `empty` with the reply and facts about its context."""
         subject = Subject(question_id=question.question_id, turn=turn)
         reply = await ask(self.prompt(question, context), subject)
         if not reply.has_reply:

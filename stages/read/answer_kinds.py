@@ -2,7 +2,7 @@
 chunks, visits or the trajectories of a search; and baselines without any of these."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -14,7 +14,7 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, QuestionRow, Span, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.context import Context, raw_pages
+from stages.index.context import Context, fields_of, raw_pages
 from stages.index.paginate import first_segment, segments
 from stages.prompts.answer import Passage
 from stages.prompts.memwalker import UpdateSummary
@@ -49,22 +49,19 @@ class AnswerFromText(AnswerFromContext):
     truncate_by: Literal["words", "spaces"]
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        text = rows.document.text
+        text, most = rows.document.text, self.num_words
         start, end = 0, len(text)
-        if self.keep is None or self.num_words is None:
+        if self.keep is None or most is None:
             pass
         elif self.truncate_by == "spaces":  # line breaks do not separate
             words = text.split(" ")
             if self.keep == "first":
-                end = len(" ".join(words[: self.num_words]))
+                end = len(" ".join(words[:most]))
             else:
-                start = end - len(" ".join(words[-self.num_words :]))
-        elif rows.document.num_words > self.num_words:
+                start = end - len(" ".join(words[-most:]))
+        elif rows.document.num_words > most:
             spans = word_spans(text)
-            if self.keep == "first":
-                end = spans[self.num_words - 1][1]
-            else:
-                start = spans[-self.num_words][0]
+            start, end = (0, spans[most - 1][1]) if self.keep == "first" else (spans[-most][0], end)
         return _text_span(text, start, end)
 
 
@@ -92,16 +89,16 @@ class AnswerFromTruncatedText(AnswerFromContext):
     ) -> Answer:
         """Cuts the text to context and budget. Problem: context_overflow if no word fits."""
 
-        async def size(num_chars: int) -> int:
+        async def prompt_tokens(num_chars: int) -> int:
             return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))
 
-        async def own_size(num_chars: int) -> int:
+        async def tokens(num_chars: int) -> int:
             return await ask.part_tokens(self._kept(rows, num_chars).parts)
 
         text = rows.document.text
-        num_chars = await largest_part(text, self.keep, room_tokens(ask), size)
+        num_chars = await largest_part(text, self.keep, room_tokens(ask), prompt_tokens)
         if self.budget is not None:
-            num_chars = min(num_chars, await largest_part(text, self.keep, self.budget, own_size))
+            num_chars = min(num_chars, await largest_part(text, self.keep, self.budget, tokens))
         if not num_chars and text.strip():
             detail = "no room for any word of the text"
             return replace(empty, problem="context_overflow", detail=detail)
@@ -147,13 +144,10 @@ _WORDS_PER_TOKEN = 0.75  # of English prose; in other languages a text has fewer
 class UpdateRunningSummary(Stage):
     """The recurrence baseline (MemWalker section 4, after Xu et al. 2022): segments of at most
     `segment_tokens` are read in order, each with the summary of at most `summary_tokens` of those
-    before, in the engine's tokens. The paper does not say whether its summaries know the question.
-    With `asks_question` they do, and the document is read once for each; else once for all.
-    `last_segment`: summarized as all others, or left for the answer to read with the summary of
-    those before (Xu et al.).
-
-    A summary may be as long as `reply_tokens.update_summary` lets it; the prompt asks for words, as
-    many as `summary_tokens` usually are.
+    before, in the engine's tokens. With `asks_question` summaries know the question, which the
+    paper leaves open, and the document is read once for each; else once for all. `last_segment`:
+    summarized as all others, or left for the answer to read with the summary of those before (Xu et
+    al.). The prompt asks for as many words as `summary_tokens` usually are.
     """
 
     name = "update_summary"
@@ -179,11 +173,11 @@ class UpdateRunningSummary(Stage):
         readers = rows.questions if self.asks_question else rows.questions[:1]
         ask.progress.tell(len(spans) * len(readers), 0)
         of_readers = await asyncio.gather(*(self._read(text, spans, q, ask) for q in readers))
-        summaries = dict(zip((q.question_id for q in readers), of_readers, strict=True))
+        summaries = of_readers if self.asks_question else of_readers * len(rows.questions)
         return [
             replace(row, question_id=question.question_id)
-            for question in rows.questions
-            for row in summaries.get(question.question_id, of_readers[0])
+            for question, of_question in zip(rows.questions, summaries, strict=True)
+            for row in of_question
         ]
 
     async def _read(
@@ -211,14 +205,9 @@ class UpdateRunningSummary(Stage):
     async def _update(
         self, index: int, segment: str, before: str | None, question: Question, ask: Ask
     ) -> tuple[str | None, Problem | None]:
-        prompt = UpdateSummary(
-            segment=segment,
-            summary=before or "",
-            question=question.question if self.asks_question else "",
-            options=question.options if self.asks_question else (),
-            max_words=max(1, int(_WORDS_PER_TOKEN * self.summary_tokens)),
-            asked_at=(question.asked_at or "") if self.asks_question else "",
-        )
+        asked = fields_of(question) if self.asks_question else {"question": "", "options": ()}
+        words = max(1, int(_WORDS_PER_TOKEN * self.summary_tokens))
+        prompt = UpdateSummary(segment=segment, summary=before or "", max_words=words, **asked)
         subject = Subject(question_id=question.question_id, turn=index)
         # Other units have further questions about the document: they take these replies.
         reply = await ask(prompt, subject, is_shared=not self.asks_question)
@@ -254,8 +243,7 @@ class AnswerFromRunningSummary(AnswerFromContext):
 
 class AnswerFromChunks(AnswerFromContext):
     """From the pages that were found, in document order. A draft of the answer, where one was
-    searched for, stands after them, as the authors' code has it; its words count as read. Without
-    pages it is not shown."""
+    searched for, stands after them, as in the authors' code, and counts as read."""
 
     kind = "chunks"
     version = 2
@@ -311,9 +299,8 @@ class AnswerFromVisits(AnswerFromContext):
 class AnswerFromTrajectories(AnswerFromPages):
     """From the pages that each trajectory found, in document order; the answer is the one that
     agrees best with the others, by their shared words (of options: the most frequent letter), of
-    several the first. The paper chooses by the likelihood that its model gives an answer
-    (perplexity, confidence), or by the confidence of all trajectories with the same answer; a
-    server says no likelihoods, and agreement is the last of these without them.
+    several the first. The paper chooses by likelihoods of answers, which servers do not say, or by
+    those of all trajectories with the same answer; agreement is the latter without them.
     """
 
     kind = "trajectories"
@@ -329,17 +316,12 @@ class AnswerFromTrajectories(AnswerFromPages):
         """One call for each trajectory, with as many of its pages as fit; `detail` names the chosen
         one. If each has a problem, the first with a text is chosen. If some trajectories found
         pages and none of these fits, those that found nothing do not replace them."""
-        steps = rows.of(Refinement, question)
-        numbers = sorted({step.trajectory for step in steps})
-        pages = [
-            [page for step in steps if step.trajectory == number for page in step.used]
-            for number in numbers
-        ]
+        pages: defaultdict[int, list[int]] = defaultdict(list)
+        for step in rows.of(Refinement, question):
+            pages[step.trajectory] += step.used
+        numbers = sorted(pages)
         answers = await asyncio.gather(
-            *(
-                self.answer_from(used, empty, rows, question, ask, turn=number)
-                for number, used in zip(numbers, pages, strict=True)
-            )
+            *(self.answer_from(pages[n], empty, rows, question, ask, turn=n) for n in numbers)
         )
         fine = [n for n, answer in enumerate(answers) if answer.answer and not answer.problem]
         overflows = [answer for answer in answers if answer.problem == "context_overflow"]
@@ -347,22 +329,15 @@ class AnswerFromTrajectories(AnswerFromPages):
             return overflows[0]
         if not fine:
             return next((answer for answer in answers if answer.answer), answers[0])
-        words = [
-            Counter((answer.answer or "").lower().split())
-            if answer.answer_index is None
-            else Counter([str(answer.answer_index)])
-            for answer in answers
-        ]
+        words = []
+        for answer in answers:
+            index, text = answer.answer_index, (answer.answer or "").lower()
+            words.append(Counter(text.split() if index is None else [str(index)]))
 
         def agreement(number: int) -> float:
             """The sum of F1 of the words with each other answer, 0 to 1 each."""
-            return sum(
-                2
-                * (words[number] & words[n]).total()
-                / max(1, words[number].total() + words[n].total())
-                for n in fine
-                if n != number
-            )
+            chosen, rest = words[number], [words[n] for n in fine if n != number]
+            return sum(2 * (chosen & w).total() / max(1, (chosen + w).total()) for w in rest)
 
         best = max(fine, key=agreement)
         details = [f"trajectory {numbers[best]} of {len(numbers)}", answers[best].detail]

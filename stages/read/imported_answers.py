@@ -37,11 +37,9 @@ _FIX = "write one row for each question"
 
 
 def read_predictions(path: str) -> Mapping[str, Any]:
-    """The answers in a file by question_id: text, or any other JSON value in its place.
-
-    Raises UsageError, naming file and line, if the file cannot be read, a row has no id or no
-    answer, or two rows have the same id.
-    """
+    """The answers in a file by question_id: text, or any other JSON value in its place. Raises
+    UsageError, naming file and line, if the file cannot be read, a row has no id or no answer, or
+    two have the same id."""
     file = as_path(path)
     answers: dict[str, Any] = {}
     lines: dict[str, int] = {}
@@ -49,12 +47,13 @@ def read_predictions(path: str) -> Mapping[str, Any]:
         if not exists(file):
             raise UsageError(f"predictions={path}: no such file; name one with answers")
         for row in _rows(file):
-            question_id, answer = _answer(row)
-            if question_id in lines:
-                raise UsageError(
-                    f"{row.detail(f'`{_ID}` {question_id!r} is used twice')}, first in line "
-                    f"{lines[question_id]}; {_FIX}"
-                )
+            try:
+                question_id, answer = _answer(row.value or {})
+                if question_id in lines:
+                    twice = f"is used twice, first in line {lines[question_id]}"
+                    raise BadInputError(f"`{_ID}` {question_id!r} {twice}; {_FIX}")
+            except BadInputError as wrong:
+                raise UsageError(row.detail(wrong)) from None
             lines[question_id] = row.line
             is_text = isinstance(answer, str)
             answers[question_id] = without_lone_surrogates(answer) if is_text else answer
@@ -83,27 +82,25 @@ def _rows(file: UPath) -> Iterator[Row]:
         yield row.sure()
 
 
-def _answer(row: Row) -> tuple[str, Any]:
-    value = row.value or {}
-    try:
-        question_id = label_of(value, _ID)
-    except BadInputError as wrong:
-        raise UsageError(row.detail(wrong)) from None
+def _answer(value: Mapping[str, Any]) -> tuple[str, Any]:
+    question_id = label_of(value, _ID)
     if not question_id:
         there = ", ".join(map(str, value)) or "nothing"
-        raise UsageError(row.detail(f"no `{_ID}`, the row has {there}; {_FIX}"))
+        raise BadInputError(f"no `{_ID}`, the row has {there}; {_FIX}")
     keys = [key for key in _ANSWERS if key in value]
     if len(keys) != 1:
         which = " and ".join(keys) or "none"
-        raise UsageError(row.detail(f"one of {', '.join(_ANSWERS)} is needed, there is {which}"))
+        raise BadInputError(f"one of {', '.join(_ANSWERS)} is needed, there is {which}")
     return question_id, value[keys[0]]
 
 
 class _FromFile(Stage):
+    """Base class; answers are inputs of their own questions, and the file's name is not hashed."""
+
     name = "answer"
     writes = Answer
     document_fields = ("num_words",)
-    file: str = Field(exclude=True)  # from the hash: its answers are inputs of their questions
+    file: str = Field(exclude=True)
 
     @property
     @abstractmethod
@@ -132,11 +129,8 @@ class _FromFile(Stage):
 
 
 class ImportedAnswer(_FromFile):
-    """Takes each question's answer from `file`. No calls; what the system read is not known.
-
-    Each answer is an input of its own question, so a changed file redoes the changed answers and
-    what follows from them. The file's name is not hashed.
-    """
+    """Takes each question's answer from `file`. No calls; what the system read is not known. A
+    changed file redoes the changed answers and what follows from them."""
 
     kind = "given"
     version = 1
@@ -162,29 +156,27 @@ class ImportedAnswer(_FromFile):
 
 
 def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:
-    """The columns of the option that an answer names by its text, or by its letter as in replies.
-    None is chosen where the text is that of one option and the letter of another."""
-
-    def plainest(text: str) -> str:
-        return plain(text).rstrip(".")
-
-    same = [n for n, option in enumerate(options) if plainest(option) == plainest(text)]
+    """The columns of the option that an answer names by its text, or by a letter as in replies."""
+    texts = [plain(option).rstrip(".") for option in options]
+    same = [n for n, option in enumerate(texts) if option == plain(text).rstrip(".")]
     letter = parse_option(text, len(options))
-    if isinstance(letter, int) and same and letter not in same:
+    wrong = "neither the letter nor the text of an option"
+    if isinstance(letter, int):
+        if not same or letter in same:
+            return {"answer_index": letter}
         wrong = "the text of one option and the letter of another; write the letter as (A)"
-        return {"problem": "unparseable", "detail": wrong}
-    if isinstance(letter, int) or len(same) == 1:
-        return {"answer_index": letter if isinstance(letter, int) else same[0]}
-    if same:
-        return {"problem": "unparseable", "detail": "the text of two options; write the letter"}
-    if letter is not None:
+    elif len(same) == 1:
+        return {"answer_index": same[0]}
+    elif same:
+        wrong = "the text of two options; write the letter"
+    elif letter is not None:
         return {"problem": "out_of_range", "detail": f"there are {len(options)} options"}
-    return {"problem": "unparseable", "detail": "neither the letter nor the text of an option"}
+    return {"problem": "unparseable", "detail": wrong}
 
 
 class KnownAnswer(_FromFile):
     """Takes the known answers of one kind, `made_as`, from an audit's file; a question that has
-    none there is skipped. Each is an input of its own question; the file's name is not hashed."""
+    none there is skipped."""
 
     kind = "known"
     version = 1

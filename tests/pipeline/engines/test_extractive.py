@@ -11,14 +11,13 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import ExtractiveEngine
 from stages.prompts.answer import AnswerQuestion, Passage, parse_option
-from stages.prompts.judging import PermissiveRating, StrictRating, parse_strict, parse_verdict
+from stages.prompts.judging import PermissiveRating, StrictRating
 from stages.prompts.readagent_look_up import (
     ParallelLookUp,
     SequentialLookUp,
-    parse_page_or_stop,
     parse_pages,
 )
-from stages.prompts.readagent_memory import BreakPoint, Labelled, PageGist, parse_break_point
+from stages.prompts.readagent_memory import BreakPoint, Labelled, PageGist
 from tests.support.engines.tiny_model import meeting_texts
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
@@ -76,7 +75,8 @@ def test_the_budget_cuts_the_reply(budget: int) -> None:
 def test_a_page_ends_where_the_words_change(
     paragraphs: tuple[Labelled, ...], label: int | None
 ) -> None:
-    assert parse_break_point(BreakPoint("", paragraphs).extractive()) == label
+    prompt = BreakPoint("", paragraphs)
+    assert prompt.read(prompt.extractive(), False) == label
 
 
 def test_a_gist_is_a_part_of_its_page_without_tags() -> None:
@@ -113,7 +113,7 @@ def test_the_pages_asked_for_are_the_best_first(
 )
 def test_pages_one_by_one(read: tuple[int, ...], refused: tuple[int, ...], page: int | str) -> None:
     fields = replace(LOOK_UP_S, pages_read=read, refused=refused)
-    assert parse_page_or_stop(fields.extractive()) == page
+    assert fields.read(fields.extractive(), False) == page
     assert replace(fields, question="Who?").extractive() == "STOP", "no page speaks of it"
 
 
@@ -160,5 +160,6 @@ def test_the_option_that_the_text_speaks_of() -> None:
     ],
 )
 def test_ratings(answer: str, reference: str, strict: str, permissive: str) -> None:
-    assert parse_strict(StrictRating("?", answer, reference).extractive()) == strict
-    assert parse_verdict(PermissiveRating("?", answer, reference).extractive()) == permissive
+    for prompt, verdict in ((StrictRating, strict), (PermissiveRating, permissive)):
+        rating = prompt("?", answer, reference)
+        assert rating.read(rating.extractive(), False) == verdict

@@ -38,20 +38,13 @@ ASKED = question(references=("the wind", "a gust"))
 
 
 def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
-    engine = scripted(
-        tmp_path,
-        {"prompt": "rate_strict", "match": "a gust", "reply": "NO"},
-        {"prompt": "rate_permissive", "match": "a gust", "reply": "Yes, partially"},
-        {"prompt": "rate_strict", "match": "the wind", "reply": "YES"},
-        {"prompt": "rate_permissive", "match": "the wind", "reply": "Yes"},
-    )
-    made, calls = run(STAGE, rows([ASKED], [answer()]), engine)
-    shared: dict[str, Any] = {
-        "document_id": "d",
-        "question_id": "q",
-        "rater": "scripted:script-test",
-        "rater_is_model": True,
-    }
+    replies = {("strict", "a gust"): "NO", ("permissive", "a gust"): "Yes, partially",
+               ("strict", "the wind"): "YES", ("permissive", "the wind"): "Yes"}  # fmt: skip
+    rules = ({"prompt": f"rate_{rubric}", "match": reference, "reply": reply}
+             for (rubric, reference), reply in replies.items())  # fmt: skip
+    made, calls = run(STAGE, rows([ASKED], [answer()]), scripted(tmp_path, *rules))
+    shared: dict[str, Any] = {"document_id": "d", "question_id": "q",
+                              "rater": "scripted:script-test", "rater_is_model": True}  # fmt: skip
     assert made == [
         Rating(**shared, reference_index=0, rubric="strict", label="yes", value=1.0),
         Rating(**shared, reference_index=0, rubric="permissive", label="yes", value=1.0),
@@ -59,11 +52,12 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
         Rating(**shared, reference_index=1, rubric="permissive", label="partially", value=0.5),
     ]
     assert [(call.question_id, call.reference_index, call.prompt) for call in calls] == [
-        ("q", 0, "rate_permissive"),
-        ("q", 0, "rate_strict"),
-        ("q", 1, "rate_permissive"),
-        ("q", 1, "rate_strict"),
+        ("q", index, f"rate_{rubric}") for index in (0, 1) for rubric in ("permissive", "strict")
     ]
+
+
+Rule, Pair = dict[str, Any], tuple[str | None, str | None]
+CUT = {"finish_reason": "length"}
 
 
 @pytest.mark.parametrize(
@@ -75,26 +69,16 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
          ("unparseable", None)),
         ({"finish_reason": "abort"}, {"reply": "No"}, (None, "no"), ("engine_failed", None)),
         ({"reply": "NO"}, {"hang": True}, ("no", None), (None, "timeout")),
-        (
-            {"reply": "Let me", "finish_reason": "length"},
-            {"reply": "No, the", "finish_reason": "length"},
-            (None, "no"),
-            ("truncated", None),
-        ),
+        ({"reply": "Let me", **CUT}, {"reply": "No, the", **CUT}, (None, "no"),
+         ("truncated", None)),
     ],
 )  # fmt: skip
 def test_an_unreadable_verdict_is_null_and_never_no(
-    tmp_path: Path,
-    strict: dict[str, Any],
-    permissive: dict[str, Any],
-    verdicts: tuple[str | None, str | None],
-    problems: tuple[str | None, str | None],
+    tmp_path: Path, strict: Rule, permissive: Rule, verdicts: Pair, problems: Pair
 ) -> None:
     engine = scripted(tmp_path, {"prompt": "rate_strict", **strict}, permissive)
-    asked = question(references=("the wind",))
-    made, _ = run(
-        STAGE, rows([asked], [answer()]), engine, deadline_seconds=deadline(strict, permissive)
-    )
+    given = rows([question(references=("the wind",))], [answer()])
+    made, _ = run(STAGE, given, engine, deadline_seconds=deadline(strict, permissive))
     assert [rating.rubric for rating in made] == ["strict", "permissive"]
     assert tuple(rating.label for rating in made) == verdicts
     assert tuple(rating.problem for rating in made) == problems
@@ -142,10 +126,9 @@ def test_every_question_must_have_its_ratings() -> None:
     made = STAGE.failed(given, "unit_failed", "a line of ours")
     STAGE.check(given, made)
     assert [(r.question_id, r.rubric, r.label, r.value, r.skipped) for r in made] == [
-        ("a", "strict", None, None, False),
-        ("a", "permissive", None, None, False),
+        ("a", "strict", None, None, False), ("a", "permissive", None, None, False),
         ("b", None, None, None, True),
-    ]
+    ]  # fmt: skip
     assert {r.problem for r in made} == {"unit_failed"}
     for wrong in (made[:1], made[:2], made[::-1], [made[0], *made], []):
         with pytest.raises(AccountingError, match="ratings do not match questions"):
@@ -192,10 +175,8 @@ def test_a_questions_type_chooses_the_rubric(
     engine = always("Yes")
     made, calls = run(BY_TYPE, rows([asked(kind, task)], [answer()]), engine, "longmemeval")
     assert made == [
-        Rating(
-            document_id="d", question_id="q", rater="listener-test", rater_is_model=True,
-            rubric=rubric, reference_index=None, label="yes", value=1.0,
-        )
+        Rating(document_id="d", question_id="q", rater="listener-test", rater_is_model=True,
+               rubric=rubric, reference_index=None, label="yes", value=1.0)
     ]  # fmt: skip
     [request] = engine.requests
     assert (request.prompt, request.max_reply_tokens) == (f"judge_{rubric}", 10)

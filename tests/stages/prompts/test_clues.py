@@ -6,7 +6,6 @@ from pipeline.engines.extractive import num_tokens
 from stages.prompts.answer import Passage
 from stages.prompts.memorag import (
     ChunkGist,
-    ClueQuestions,
     ClueSpans,
     DraftAnswer,
     Hypothetical,
@@ -15,7 +14,6 @@ from stages.prompts.memorag import (
     RefineQuery,
     SubQuestions,
 )
-from tests.support.reading import FAMILIES, NASTY, family
 
 STORY = (
     "The village wakes up slowly on a cold and rainy morning in May. "
@@ -23,60 +21,31 @@ STORY = (
     "The baker sold his bread to travellers who came over the old stone bridge. "
     "Nobody admits afterwards to the mayor that they heard anything at all that night."
 )
-LINES = (ClueSpans, ClueQuestions, KeyPoints)
-FROM_MEMORY = (*LINES, DraftAnswer)
 
 
 def shown(*texts: str) -> tuple[Passage, ...]:
     return tuple(Passage("text", None, text) for text in texts)
 
 
-def rendered(prompt: object, name: str = "generic") -> str:
-    (message,) = family(name).render(prompt)  # type: ignore[arg-type]
-    return message["content"]
-
-
-def lines_of(prompt: LinesFromMemory | SubQuestions, reply: str) -> tuple[str, ...]:
-    read = prompt.read(reply, False)
-    assert read is not None
-    return read
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_all_begin_with_the_same_memory(name: str) -> None:
-    """Whatever is asked about a document, so that the prefix cache serves every prompt."""
-    passages = (Passage("gist", 0, STORY), Passage("gist", 1, NASTY))
-    texts = [
-        rendered(prompt(passages, question, options), name)
-        for prompt in FROM_MEMORY
-        for question, options in (("Who?", ()), ("Where?", ("here", "there")))
-    ]
-    texts.append(rendered(KeyPoints(passages, "", ()), name))
-    memory = texts[0][: texts[0].index(NASTY) + len(NASTY)]
-    assert STORY in memory and "Who?" not in memory
-    assert all(text.startswith(f"{memory}\n\n") for text in texts)
+def said(prompt: LinesFromMemory | SubQuestions) -> tuple[str, ...]:
+    """What is read of the reply without a model."""
+    return prompt.read(prompt.extractive(), False) or ()
 
 
 def test_spans_are_the_sentences_that_match_best() -> None:
-    spans = ClueSpans(shown(STORY), "Who rang the bell?", ())
-    read = lines_of(spans, spans.extractive())
-    assert len(read) == 3
-    assert (
-        read[0] == "The sexton rang the bell twelve times although nobody had asked him to do so."
-    )
+    read = said(ClueSpans(shown(STORY), "Who rang the bell?", ()))
+    assert len(read) == 3 and read[0].startswith("The sexton rang the bell twelve times although")
     assert all(line in STORY for line in read)
-    bread = ClueSpans(shown(STORY), "What was sold?", ("fish", "bread"))
-    assert lines_of(bread, bread.extractive())[0].startswith("The baker sold his bread")
+    bread = said(ClueSpans(shown(STORY), "What was sold?", ("fish", "bread")))
+    assert bread[0].startswith("The baker sold his bread")
 
 
 def test_key_points_come_from_all_parts() -> None:
     everyone = ["Ann", "Bob", "Cid", "Dan", "Eve", "Fay", "Gus", "Hal"]
-    said = [
-        f"{name} said many things about the bell and the rope on that day. " for name in everyone
-    ]
-    points = KeyPoints(shown("".join(said[:5]), "".join(said[5:])), "", ())
-    names = [line.split()[0] for line in lines_of(points, points.extractive())]
-    assert names == everyone
+    told = [f"{name} said many things about the bell and the rope on that day. "
+            for name in everyone]  # fmt: skip
+    points = said(KeyPoints(shown("".join(told[:5]), "".join(told[5:])), "", ()))
+    assert [line.split()[0] for line in points] == everyone
 
 
 @pytest.mark.parametrize(
@@ -92,22 +61,18 @@ def test_key_points_come_from_all_parts() -> None:
     ],
 )
 def test_the_parts_of_a_question(question: str, parts: tuple[str, ...]) -> None:
-    prompt = SubQuestions(question, ())
-    assert lines_of(prompt, prompt.extractive()) == parts
+    assert said(SubQuestions(question, ())) == parts
 
 
-@pytest.mark.parametrize(
-    ("question", "options", "said"),
-    [
+def test_a_question_as_a_statement() -> None:
+    for question, options, statement in (
         ("Who rang the bell?", (), "rang the bell."),
         ("Did he ring it?", ("yes", "no"), "Did he ring it: yes or no."),
         ("Whoever rang it?", (), "Whoever rang it."),
-    ],
-)
-def test_a_question_as_a_statement(question: str, options: tuple[str, ...], said: str) -> None:
-    prompt = Hypothetical(question, options)
-    assert prompt.extractive() == said
-    assert len(prompt.expected().split()) == 100
+    ):
+        prompt = Hypothetical(question, options)
+        assert prompt.extractive() == statement
+        assert len(prompt.expected().split()) == 100
 
 
 @pytest.mark.parametrize(

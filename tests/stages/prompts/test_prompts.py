@@ -3,18 +3,27 @@ their templates, examples and settings."""
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.core.prompts import PROMPTS, Constraint, Prompt
+from pipeline.core.prompts import PROMPTS, Constraint, Prompt, rendered_values
 from pipeline.core.settings import CONF
-from pipeline.families.family import family_layers, read_family_file
+from pipeline.families.family import family_layers
 from pipeline.work.check_family import check_family
 from stages.prompts.answer import AnswerQuestion, Passage
+from stages.prompts.longmemeval import (
+    ExtractEvents,
+    ExtractFacts,
+    ExtractKeyphrases,
+    ExtractSummary,
+    NoteOnChat,
+)
+from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
-from tests.support.reading import FAMILIES, family
+from tests.support.reading import FAMILIES, NASTY, family
 
 OURS = [PROMPTS[name] for name in sorted(PROMPTS) if PROMPTS[name].__module__.startswith("stages.")]
 SAMPLES = [sample for prompt in OURS for sample in prompt.samples()]
@@ -84,7 +93,6 @@ def test_nothing_is_read_in_nothing(sample: Prompt[Any]) -> None:
 
 
 PROMPTS_FOLDER = CONF / "prompts"
-GENERIC = PROMPTS_FOLDER / "generic"
 FOLDERS = [PROMPTS_FOLDER / name for name in FAMILIES]
 PASSAGES = (
     Passage("gist", 0, "The village wakes up."),
@@ -93,15 +101,7 @@ PASSAGES = (
 )
 QUESTION = "Who rang the bell?"
 OPTIONS = ("the sexton", "nobody", "a child", "the wind")
-PARSED = {  # replies in no form that are more than a text: lists, JSON, a text after notes
-    *("clue_spans", "clue_questions", "key_points", "sub_questions"),
-    *("extract_keyphrases", "extract_facts", "extract_events", "time_range"),
-    *("note", "answer_chats_con", "refine_query"),
-}
-
-OTHERWISE = ("readagent_qmsum",)  # the question first
-TEXT_FIRST = [folder for folder in FOLDERS if folder.name not in OTHERWISE]
-
+TEXT_FIRST = [folder for folder in FOLDERS if folder.name != "readagent_qmsum"]
 each_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 
 
@@ -119,24 +119,6 @@ def shared_prefix(*texts: str) -> str:
 @each_folder
 def test_family_passes_its_check(folder: Path) -> None:
     assert check_family(folder, [PROMPTS_FOLDER]) == []
-
-
-@each_folder
-def test_family_brings_examples_for_every_parser(folder: Path) -> None:
-    """Of replies with a form or something to parse, to each prompt that it words itself: there is
-    something to tell apart. Generic words all of them; bases bring theirs."""
-    layers = family_layers(folder, [PROMPTS_FOLDER])
-    if PROMPTS_FOLDER / "papers" not in layers:  # which has generic's replies
-        del layers[GENERIC]
-    layers = layers or {folder: read_family_file(folder)}
-    examples = {k: v for file in reversed(layers.values()) for k, v in file.examples.items()}
-    parsed = {name for name, prompt in PROMPTS.items() if prompt.form is not None} | PARSED
-    own = {t.stem for layer in layers for t in layer.glob("*.jinja")}
-    own |= {name for file in layers.values() for name in file.forms}
-    assert own & parsed <= set(examples) <= parsed
-    for prompt, replies in examples.items():
-        assert len(replies) >= 4, prompt
-        assert any(set('*`"_\n') & set(example.reply) for example in replies), prompt
 
 
 def test_published_settings() -> None:
@@ -182,3 +164,67 @@ def test_look_up_prompt_bounds_the_answer_prompt(
         assert len(look_up) >= len(answer)
     one_by_one = text(folder, SequentialLookUp(passages, QUESTION, options, (), ()))
     assert len(one_by_one) >= len(answer) or not passages, "there is always a page to look up"
+
+
+def rests_on_papers(name: str) -> bool:
+    return PROMPTS_FOLDER / "papers" in family_layers(PROMPTS_FOLDER / name, [PROMPTS_FOLDER])
+
+
+OF_PAPERS = [*filter(rests_on_papers, FAMILIES)]
+SENTENCE = "Nothing of the kind is to be found here."
+
+
+def replies_in(name: str) -> Iterator[tuple[str, str, Any]]:
+    """The prompts of a family, each with a line of its rendered samples that the parser reads as a
+    value. Lines with a value of the sample are no part of the template; of prompts that take any
+    text every line would do, and LongMemEval's have ten examples on purpose."""
+    read = family(name).read
+    for sample in (sample for prompt in PROMPTS.values() for sample in prompt.samples()):
+        if read(sample, SENTENCE, False) is None and not getattr(sample, "with_examples", False):
+            values = [value for value in rendered_values(sample) if value]
+            for line in filter(str.strip, family(name).render(sample)[-1]["content"].splitlines()):
+                is_of_sample = any(value in line or line in value for value in values)
+                value = None if is_of_sample else read(sample, line, False)
+                if value is not None:
+                    yield sample.name, line, value
+
+
+@pytest.mark.parametrize("name", sorted({*FAMILIES} - {*OF_PAPERS}))
+def test_no_line_of_our_prompts_is_a_reply(name: str) -> None:
+    """Models repeat examples that they are shown; the papers' families show theirs."""
+    assert [*replies_in(name)] == []
+
+
+@pytest.mark.parametrize("name", OF_PAPERS)
+def test_the_families_of_papers_know_the_examples_that_they_show(name: str) -> None:
+    shown = {prompt for prompt, line, _ in replies_in(name)
+             if line in family(name).examples(PROMPTS[prompt])}  # fmt: skip
+    assert {"answer", "break_point", "look_up_p", "look_up_s", "time_range"} <= shown
+
+
+NASTY_MEMORY = (Passage("gist", 0, "The bell rings."), Passage("gist", 1, NASTY))
+CHAT, DATE = "user: I moved to Bern.\n\nassistant: Welcome!", "2023/05/01 (Mon) 21:48"
+OF_MEMORY: list[Prompt[Any]] = [
+    *(prompt(NASTY_MEMORY, asked, options)
+      for prompt in (ClueSpans, ClueQuestions, KeyPoints, DraftAnswer)
+      for asked, options in (("Who?", ()), ("Where?", ("here", "there")))),
+    KeyPoints(NASTY_MEMORY, "", ()),
+]  # fmt: skip
+OF_CHAT: list[Prompt[Any]] = [
+    *(prompt(CHAT, DATE)
+      for prompt in (ExtractSummary, ExtractKeyphrases, ExtractFacts, ExtractEvents)),
+    NoteOnChat(CHAT, DATE, "Who?"), NoteOnChat(CHAT, DATE, "When?", DATE),
+]  # fmt: skip
+
+
+@each_folder
+@pytest.mark.parametrize(("prompts", "last"), [(OF_MEMORY, NASTY), (OF_CHAT, CHAT)])
+def test_prompts_of_one_memory_or_chat_begin_alike(
+    folder: Path, prompts: list[Prompt[Any]], last: str
+) -> None:
+    """Whatever is asked, so that a prefix cache serves them all."""
+    texts = [text(folder, prompt) for prompt in prompts]
+    start = texts[0][: texts[0].index(last) + len(last)]
+    assert "Who?" not in start and (DATE in start or prompts is OF_MEMORY)
+    assert len({*texts}) == len(texts)
+    assert all(text.startswith(f"{start}\n\n") for text in texts)

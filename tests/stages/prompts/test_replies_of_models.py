@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from pipeline.core.engine import Reply, without_thinking
-from pipeline.core.prompts import PROMPTS, Prompt
+from pipeline.core.prompts import PROMPTS, Prompt, Refusals
+from pipeline.core.reply_forms import plain_text
 from stages.prompts.answer import AnswerQuestion, Passage
 from stages.prompts.memwalker import ReadLeaf
 from stages.prompts.readagent_look_up import ParallelLookUp
@@ -63,3 +64,36 @@ def test_what_a_person_reads_in_a_reply_of_a_run(row: dict[str, Any]) -> None:
     assert value == row["person_reads"], row["reply"]
     if labels := row["fills"].get("labels"):
         assert value is None or prompt.is_legal(value) == (value in labels)
+
+
+def test_other_words_refuse_in_other_families() -> None:
+    look_up, english = ParallelLookUp.samples()[0], family().refusals["look_up_p"]
+    words = Refusals(negations=("keine",), needed=("seite",), enough=("genug",), alone=("nichts",))
+    for reply in ("Ich brauche keine weitere Seite.", "Das ist genug.", "Nichts."):
+        assert look_up.refusal(plain_text(reply), words) == ()
+        assert look_up.refusal(plain_text(reply), english) is None
+    assert look_up.refusal("No page is needed.", words) is None
+
+
+SIGNS = ("{}", "**{}**", "*{}*", "`{}`", '"{}"', "> {}", "## {}", "“{}”", " {}", "{}\nAs he says.")
+
+
+@pytest.mark.parametrize(
+    ("name", "forms", "value"),
+    [
+        ("break_point", ("Break point: <{}>", "Label: <{}>", "The break point is: <{}>"), 99_999),
+        ("look_up_p", ("I want to look up Page [{0},{0} , {0}] to be sure",), [99_999] * 3),
+        ("look_up_s", ("Page {}", "Page [{}]", "I want to look up Page {}"), 99_999),
+        ("answer", ("Answer: ({})", "Answer: {}", "The answer is ({})", "({})", "{}."), 25),
+    ],
+)
+def test_a_value_is_read_however_it_is_decorated(
+    name: str, forms: tuple[str, ...], value: Any
+) -> None:
+    said, fills = ("Z", {"options": 26}) if name == "answer" else (99_999, {})
+    for reply in (sign.format(form.format(said)) for form in forms for sign in SIGNS):
+        assert read(prompt_of(name, fills), reply, False) == value, reply
+
+
+def test_a_page_and_stop_in_one_reply_differ() -> None:
+    assert PROMPTS["look_up_s"].samples()[0].read("I want to look up Page 3.\nSTOP", False) is None

@@ -57,13 +57,10 @@ def test_spans_and_surrogate_questions_follow_the_question(tmp_path: Path) -> No
         draft_answer="The sexton.",
     )
     assert made(clues(draft=True), engine) == [
-        ("question", ASKED, None),
-        ("draft", "The sexton.", None),
-        ("span", "The bell rings at noon", None),
-        ("span", "Nobody admits it", None),
-        ("surrogate", "When does the bell ring?", None),
-        ("surrogate", "Who denies it?", None),
-    ]
+        ("question", ASKED, None), ("draft", "The sexton.", None),
+        ("span", "The bell rings at noon", None), ("span", "Nobody admits it", None),
+        ("surrogate", "When does the bell ring?", None), ("surrogate", "Who denies it?", None),
+    ]  # fmt: skip
     _, calls = run(clues(), memory(), engine)
     assert [(call.prompt, call.question_id, call.turn) for call in calls] == [
         ("clue_questions", "q", 0), ("clue_spans", "q", 0),
@@ -77,16 +74,11 @@ def test_repeated_and_superfluous_lines_are_kept_but_not_searched_for(tmp_path: 
         clue_questions="who RANG the bell?\nrope\nWhy?",
     )
     assert made(clues(max_queries=3), engine)[1:] == [
-        ("span", "bell", None),
-        ("span", "The  BELL", None),
-        ("span", "Bell", "duplicate"),
-        ("span", "rope", None),
-        ("span", "tower", "over_maximum"),
-        ("span", "stairs", "over_maximum"),
-        ("surrogate", "who RANG the bell?", "duplicate"),
-        ("surrogate", "rope", "duplicate"),
-        ("surrogate", "Why?", None),
-    ]
+        ("span", "bell", None), ("span", "The  BELL", None), ("span", "Bell", "duplicate"),
+        ("span", "rope", None), ("span", "tower", "over_maximum"),
+        ("span", "stairs", "over_maximum"), ("surrogate", "who RANG the bell?", "duplicate"),
+        ("surrogate", "rope", "duplicate"), ("surrogate", "Why?", None),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -125,16 +117,13 @@ def test_without_clues_the_question_remains(
 
 
 def test_each_part_of_the_memory_is_asked(tmp_path: Path) -> None:
-    engine = scripted(tmp_path, {"match": "(?s)one.*spans?|one", "reply": "first\nboth"},
+    engine = scripted(tmp_path, {"match": "one", "reply": "first\nboth"},
                       {"match": "two", "reply": "both\nsecond"})  # fmt: skip
     rows, calls = run(clues(), memory("one", "two"), engine)
     assert [(row.kind, row.text, row.part_index, row.dropped) for row in rows][:5] == [
-        ("question", ASKED, None, None),
-        ("span", "first", 0, None),
-        ("span", "both", 1, None),
-        ("span", "both", 0, "duplicate"),
-        ("span", "second", 1, None),
-    ]
+        ("question", ASKED, None, None), ("span", "first", 0, None), ("span", "both", 1, None),
+        ("span", "both", 0, "duplicate"), ("span", "second", 1, None),
+    ]  # fmt: skip
     assert sorted((call.prompt, call.turn) for call in calls) == [
         ("clue_questions", 0), ("clue_questions", 1), ("clue_spans", 0), ("clue_spans", 1),
     ]  # fmt: skip
@@ -174,10 +163,9 @@ def test_rewriters(tmp_path: Path) -> None:
     one = MakeHypothetical(num_passages=1, with_question=False)
     assert made(one, engine, rows) == [("hypothetical", "The sexton rang it.", None)]
     assert made(MakeSubQuestions(min_query_words=1, max_queries=10), engine, rows) == [
-        ("question", ASKED, None),
-        ("sub_question", "Who?", None),
+        ("question", ASKED, None), ("sub_question", "Who?", None),
         ("sub_question", "Which bell?", None),
-    ]
+    ]  # fmt: skip
     assert made(one, always(""), rows) == [
         ("hypothetical", None, "unparseable"), ("question", ASKED, None),
     ]  # fmt: skip

@@ -19,6 +19,7 @@ from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
 from stages.tables.lookups import Note
 from tests.support.reading import (
+    Listener,
     adding,
     always,
     book,
@@ -45,12 +46,17 @@ def rows(*used: int) -> Any:
     return book(PAGES, questions=[ASKED], lookups=[looked_up(*used)])
 
 
-def answered(
-    engine: Any, reading: Any = "direct", history: Any = "text", used: Any = (2, 0)
-) -> Any:
+def answered(engine: Any, reading: Any = "direct", history: Any = "text") -> Any:
     stage = AnswerFromChat(reading=reading, history=history, **SETTINGS)
-    (answer,), _ = run(stage, rows(*used), engine)
+    (answer,), _ = run(stage, rows(2, 0), engine)
     return answer
+
+
+def shown_by(engine: Listener) -> list[str]:
+    """The items that the reader's only prompt shows."""
+    (request,) = engine.requests
+    assert isinstance(request.fields, AnswerFromChats)
+    return [passage.text for passage in request.fields.passages]
 
 
 def test_items_by_date_as_text_or_json() -> None:
@@ -61,9 +67,7 @@ def test_items_by_date_as_text_or_json() -> None:
     ):  # fmt: skip
         engine = always("A cat.")
         answer = answered(engine, history=history)
-        (request,) = engine.requests
-        assert isinstance(request.fields, AnswerFromChats)
-        shown = [passage.text for passage in request.fields.passages]
+        shown = shown_by(engine)
         assert shown[0] == f"### Session 1\nDate: 2023/05/20 (Sat) 10:00\n{first}"
         assert shown[1].startswith("### Session 2\nDate: 2023/05/30 (Tue) 21:48\n")
         assert len(shown) == 2 and "2023/06/01 (Thu) 09:00" in engine.prompts()[0]
@@ -77,10 +81,8 @@ def test_the_answer_follows_the_notes() -> None:
     answer = answered(engine, reading="con")
     assert isinstance(engine.requests[0].fields, AnswerWithNotes)
     assert (answer.answer, answer.num_answer_words, answer.problem) == ("A cat.", 2, None)
-    lost = answered(always("It is a cat, I think."), reading="con")
-    assert (lost.answer, lost.problem, lost.judged) == (
-        "It is a cat, I think.", "unparseable", None,
-    )  # fmt: skip
+    lost = answered(always("A cat, I think."), reading="con")
+    assert (lost.answer, lost.problem, lost.judged) == ("A cat, I think.", "unparseable", None)
 
 
 @pytest.mark.parametrize(
@@ -135,22 +137,13 @@ def test_answers_are_made_from_what_was_noted(
     engine = always("Three.")
     stage = AnswerFromNotes(reading="direct", history=history, keep_empty=keep_empty, **SETTINGS)
     (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), engine)
-    (request,) = engine.requests
-    assert isinstance(request.fields, AnswerFromChats)
     dates = ("2023/05/20 (Sat) 10:00", "2023/05/30 (Tue) 21:48")
-    assert [passage.text for passage in request.fields.passages] == [
+    assert shown_by(engine) == [
         f"### Session {n}\nDate: {date}\n{text}"
         for n, (date, text) in enumerate(zip(dates, shown, strict=False), 1)
     ]
     assert (answer.answer, answer.page_indexes, answer.context_spans) == ("Three.", (1, 2), ())
     assert answer.num_context_words == words
-
-
-def facts(*texts: str | None) -> list[Expansion]:
-    return [
-        Expansion(document_id="d", page_index=0, item_index=n, kind="fact", text=text)
-        for n, text in enumerate(texts)
-    ]
 
 
 CAT = '[{"role": "user", "content": "She is three."}]'
@@ -159,11 +152,11 @@ CAT = '[{"role": "user", "content": "She is three."}]'
 @pytest.mark.parametrize(
     ("shown", "history", "text", "raw", "words"),
     [
-        ("value", "json", CAT, (0, 1), 5 + 15),
-        ("items", "json", '["A cat.", "It is 3."]', (1,), 5 + 5),
-        ("items", "text", "A cat.\nIt is 3.", (1,), 5 + 5),
-        ("both", "json", f'{{"noted": ["A cat.", "It is 3."], "chat": {CAT}}}', (0, 1), 5 + 15 + 5),
-        ("both", "text", "Noted: A cat.\nIt is 3.\n\nuser: She is three.", (0, 1), 5 + 15 + 5),
+        ("value", "json", CAT, (0, 1), 7 + 2),  # with the words of a header, which `book` counts
+        ("items", "json", '["A cat.", "It is 3."]', (1,), 5 + 2),
+        ("items", "text", "A cat.\nIt is 3.", (1,), 5 + 2),
+        ("both", "json", f'{{"noted": ["A cat.", "It is 3."], "chat": {CAT}}}', (0, 1), 7 + 2 + 5),
+        ("both", "text", "Noted: A cat.\nIt is 3.\n\nuser: She is three.", (0, 1), 7 + 2 + 5),
     ],
 )
 def test_what_was_extracted_is_shown_instead_or_before(
@@ -172,16 +165,16 @@ def test_what_was_extracted_is_shown_instead_or_before(
     """Facts of page 0 alone; page 1 is shown as it is in any case."""
     pages = ("\f[2023/05/20 (Sat) 10:00]\nuser: She is three.\n\n", "user: Bye.\n\n")
     unit = book(pages, questions=[ASKED], lookups=[looked_up(1, 0)])
-    unit = adding(unit, {Expansion: facts("A cat.", "It is 3.")})
+    facts = [Expansion(document_id="d", page_index=0, item_index=n, kind="fact", text=fact)
+             for n, fact in enumerate(("A cat.", "It is 3."))]  # fmt: skip
+    unit = adding(unit, {Expansion: facts})
     engine = always("Three.")
     stage = AnswerFromExpandedChat(reading="direct", history=history, shown=shown, **SETTINGS)
     (answer,), _ = run(stage, unit, engine)
-    fields = engine.requests[0].fields
-    assert isinstance(fields, AnswerFromChats)
-    first, second = (passage.text.split("\n", 2)[2] for passage in fields.passages)
+    first, second = (item.split("\n", 2)[2] for item in shown_by(engine))
     assert first == text and "Bye." in second
     assert (answer.page_indexes, answer.num_lookups) == (raw, len(raw))
-    assert len(answer.context_spans) == len(raw)
+    assert (len(answer.context_spans), answer.num_context_words) == (len(raw), words)
 
 
 def test_a_note_without_a_reply_loses_the_answer(tmp_path: Path) -> None:

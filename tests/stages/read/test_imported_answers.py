@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import SuppliedInputs
 from jobs.graph.resolved_run import ResolvedRun, read_run, run_of
 from jobs.run.stored_run import with_predictions
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import Document, Question, UnitRows
-from pipeline.work.units import DocumentKey, Step
+from pipeline.work.units import DocumentKey
 from stages.read.imported_answers import ImportedAnswer, read_predictions
 from stages.tables.answers import Answer
 
@@ -30,14 +29,11 @@ def written(folder: Path, name: str, text: str) -> str:
     return str(folder / name)
 
 
-def lines(rows: Sequence[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 @pytest.mark.parametrize("key", ["answer", "hypothesis", "prediction"])
 def test_rows_by_id(tmp_path: Path, key: str) -> None:
     rows = [{"question_id": i, key: a, "other": 1} for i, a in THEIRS.items()]
-    assert read_predictions(written(tmp_path, "a.jsonl", lines(rows))) == THEIRS
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    assert read_predictions(written(tmp_path, "a.jsonl", lines)) == THEIRS
     assert read_predictions(written(tmp_path, "b.json", json.dumps(rows))) == THEIRS
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "c.parquet")
     assert read_predictions(str(tmp_path / "c.parquet")) == THEIRS
@@ -49,9 +45,6 @@ def test_rows_by_id(tmp_path: Path, key: str) -> None:
 def test_an_object_by_id_is_the_whole_file(tmp_path: Path, suffix: str) -> None:
     """As SCROLLS has it."""
     assert read_predictions(written(tmp_path, f"a.{suffix}", json.dumps(THEIRS))) == THEIRS
-    path = written(tmp_path, f"a.{suffix}", '{"q1": "a"}\n{"q2": "b"}\n')
-    with pytest.raises(UsageError, match=rf"a.{suffix}:1: no `question_id`, the row has q1; "):
-        read_predictions(path)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -90,13 +83,11 @@ def test_values_are_kept_and_a_changed_file_is_read_again(tmp_path: Path) -> Non
         ('{"question_id": "q", "answer": "a"}\n' * 2, "a.jsonl:2: `question_id` 'q' is used twice"),
         ('{"question_id": "q", "answer": "a"}\n{"answer": "a"}\n', "a.jsonl:2: no `question_id`"),
         ('{"question_id": "q", "reply": "a"}\n', "one of answer, hypothesis, prediction is needed"),
-        (
-            '{"question_id": "q", "answer": "", "prediction": ""}\n',
-            "there is answer and prediction",
-        ),
+        ('{"question_id": "q", "answer": "", "prediction": ""}\n', "is answer and prediction"),
         ('{"question_id": ["q"], "answer": "a"}\n', "a.jsonl:1: `question_id` is a list"),
         ('{"question_id": "q", "answ\n', "a.jsonl:1: not JSON"),
         ('{"q1": "a", "q1": "b"}\n', "'q1' is used twice, first in line 1"),
+        ('{"q1": "a"}\n{"q2": "b"}\n', "a.jsonl:1: no `question_id`, the row has q1; "),
         ("\n", "a.jsonl: holds no answer"),
     ],
 )
@@ -128,10 +119,8 @@ def answered(folder: Path, value: Any, options: Sequence[str] = ()) -> Answer:
     stage: Any = ImportedAnswer(file=path)
     (row,) = asyncio.run(stage.run(rows, None))
     stage.check(rows, [row])
-    assert row.reader == "given"
-    assert (row.num_context_words, row.compression_rate) == (None, None)
-    assert row.num_context_tokens is None
-    assert isinstance(row, Answer)
+    assert isinstance(row, Answer) and row.reader == "given"
+    assert (row.num_context_words, row.num_context_tokens, row.compression_rate) == (None,) * 3
     return row
 
 
@@ -139,11 +128,8 @@ def answered(folder: Path, value: Any, options: Sequence[str] = ()) -> Answer:
     ("value", "problem", "text"),
     [
         (" Ann, of course. ", None, "Ann, of course."),
-        (None, "no_answer", None),
-        (" \n", "no_answer", None),
-        (19, "bad_input", None),
-        (True, "bad_input", None),
-        (["a"], "bad_input", None),
+        *((value, "no_answer", None) for value in (None, " \n")),
+        *((value, "bad_input", None) for value in (19, True, ["a"])),
     ],
 )
 def test_answers_in_words(
@@ -155,34 +141,27 @@ def test_answers_in_words(
     assert (row.detail is None) == (problem is None)
 
 
+LETTERS = ("B", "A", "a lamp", "A lamp")
+
+
 @pytest.mark.parametrize(
-    ("text", "index", "problem"),
+    ("text", "options", "index", "problem"),
     [
-        ("C", 2, None),
-        ("(c)", 2, None),
-        ("Answer: (B)", 1, None),
-        ("gulls  and Waves.", 2, None),
-        ("Books", 3, None),
-        ("(A) Ships", 0, None),
-        ("Z", None, "out_of_range"),
-        ("Answer: (E)", None, "out_of_range"),
-        ("Gulls", None, "unparseable"),
-        ("A man with a lamp", None, "unparseable"),
+        ("(c)", OPTIONS, 2, None), ("Answer: (B)", OPTIONS, 1, None),
+        ("gulls  and Waves.", OPTIONS, 2, None), ("Books", OPTIONS, 3, None),
+        ("(A) Ships", OPTIONS, 0, None), ("Z", OPTIONS, None, "out_of_range"),
+        ("Answer: (E)", OPTIONS, None, "out_of_range"), ("Gulls", OPTIONS, None, "unparseable"),
+        ("A man with a lamp", OPTIONS, None, "unparseable"),
+        # Options whose texts are letters, or the same text twice.
+        ("A", LETTERS, None, "unparseable"), ("A Lamp", LETTERS, None, "unparseable"),
+        ("D", LETTERS, 3, None), ("F", ("E", "F"), 1, None),
     ],
-)
+)  # fmt: skip
 def test_the_option_by_letter_or_text(
-    tmp_path: Path, text: str, index: int | None, problem: str | None
+    tmp_path: Path, text: str, options: Sequence[str], index: int | None, problem: str | None
 ) -> None:
-    row = answered(tmp_path, text, OPTIONS)
+    row = answered(tmp_path, text, options)
     assert (row.answer, row.answer_index, row.problem) == (text, index, problem)
-
-
-def test_an_option_whose_text_is_a_letter(tmp_path: Path) -> None:
-    options = ("B", "A", "a lamp", "A lamp")
-    assert answered(tmp_path, "A", options).problem == "unparseable"
-    assert answered(tmp_path, "A Lamp", options).problem == "unparseable"  # of two options
-    assert answered(tmp_path, "D", options).answer_index == 3
-    assert answered(tmp_path, "F", ("E", "F")).answer_index == 1  # no letter of two options
 
 
 def resolved_with(folder: Path, answers: Mapping[str, Any]) -> ResolvedRun:
@@ -191,45 +170,32 @@ def resolved_with(folder: Path, answers: Mapping[str, Any]) -> ResolvedRun:
     return run_of({**values, "methods": "", "predictions": {"theirs": path}})
 
 
-def asked(*ids: str) -> tuple[Document, list[Question]]:
+def compared(resolved: ResolvedRun, *ids: str, limit: int | None = None) -> list[str]:
+    """What is said of a corpus of one document that asks these questions."""
     document = Document(document_id="d", text="Some text.", num_words=2)
-    return document, [Question(document_id="d", question_id=i, references=("x",)) for i in ids]
-
-
-def checked(config: RunConfig, steps: Sequence[Step], key: DocumentKey, said: list[str]) -> None:
-    """A corpus of one document, compared."""
-    inputs = SuppliedInputs(config, steps)
-    inputs.add(key.questions)
+    questions = [Question(document_id="d", question_id=i, references=("x",)) for i in ids]
+    inputs = SuppliedInputs(resolved.config.model_copy(update={"limit": limit}), resolved.steps)
+    inputs.add(DocumentKey.of(document, questions, resolved.steps).questions)
+    said: list[str] = []
     inputs.check(said.append)
+    return said
 
 
 def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:
     resolved = resolved_with(tmp_path, {"q1": "a", "q3": "b", "q4": None, "q5": 3})
-    steps = resolved.steps
-    said: list[str] = []
-    key = DocumentKey.of(*asked("q1", "q2", "q4", "q5"), steps)
-    with pytest.raises(
-        UsageError, match=r"theirs.json: no question 'q3' in corpus=demo; there are q1"
-    ):
-        checked(resolved.config, steps, key, said)
-    assert said == []
-    key = DocumentKey.of(*asked("q1", "q2", "q3", "q4", "q5"), steps)
-    checked(resolved.config, steps, key, said)
+    wrong = r"theirs.json: no question 'q3' in corpus=demo; there are q1"
+    with pytest.raises(UsageError, match=wrong):
+        compared(resolved, "q1", "q2", "q4", "q5")
     place = f"predictions={tmp_path / 'theirs.json'}"
-    assert said == [
+    assert compared(resolved, "q1", "q2", "q3", "q4", "q5") == [
         f"{place}: 2 of 5 questions have no answer and count 0: q2, q4",
         f"{place}: 1 answers are no text and count 0 (bad_input), the first of 'q5'",
     ]
 
 
 def test_with_a_limit_the_rest_of_the_corpus_is_known(tmp_path: Path) -> None:
-    resolved = resolved_with(tmp_path, {"story-01": "a", "meeting-01": "b"})
-    steps, first = resolved.steps, {"limit": 1}
-    key = DocumentKey.of(*asked("story-01"), steps)
-    said: list[str] = []
-    checked(resolved.config.model_copy(update=first), steps, key, said)
-    assert said == []
-    wrong = resolved_with(tmp_path, {"story-01": "a", "meeting-99": "b"})
+    known = resolved_with(tmp_path, {"story-01": "a", "meeting-01": "b"})
+    assert compared(known, "story-01", limit=1) == []
+    unknown = resolved_with(tmp_path, {"story-01": "a", "meeting-99": "b"})
     with pytest.raises(UsageError, match="no question 'meeting-99'"):
-        limited = wrong.config.model_copy(update=first)
-        checked(limited, wrong.steps, key, said)
+        compared(unknown, "story-01", limit=1)

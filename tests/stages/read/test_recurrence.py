@@ -30,19 +30,23 @@ from tests.support.reading import (
 
 ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was wind, he says."
 TEXT = ONE + TWO + THREE  # segments of at most five words: these three
-SETTINGS: dict[str, Any] = {"asks_question": True, "last_segment": "summarized"}
-STAGE = UpdateRunningSummary(segment_tokens=5, summary_tokens=4, **SETTINGS)
+STAGE = UpdateRunningSummary(
+    segment_tokens=5, summary_tokens=4, asks_question=True, last_segment="summarized"
+)
 ANSWER = AnswerFromRunningSummary(
     first_page=0, answer_words=30, answer_page_tags=True, last_segment="summarized"
 )
+
+
+READ = {"last_segment": "read"}
 
 
 def rows(*questions: Question, text: str = TEXT) -> UnitRows:
     return UnitRows(document=document(text), questions=questions or (question(),))
 
 
-def read(engine: Listener, *questions: Question, text: str = TEXT) -> list[RunningSummary]:
-    made, _ = run(STAGE, rows(*questions, text=text), engine)
+def read(engine: Listener, text: str = TEXT, **settings: Any) -> list[RunningSummary]:
+    made, _ = run(STAGE.model_copy(update=settings), rows(text=text), engine)
     return made
 
 
@@ -50,8 +54,11 @@ def prompt(segment: str, summary: str) -> UpdateSummary:
     return UpdateSummary(segment, summary, "Who rang the bell?", (), max_words=3)
 
 
-def answered(summaries: Sequence[RunningSummary], engine: Listener) -> Answer:
-    (answer,), _ = run(ANSWER, adding(rows(), {RunningSummary: summaries}), engine)
+def answered(
+    summaries: Sequence[RunningSummary], engine: Listener, text: str = TEXT, **settings: Any
+) -> Answer:
+    unit = adding(rows(text=text), {RunningSummary: summaries})
+    (answer,), _ = run(ANSWER.model_copy(update=settings), unit, engine)
     assert isinstance(answer, Answer)
     return answer
 
@@ -65,10 +72,9 @@ def test_each_segment_is_read_with_the_summary_of_those_before() -> None:
             (0, 24, "bell at noon"), (24, 43, "nobody admits"), (43, 64, "wind")])
     ]  # fmt: skip
     assert [request.fields for request in engine.requests] == [
-        prompt(ONE.strip(), ""),
-        prompt(TWO.strip(), "bell at noon"),
+        prompt(ONE.strip(), ""), prompt(TWO.strip(), "bell at noon"),
         prompt(THREE, "nobody admits"),
-    ]
+    ]  # fmt: skip
     first, second, _ = engine.prompts()
     assert "bell at noon" in second and "bell at noon" not in first
 
@@ -116,7 +122,7 @@ def test_a_failed_step_carries_the_summary_on_and_says_so(
 def test_where_no_step_gave_a_summary_the_answer_is_upstream() -> None:
     made = read(always(""))
     assert [row.summary for row in made] == [None] * 3
-    (row,) = read(never(), text=" \n ")
+    (row,) = read(never(), " \n ")
     assert (row.summary, row.problem, row.end_char) == (None, "empty_input", 3)
     answer = answered(made, never())
     assert (answer.problem, answer.detail) == ("upstream", "running_summaries: unparseable")
@@ -149,7 +155,7 @@ def test_the_answer_is_from_the_last_summary_alone() -> None:
 
 def test_one_reading_serves_all_questions_where_the_prompt_has_none(tmp_path: Path) -> None:
     """Also those of another unit of the document, as it sends the same requests."""
-    stage = replace_settings(asks_question=False)
+    stage = STAGE.model_copy(update={"asks_question": False})
     shared = SharedReplies(UPath(tmp_path) / "shared")
     asked = (question("b", "Where?"), question("a", "When?"))
     made, calls = run(stage, rows(*asked), always("bell at noon"), shared=shared)
@@ -165,10 +171,6 @@ def test_one_reading_serves_all_questions_where_the_prompt_has_none(tmp_path: Pa
     assert not any("Where" in prompt or "Question" in prompt for prompt in engine.prompts())
 
 
-def replace_settings(**settings: Any) -> UpdateRunningSummary:
-    return UpdateRunningSummary(segment_tokens=5, summary_tokens=4, **{**SETTINGS, **settings})
-
-
 @pytest.mark.parametrize(
     ("text", "replies", "shown", "words"),
     [
@@ -180,13 +182,9 @@ def test_the_last_segment_may_be_read_with_the_summary_before_it(
     text: str, replies: list[str], shown: str, words: int
 ) -> None:
     """Xu et al. 2022: of a text of one segment that is all."""
-    summarized = in_turn(*replies)
-    made, _ = run(replace_settings(last_segment="read"), rows(text=text), summarized)
+    summarized, engine = in_turn(*replies), always("The wind.")
+    answer = answered(read(summarized, text, **READ), engine, text, **READ)
     assert len(summarized.requests) == len(replies)
-    stage = ANSWER.model_copy(update={"last_segment": "read"})
-    engine = always("The wind.")
-    unit = adding(rows(text=text), {RunningSummary: made})
-    (answer,), _ = run(stage, unit, engine)
     assert f"left out.\n\n{shown}\n\nQuestion: Who" in engine.prompts()[0]
     assert (answer.problem, answer.num_context_words) == (None, words)
     (span,) = answer.context_spans
@@ -197,7 +195,6 @@ def test_the_last_segment_may_be_read_with_the_summary_before_it(
     ("text", "reply", "made", "detail"),
     [
         (TEXT, "", [(None, "unparseable")] * 3, "running_summaries: unparseable"),
-        ("", "x", [(None, "empty_input")], "running_summaries: empty_input"),
         (" \n ", "x", [(None, "empty_input")], "running_summaries: empty_input"),
         (ONE, "x", [("", None)], None),
     ],
@@ -205,9 +202,7 @@ def test_the_last_segment_may_be_read_with_the_summary_before_it(
 def test_a_last_segment_that_is_read_hides_no_failure(
     text: str, reply: str, made: list[tuple[str | None, str | None]], detail: str | None
 ) -> None:
-    found, _ = run(replace_settings(last_segment="read"), rows(text=text), always(reply))
-    assert [(row.summary, row.problem) for row in found] == made
-    stage = ANSWER.model_copy(update={"last_segment": "read"})
-    unit = adding(rows(text=text), {RunningSummary: found})
-    (answer,), _ = run(stage, unit, never() if detail else always("Noon."))
+    summaries = read(always(reply), text, **READ)
+    assert [(row.summary, row.problem) for row in summaries] == made
+    answer = answered(summaries, never() if detail else always("Noon."), text, **READ)
     assert (answer.problem, answer.detail) == ("upstream" if detail else None, detail)
