@@ -201,13 +201,6 @@ def _bands(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
     yield band
 
 
-class _Type(NamedTuple):
-    """The usual type of the document: the height of its text and the distance of its lines."""
-
-    height: float
-    step: float
-
-
 @dataclass
 class _Block:
     """A paragraph, or a table; `near`: similar lines around its last one."""
@@ -237,12 +230,12 @@ def paragraphs(pages: Sequence[Sequence[Line]]) -> list[str]:
         heights[round(line.height, 1)] += len(line.text)
     steps = [above.bottom - line.bottom for page in lines for above, line in pairwise(page)]
     height = heights.most_common(1)[0][0] if heights else 0.0
-    usual = _Type(height, median([step for step in steps if step > 0] or [0.0]))
+    gap = _GAP * median([step for step in steps if step > 0] or [0.0])
     blocks: list[_Block] = []
     for page in pages:
         for column in _columns(page):
-            _join(blocks, [*_blocks(column, usual)], usual)
-    levels = _levels(blocks, usual)
+            _join(blocks, [*_blocks(column, height, gap)], height)
+    levels = _levels(blocks, height)
     texts: list[str] = []
     for text in (_markdown(block, levels) for block in blocks):
         # An item continues the list above: another bullet, or the next number.
@@ -269,14 +262,16 @@ def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
     yield column
 
 
-def _blocks(column: Sequence[Line], usual: _Type) -> Iterator[_Block]:
+def _blocks(column: Sequence[Line], height: float, gap: float) -> Iterator[_Block]:
+    """The paragraphs and tables of a column. `height`: the usual one of lines; `gap`: the distance
+    of lines over which a paragraph ends."""
     block: _Block | None = None
     for index, line in enumerate(column):
         around = column[max(0, index - _NEAR) : index + _NEAR + 1]
         near = [other for other in around if _is_alike(other, line)]
         between = None
         if block and not (block.num_lines == 1 and _begin_alike(column, index)):
-            between = _between(block, line, usual)
+            between = _between(block, line, height, gap)
         if block and between is not None:
             block.text += between + line.text
             block.last, block.near, block.num_lines = line, near, block.num_lines + 1
@@ -301,16 +296,16 @@ def _is_alike(line: Line, other: Line) -> bool:
     return high <= _TALLER * low and line.is_bold == other.is_bold
 
 
-def _between(block: _Block, line: Line, usual: _Type) -> str | None:
+def _between(block: _Block, line: Line, height: float, gap: float) -> str | None:
     """The text between a paragraph and its next line; None if the line begins another one."""
     above, step = block.last, block.last.bottom - line.bottom
     if above.is_table or line.is_table:
         return None
     if not line.height or not above.height:
         return "\n"
-    is_tall = line.height > _TALLER * usual.height
-    gap = max(_GAP * usual.step, _TALL_STEP * line.height if is_tall else 0)
-    if step > gap or not _is_alike(above, line) or _is_item(line, block):
+    is_tall = line.height > _TALLER * height
+    most = max(gap, _TALL_STEP * line.height) if is_tall else gap
+    if step > most or not _is_alike(above, line) or _is_item(line, block):
         return None
     is_end = above.text.endswith(_ENDS)
     if block.num_lines > 1:  # the first line of a paragraph is indented, or hangs
@@ -338,11 +333,11 @@ def _is_item(line: Line, block: _Block) -> bool:
     return _is_marked(line) and (is_next or bool(_BULLET.match(line.words[0].text)))
 
 
-def _join(blocks: list[_Block], new: list[_Block], usual: _Type) -> None:
+def _join(blocks: list[_Block], new: list[_Block], height: float) -> None:
     """Append the blocks of a column, joining its first paragraph to the last one of earlier
     columns if the end of a column cut that. Notes, which are smaller than the text, and tables may
     stand between."""
-    least = _SMALLER * usual.height
+    least = _SMALLER * height
     last = next((block for block in reversed(blocks) if block.first.height >= least), None)
     first = next((block for block in new if block.first.height >= least), None)
     is_near = bool(blocks and new) and blocks[-1] is last and new[0] is first
@@ -371,20 +366,20 @@ def _goes_on(last: _Block, first: _Block, is_near: bool) -> bool:
     return is_near and is_low and is_full and not is_indented
 
 
-def _levels(blocks: Sequence[_Block], usual: _Type) -> dict[float, int]:
+def _levels(blocks: Sequence[_Block], height: float) -> dict[float, int]:
     """The level of headings by their height; 0.0 has the level of bold headings no taller than
     the text, one more than the lowest."""
     tall = {
         round(block.first.height, 1)
         for block in blocks
-        if block.first.height >= _TALLER * usual.height > 0 and len(block.text) <= _LONGEST_HEADING
+        if block.first.height >= _TALLER * height > 0 and len(block.text) <= _LONGEST_HEADING
     }
     levels: dict[float, int] = {}
     level, above = 0, float("inf")
-    for height in sorted(tall, reverse=True):
-        if height < _ONE_HEIGHT * above:
-            level, above = min(level + 1, _LEVELS), height
-        levels[height] = level
+    for tall_height in sorted(tall, reverse=True):
+        if tall_height < _ONE_HEIGHT * above:
+            level, above = min(level + 1, _LEVELS), tall_height
+        levels[tall_height] = level
     return {**levels, 0.0: level + 1}
 
 

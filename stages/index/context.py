@@ -1,8 +1,6 @@
-"""The reader's final context: passages of gists, raw pages or raw text, with their spans.
-
-It may have at most a budget of tokens, so that methods can be compared at equal size. Raw pages
-stand in place of their gists, as in ReadAgent, or are appended to the gist memory, with which every
-prompt about the document then begins.
+"""The reader's final context: passages of gists, raw pages or raw text, with their spans, within a
+budget. Raw pages stand in place of their gists, as in ReadAgent, or are appended to the gist
+memory, with which every prompt about the document then begins.
 """
 
 from collections import Counter
@@ -48,9 +46,10 @@ def gist_memory(
     raw = _raw([page for page in pages if page.page_index in used], first_page)
     left = [gist for gist in gists if gist.page_index not in used]
     passages = dict(zip(raw.page_indexes, raw.passages, strict=True))
-    for gist in left:
-        number = gist.page_index + first_page
-        passages[gist.page_index] = Passage("gist", number, gist.gist or "")
+    passages |= {
+        gist.page_index: Passage("gist", gist.page_index + first_page, gist.gist or "")
+        for gist in left
+    }
     return replace(
         raw,
         passages=tuple(passages[index] for index in sorted(passages)),

@@ -1,11 +1,9 @@
 """Cut a document into pages at natural pauses; no questions.
 
 ReadAgent section 3.1 and appendix G; the tail rule follows the authors' notebook, the label rule is
-a setting. stages/text/words.py counts words. With `page_breaks` no page crosses a form feed (the
-end of a session), and each session is paginated independently of those before it.
-
-Other kinds cut into segments of a fixed number of tokens (MemWalker section 3), or a chat history
-into its sessions or rounds (LongMemEval section 5.2, the granularity of values).
+a setting. With `page_breaks` each session, which ends at a form feed, is paginated by itself. Other
+kinds cut into segments of a fixed number of tokens (MemWalker section 3), or a chat history into
+its sessions or rounds (LongMemEval section 5.2, the granularity of values).
 """
 
 import re
@@ -98,8 +96,7 @@ class PaginateUniform(FromText, Paginate):
                 target = totals[first] + self.words
                 after = min(max(bisect_left(totals, target), first + 1), len(parts))
                 before = max(after - 1, first + 1)
-                is_before = abs(totals[before] - target) <= abs(totals[after] - target)
-                end = before if is_before else after
+                end = min(before, after, key=lambda end: abs(totals[end] - target))
                 rest = totals[-1] - totals[end]
                 if self.page_ends == "pauses" and rest < self.words / SHORTEST_PAGES:
                     end = len(parts)
@@ -153,8 +150,8 @@ class PaginateByModel(ByWindows, Paginate):
                 page = replace(page_of(rows, len(pages), span, chosen_by), problem=problem)
                 pages.append(page)
                 conversation.ended(labels, end, is_asked(page))
-                about = len(pages) * len(text) / page.end_char  # pages as long as so far
-                ask.progress.tell(max(round(about), len(pages)), len(pages))
+                expected = round(len(pages) * len(text) / page.end_char)
+                ask.progress.tell(expected, len(pages))
         return pages
 
 
@@ -198,8 +195,7 @@ class PaginateByTokens(Paginate):
         return pages
 
 
-Count = Callable[[str], Awaitable[int]]
-"""The tokens of a text by itself, as an engine counts them."""
+Count = Callable[[str], Awaitable[int]]  # the tokens of a text by itself
 
 
 async def segments(text: str, max_tokens: int, count: Count) -> list[tuple[int, int]]:
@@ -232,12 +228,11 @@ async def _segment_end(text: str, start: int, max_tokens: int, count: Count) -> 
         return len(text)
     for unit in ("sentences", "words", "characters"):
         stretch = text[start : start + num_chars]
+        ends = [*range(1, len(stretch) + 1)]
         if unit == "sentences":
             ends = _sentence_ends(stretch)
         elif unit == "words":  # each ends where the next one starts
             ends = [*(first for first, _ in word_spans(stretch)[1:]), len(stretch)]
-        else:
-            ends = list(range(1, len(stretch) + 1))
         blank = len(stretch) - len(stretch.lstrip())  # what has no word is no segment
         lengths = [0, *(end for end in ends if end > blank)]
         most = await fit_to_limit(max_tokens, size, lengths, 0, tokens)
