@@ -81,8 +81,7 @@ def html_tree(html: str) -> Any:
 
 
 def markdown(root: Any) -> str:
-    """The text of the tree, with blank lines between paragraphs; changes the tree. Raises
-    UnreadableError where elements are nested too deep."""
+    """The text of the tree, which it changes. Raises UnreadableError if it is nested too deep."""
     import html_to_markdown
     from lxml import etree
 
@@ -110,8 +109,7 @@ def markdown(root: Any) -> str:
 
 
 def _make_plain(etree: Any, root: Any) -> None:
-    """Keep only elements that shape the text, and only the attributes of a list's start and a
-    cell's spans; white space becomes one space, as in a browser."""
+    """Keep only what shapes the text; white space becomes one space, as in a browser."""
     for element in [*root.iter("caption")]:
         if (table := element.getparent()) is not None and table.getparent() is not None:
             table.addprevious(element)
@@ -135,8 +133,7 @@ def _make_plain(etree: Any, root: Any) -> None:
 
 
 def _is_layout(table: Any) -> bool:
-    """True for a table of one row or column, or with a table, a heading or a long text in a
-    cell; its cells become paragraphs."""
+    """True for a table that is only for the layout; its cells become paragraphs."""
     if next(table.iterdescendants("table", *HEADINGS), None) is not None:
         return True
     rows = [[" ".join(cell.itertext()).strip() for cell in row.iter("td", "th")]
@@ -251,8 +248,7 @@ class _Book:
         self._locked = {self._found(lock.get("URI", "")) for lock in locks}
 
     def spine(self) -> list[str]:
-        """The names of the pages that the spine lists, each once, without the table of contents;
-        empty where the archive has none of them."""
+        """The pages that the spine lists, each once; empty where the archive has none of them."""
         roots = self._elements(self._found("META-INF/container.xml"), "rootfile")
         packages = [self._found(root.get("full-path", "")) for root in roots]
         others = sorted(name for name in self._names.values() if name.lower().endswith(".opf"))
@@ -284,8 +280,7 @@ class _Book:
             raise UnreadableError("damaged") from None
 
     def _found(self, href: str, folder: str = "") -> str | None:
-        """The file that a link leads to, ignoring case, slashes, escapes and fragment; else the
-        only file with that name in any folder."""
+        """The file that a link leads to, however it is spelled; else the only one of its name."""
         keys = [_key(f"{folder}/{way.strip()}") for way in (re.split("[?#]", href)[0], href)]
         for key in keys:
             if key in self._names:
@@ -361,8 +356,7 @@ def word_text(content: bytes) -> Extracted:
 
 
 def _write_runs(root: Any) -> None:
-    """Convert what mammoth leaves out: equations become runs, ruby its base text, and text boxes
-    without an old-format copy move out of their drawings."""
+    """Convert what mammoth leaves out: equations, ruby, text boxes without an old-format copy."""
     for box in [*root.iter("{*}txbxContent")]:
         outer = [*box.iterancestors("{*}AlternateContent", "{*}drawing")][-1:]
         if outer and next(outer[0].iterfind(".//{*}Fallback//{*}txbxContent"), None) is None:

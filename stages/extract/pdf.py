@@ -1,8 +1,5 @@
-"""Text of PDFs as Markdown.
-
-Running heads, feet and page numbers are left out; paragraphs are joined over lines, columns and
-pages; headings are found by the height and weight of their letters.
-"""
+"""Text of PDFs as Markdown: without running heads, feet and page numbers, paragraphs joined over
+lines, columns and pages, headings by the height and weight of their letters."""
 
 import re
 from collections import Counter
@@ -29,7 +26,6 @@ _ALONE = re.compile(
     r"(?:(?i:of|von|/)\W*\d{1,4}\W*)?"
 )
 _NUMBER = re.compile(r"\b\d{1,4}\b")
-_AT_END = re.compile(r"\A\W*\d{1,4}\b|\b\d{1,4}\W*\Z")
 # A paragraph begins below a gap of so many line distances, after an indent of so many heights of a
 # line, and where the height of lines changes by this factor.
 _GAP, _INDENT, _TALLER = 1.18, 0.8, 1.15
@@ -75,22 +71,19 @@ class _Row(NamedTuple):
         return _ALONE.fullmatch(self.text) is not None
 
     def parts(self) -> set[str]:
-        """The texts on the left, in the middle and on the right, without labels, which end in a
-        colon."""
+        """The texts side by side in the row, without labels, which end in a colon."""
         texts = {cell.text for line in self.lines for cell in line.cells()}
         return {text for text in texts if not text.endswith(":")}
 
-    def numbers(self, pattern: re.Pattern[str]) -> set[int]:
-        """Numbers in the row, minus `page`; for a page number this difference is the same on all
-        pages. If the row is only a number, that one; else those that match the pattern."""
+    def numbers(self) -> set[int]:
+        """The row's numbers minus `page`: for a page's number the same difference on all pages."""
         if alone := _ALONE.fullmatch(self.text):
             if alone[1].isdigit():
                 return {int(alone[1]) - self.page}
             values = [_ROMAN[letter] for letter in alone[1].lower()]
             pairs = zip(values, [*values[1:], 0], strict=True)
             return {sum(-value if value < after else value for value, after in pairs) - self.page}
-        numbers = re.findall(r"\d+", " ".join(pattern.findall(self.text)))
-        return {int(number) - self.page for number in numbers}
+        return {int(number) - self.page for number in _NUMBER.findall(self.text)}
 
 
 def _without_digits(text: str) -> str:
@@ -106,20 +99,20 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     steps = {1}  # a page's number minus its index in the file
     for whole in _bands([row for page in rows for row in page]):
         band = [row for row in whole if first[row.page] == row.page or row.is_number]
-        times = Counter(step for row in band for step in row.numbers(_NUMBER))
+        times = Counter(step for row in band for step in row.numbers())
         counted = {s for s, num in times.items() if num >= max(2, _LEAST_SHARE * len(band))}
         parts = Counter(part for row in band for part in row.parts())
         likes = Counter(_without_digits(part) for row in band for part in row.parts())
         words = Counter(row.without_digits for row in band)
         again = {row for row in band if any(parts[part] > 1 for part in row.parts())}
-        numbered = {row for row in band if row.numbers(_NUMBER) & counted}
+        numbered = {row for row in band if row.numbers() & counted}
         # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
         sure = again | {row for row in numbered if words[row.without_digits] > 1 or row.is_number}
         if len(sure) < max(2, _LEAST_PAGES * len({*first}), _LEAST_SHARE * len(band)):
             continue
         steps |= counted
         for row in band:
-            if row in again or row.numbers(_AT_END) & counted:
+            if row in again or row in numbered:
                 alone = {part for part in row.parts() if likes[_without_digits(part)] == 1}
                 is_kept = row in again and row not in numbered
                 heads[row.page, row.without_digits] = alone if is_kept else set()
@@ -138,7 +131,7 @@ def _without(
     More rows than a head can have are recurring text, which is kept."""
 
     def is_number(row: _Row) -> bool:
-        return row.is_number and not row.numbers(_NUMBER).isdisjoint(steps)
+        return row.is_number and not row.numbers().isdisjoint(steps)
 
     left: dict[int, Line] = {}  # the rest of each line, by id()
     for is_top in (True, False):
@@ -263,8 +256,7 @@ def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 
 def _blocks(column: Sequence[Line], height: float, gap: float) -> Iterator[_Block]:
-    """The paragraphs and tables of a column. `height`: the usual one of lines; `gap`: the distance
-    of lines over which a paragraph ends."""
+    """`gap`: the distance of lines over which a paragraph ends."""
     block: _Block | None = None
     for index, line in enumerate(column):
         around = column[max(0, index - _NEAR) : index + _NEAR + 1]
@@ -282,8 +274,7 @@ def _blocks(column: Sequence[Line], height: float, gap: float) -> Iterator[_Bloc
 
 
 def _begin_alike(column: Sequence[Line], index: int) -> bool:
-    """True if this line and the one above are indented, and those around them are not: each
-    begins a paragraph."""
+    """True if this line and the one above are indented, unlike those around them."""
     around = column[max(0, index - 2) : index + 2]
     if len(around) < 4 or any(line.is_table for line in around):
         return False
@@ -325,8 +316,7 @@ def _is_marked(line: Line) -> bool:
 
 
 def _is_item(line: Line, block: _Block) -> bool:
-    """True if the line begins a list item; a line within a sentence may also begin with a
-    number."""
+    """True if the line begins a list item; one within a sentence may begin with a number."""
     is_end = block.text.endswith(_ENDS) or not block.is_full(line)
     below = abs(line.left - block.first.left) < _INDENT * line.height
     is_next = is_end or (_is_marked(block.first) and below)
@@ -334,9 +324,8 @@ def _is_item(line: Line, block: _Block) -> bool:
 
 
 def _join(blocks: list[_Block], new: list[_Block], height: float) -> None:
-    """Append the blocks of a column, joining its first paragraph to the last one of earlier
-    columns if the end of a column cut that. Notes, which are smaller than the text, and tables may
-    stand between."""
+    """Append the blocks of a column; its first paragraph may go on with the last one of earlier
+    columns. Notes, which are smaller than the text, and tables may stand between."""
     least = _SMALLER * height
     last = next((block for block in reversed(blocks) if block.first.height >= least), None)
     first = next((block for block in new if block.first.height >= least), None)
@@ -351,8 +340,7 @@ def _join(blocks: list[_Block], new: list[_Block], height: float) -> None:
 
 
 def _goes_on(last: _Block, first: _Block, is_near: bool) -> bool:
-    """True if a paragraph that ends a column goes on in the next. `is_near`: nothing stands
-    between the two."""
+    """True if a paragraph goes on in the next column. `is_near`: nothing stands between."""
     if not _is_alike(last.last, first.first) or _is_item(first.first, last):
         return False
     is_full = last.is_full(first.first)
@@ -367,8 +355,7 @@ def _goes_on(last: _Block, first: _Block, is_near: bool) -> bool:
 
 
 def _levels(blocks: Sequence[_Block], height: float) -> dict[float, int]:
-    """The level of headings by their height; 0.0 has the level of bold headings no taller than
-    the text, one more than the lowest."""
+    """Levels by height; at 0.0 that of bold headings no taller than the text, the lowest."""
     tall = {
         round(block.first.height, 1)
         for block in blocks

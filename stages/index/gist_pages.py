@@ -21,7 +21,7 @@ from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import gist_memory
 from stages.index.paginate import Paginate, PaginateInConversations, is_asked
-from stages.index.windows import InConversations, shown_text
+from stages.index.windows import Conversation, InConversations, shown_text
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.prompts.readagent_memory import (
@@ -150,7 +150,7 @@ class FollowUpGists(InConversations, GistPages):
         prompts: list[Prompt[str] | None] = []
         for parts in self.parts(text, self.max_words):
             ends = [part.end_char for part in parts]
-            conversation = self.conversation(text, parts)
+            conversation = Conversation(self, text, parts)
             while conversation.first < len(parts):
                 page, labels = rows[Page][len(prompts)], conversation.labels()
                 end = bisect_left(ends, page.end_char) + 1
@@ -175,8 +175,7 @@ class _FitsContext(Stage):
     async def free_tokens(
         self, ask: Ask, pages: Sequence[Page], gists: Sequence[Gist], raw: Collection[int]
     ) -> int:
-        """The tokens left beside the gist memory with the pages `raw` in it; negative where it
-        does not fit."""
+        """The tokens left beside the gist memory with the pages `raw` in it, perhaps below 0."""
         passages = gist_memory(pages, gists, raw, first_page=0).passages
         look_up = ParallelLookUp(passages=passages, question="", options=(), max_pages=1)
         replies = sum(ask.max_reply_tokens(prompt) for prompt in self.leaves_room_for)
@@ -192,8 +191,7 @@ class _FitsContext(Stage):
 
 
 def _cut_gist(gist: Gist, most_words: int, header: str | None = None) -> Gist:
-    """The gist cut to its first `most_words` words, with problem truncated; unchanged if not
-    longer. A session's header stays and is not counted."""
+    """The gist cut to `most_words` words beside its header, and so truncated, if it is longer."""
     if gist.num_words <= most_words:
         return gist
     text = (gist.gist or "").removeprefix(header or "").strip()
@@ -278,10 +276,7 @@ class MergedPages(_FitsContext, Paginate):
                 num_words=page.num_words + following.num_words,
                 merged_from=page.merged_from + following.merged_from,
             )
-            reason = "rule"
-            if await self._may_merge(both, following, ask):
-                reason = await self._verdict(page, following, ask) if is_asked else ""
-            if reason:
+            if reason := await self._reason(page, following, both, ask, is_asked):
                 done.append((replace(page, chosen_by=reason), gist))
                 left.appendleft((following, its_gist))
             else:
@@ -296,17 +291,18 @@ class MergedPages(_FitsContext, Paginate):
             for (page, gist), reason in zip(left, reasons, strict=True)
         ]
 
-    async def _may_merge(self, both: Page, following: Page, ask: Ask) -> bool:
-        """True if `both`, the page with `following`, could still be shortened and looked up."""
+    async def _reason(
+        self, page: Page, following: Page, both: Page, ask: Ask, is_asked: bool
+    ) -> str:
+        """Why a page ends before the following one; "" where they are merged into `both`."""
         if (following.text or "").startswith(PAGE_BREAK):
-            return False
+            return "rule"
         tokens = await ask.num_tokens(PageGist(page=(both.text or "").strip()))
-        if tokens > self.page_share * ask.context_tokens:
-            return False
-        return bool(await self.longest_readable(ask, [both]))
-
-    async def _verdict(self, page: Page, following: Page, ask: Ask) -> str:
-        """The reason why a page ends before the following one; "" where the two are merged."""
+        is_long = tokens > self.page_share * ask.context_tokens
+        if is_long or not await self.longest_readable(ask, [both]):
+            return "rule"  # it could not be shortened, or looked up
+        if not is_asked:
+            return ""
         shown = [(each.text or "").strip() for each in (page, following)]
         prompt = StartsChapter(page=shown[0], next_page=shown[1])
         reply = await ask(prompt, Subject(page_index=following.merged_from[0]))

@@ -24,6 +24,7 @@ from pipeline.work.stage import Stage
 from stages.index.windows import (
     SHORTEST_PAGES,
     ByWindows,
+    Conversation,
     FromText,
     InConversations,
     sections,
@@ -47,8 +48,7 @@ class Paginate(Stage):
         return "document_id"  # also where pages are read
 
     def page_size(self) -> tuple[str, int] | None:
-        """The setting that bounds most pages from below (words or tokens), and its value, or
-        None."""
+        """The setting that bounds most pages from below (words or tokens), and its value."""
         return None
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
@@ -132,7 +132,7 @@ class PaginateByModel(ByWindows, Paginate):
         text = rows.document.text
         pages: list[Page] = []
         for parts in self.parts(text, self.max_words):
-            conversation = self.conversation(text, parts)
+            conversation = Conversation(self, text, parts)
             while (first := conversation.first) < len(parts):
                 labels, chosen_by, problem = conversation.labels(), "rule", None
                 left = conversation.totals[-1] - conversation.totals[first]

@@ -168,19 +168,12 @@ class ByWindows(FromText):
             raise ValueError(f"min_words {least} is over max_words {most}; lower it")
         return values
 
-    def conversation(self, text: str, parts: Sequence[Piece]) -> "Conversation":
-        """The conversation about the windows of one section of the text."""
-        return Conversation(self, text, parts, most_pages=1)
-
 
 class InConversations(ByWindows):
     """Base class of stages whose prompts show the windows of up to `pages_per_conversation` pages
     in one conversation."""
 
     pages_per_conversation: PositiveInt
-
-    def conversation(self, text: str, parts: Sequence[Piece]) -> "Conversation":
-        return Conversation(self, text, parts, self.pages_per_conversation)
 
 
 class Conversation:
@@ -191,8 +184,9 @@ class Conversation:
     window is legal in all earlier windows that contain it. After `most_pages` another begins.
     """
 
-    def __init__(self, by: ByWindows, text: str, parts: Sequence[Piece], most_pages: int) -> None:
-        self.by, self.text, self.parts, self.most_pages = by, text, parts, most_pages
+    def __init__(self, by: ByWindows, text: str, parts: Sequence[Piece]) -> None:
+        self.by, self.text, self.parts = by, text, parts
+        self.most_pages = by.pages_per_conversation if isinstance(by, InConversations) else 1
         self.totals = word_totals(parts)
         self.first = 0
         self._previous = 0  # the piece at which the page before begins
