@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise, takewhile
 from statistics import median
 from typing import NamedTuple
@@ -26,6 +27,7 @@ _ALONE = re.compile(
     r"(?:(?i:of|von|/)\W*\d{1,4}\W*)?"
 )
 _NUMBER = re.compile(r"\b\d{1,4}\b")
+_without_digits = partial(re.compile(r"\d").sub, "")
 # A paragraph begins below a gap of so many line distances, after an indent of so many heights of a
 # line, and where the height of lines changes by this factor.
 _GAP, _INDENT, _TALLER = 1.18, 0.8, 1.15
@@ -63,10 +65,6 @@ class _Row(NamedTuple):
     text: str
 
     @property
-    def without_digits(self) -> str:
-        return _without_digits(self.text)
-
-    @property
     def is_number(self) -> bool:
         return _ALONE.fullmatch(self.text) is not None
 
@@ -86,13 +84,9 @@ class _Row(NamedTuple):
         return {int(number) - self.page for number in _NUMBER.findall(self.text)}
 
 
-def _without_digits(text: str) -> str:
-    return re.sub(r"\d", "", text)
-
-
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The lines of each page without heads and feet: rows that recur at one height of several
-    pages, or have the page's number at an end. A page of nothing else is kept."""
+    pages, or count with the pages. A page of nothing else is kept."""
     rows = [_edge_rows(page, lines) for page, lines in enumerate(pages)]
     first = _first_copies(pages)
     heads: dict[tuple[int, str], set[str]] = {}  # by row: parts that are on no other page
@@ -103,11 +97,12 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
         counted = {s for s, num in times.items() if num >= max(2, _LEAST_SHARE * len(band))}
         parts = Counter(part for row in band for part in row.parts())
         likes = Counter(_without_digits(part) for row in band for part in row.parts())
-        words = Counter(row.without_digits for row in band)
+        words = Counter(_without_digits(row.text) for row in band)
         again = {row for row in band if any(parts[part] > 1 for part in row.parts())}
         numbered = {row for row in band if row.numbers() & counted}
         # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
-        sure = again | {row for row in numbered if words[row.without_digits] > 1 or row.is_number}
+        paged = {r for r in numbered if r.is_number or words[_without_digits(r.text)] > 1}
+        sure = again | paged
         if len(sure) < max(2, _LEAST_PAGES * len({*first}), _LEAST_SHARE * len(band)):
             continue
         steps |= counted
@@ -115,10 +110,10 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
             if row in again or row in numbered:
                 alone = {part for part in row.parts() if likes[_without_digits(part)] == 1}
                 is_kept = row in again and row not in numbered
-                heads[row.page, row.without_digits] = alone if is_kept else set()
+                heads[row.page, _without_digits(row.text)] = alone if is_kept else set()
     bodies: list[list[Line]] = []
     for lines, edges in zip(pages, rows, strict=True):
-        keys = {row: (first[row.page], row.without_digits) for row in edges}
+        keys = {row: (first[row.page], _without_digits(row.text)) for row in edges}
         of_page = {row: heads[key] for row, key in keys.items() if key in heads}
         bodies.append(_without(lines, edges, of_page, steps))
     return bodies
@@ -153,13 +148,10 @@ def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
     for page, lines in enumerate(pages):
         texts = [line for line in lines if not _ALONE.fullmatch(line.text)]
         here = {(line.text, round(line.bottom)) for line in texts}
-        first.append(page)
-        for other, there in [*originals.items()][-_MOST_PAGES:]:
-            if len(here & there) > _MOST_ALIKE * max(len(here), len(there)):
-                first[page] = other
-                break
-        else:
-            originals[page] = here
+        copied = (other for other, there in [*originals.items()][-_MOST_PAGES:]
+                  if len(here & there) > _MOST_ALIKE * max(len(here), len(there)))  # fmt: skip
+        first.append(next(copied, page))
+        originals |= {page: here} if first[page] == page else {}
     return first
 
 
@@ -227,7 +219,7 @@ def paragraphs(pages: Sequence[Sequence[Line]]) -> list[str]:
     blocks: list[_Block] = []
     for page in pages:
         for column in _columns(page):
-            _join(blocks, [*_blocks(column, height, gap)], height)
+            _join(blocks, _blocks(column, height, gap), height)
     levels = _levels(blocks, height)
     texts: list[str] = []
     for text in (_markdown(block, levels) for block in blocks):
@@ -255,12 +247,13 @@ def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
     yield column
 
 
-def _blocks(column: Sequence[Line], height: float, gap: float) -> Iterator[_Block]:
+def _blocks(column: Sequence[Line], height: float, gap: float) -> list[_Block]:
     """`gap`: the distance of lines over which a paragraph ends."""
-    block: _Block | None = None
+    blocks: list[_Block] = []
     for index, line in enumerate(column):
         around = column[max(0, index - _NEAR) : index + _NEAR + 1]
         near = [other for other in around if _is_alike(other, line)]
+        block = blocks[-1] if blocks else None
         between = None
         if block and not (block.num_lines == 1 and _begin_alike(column, index)):
             between = _between(block, line, height, gap)
@@ -268,9 +261,8 @@ def _blocks(column: Sequence[Line], height: float, gap: float) -> Iterator[_Bloc
             block.text += between + line.text
             block.last, block.near, block.num_lines = line, near, block.num_lines + 1
         else:
-            yield from [block] if block else []
-            block = _Block(line, line, near, line.text)
-    yield from [block] if block else []
+            blocks.append(_Block(line, line, near, line.text))
+    return blocks
 
 
 def _begin_alike(column: Sequence[Line], index: int) -> bool:
