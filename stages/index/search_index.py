@@ -37,12 +37,9 @@ from stages.text.words import num_words, sentence_spans, without_header, word_sp
 
 Side = Literal["user", "both"]
 _PROMPTS: Mapping[str, type[OfChat[Any]]] = {
-    "summary": ExtractSummary,
-    "keyphrases": ExtractKeyphrases,
-    "facts": ExtractFacts,
+    "summary": ExtractSummary, "keyphrases": ExtractKeyphrases, "facts": ExtractFacts,
     "events": ExtractEvents,
-}
-_KINDS = {"summary": "summary", "keyphrases": "keyphrase", "facts": "fact", "events": "event"}
+}  # fmt: skip
 
 
 class Expand(Stage):
@@ -78,7 +75,8 @@ class Expand(Stage):
         return [row for expansions in of_pages for row in expansions]
 
     async def _of_page(self, page: Page, date: str, ask: Ask) -> list[Expansion]:
-        row = Expansion.about(page, kind=_KINDS[self.extracted], day=day_of(date) or None)
+        kind = self.extracted.removesuffix("s")  # fact, of facts
+        row = Expansion.about(page, kind=kind, day=day_of(date) or None)
         chat = _side_of(page, self.side)
         if not chat:
             return [replace(row, problem="empty_input")]
@@ -97,7 +95,7 @@ class Expand(Stage):
         ] or [replace(row, problem=reply.problem)]
 
     def empty(self, rows: UnitRows, about: Record) -> Expansion:
-        return Expansion.about(about, kind=_KINDS.get(self.extracted, "none"))
+        return Expansion.about(about, kind=self.extracted.removesuffix("s"))
 
 
 def _side_of(page: Page, side: Side) -> str:
