@@ -87,9 +87,8 @@ class Budgeted(Stage):
         """Raise UsageError, naming `place`, where the settings of `upstream` make pages larger than
         the budget, as a word has at least one token."""
         for stage in upstream:
-            size = stage.page_size() if isinstance(stage, Paginate) else None
-            if self.budget and size and size[1] > self.budget:
-                name, least = size
+            name = stage.size_setting if isinstance(stage, Paginate) else None
+            if self.budget and name and (least := getattr(stage, name)) > self.budget:
                 raise UsageError(
                     f"{place}: budget={self.budget} is smaller than a page, as {name}={least}; "
                     f"raise the budget to {least} or more, or make shorter pages"

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
@@ -72,8 +71,11 @@ class GistPages(Stage):
 
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:
         """For each page the header of its session, which only the session's first page shows."""
-        headers = [header_of(page.text or "") if self.page_breaks else None for page in pages]
-        return list(accumulate(headers, lambda latest, header: header or latest))
+        headers: list[str | None] = []
+        for page in pages:
+            header = header_of(page.text or "") if self.page_breaks else None
+            headers.append(header or (headers[-1] if headers else None))
+        return headers
 
     async def _gist(
         self, page: Page, header: str | None, follow_up: Prompt[str] | None, ask: Ask

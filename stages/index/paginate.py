@@ -43,13 +43,11 @@ class Paginate(Stage):
     name = "paginate"
     writes = Page
     starts_memory = True
+    # The setting that bounds most pages from below, in words or tokens.
+    size_setting: ClassVar[str | None] = None
 
     def row_per(self) -> str:
         return "document_id"  # also where pages are read
-
-    def page_size(self) -> tuple[str, int] | None:
-        """The setting that bounds most pages from below (words or tokens), and its value."""
-        return None
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless the pages, joined, are the document's text."""
@@ -80,11 +78,9 @@ class PaginateUniform(FromText, Paginate):
 
     kind = "uniform"
     version = 1
+    size_setting = "words"
     words: PositiveInt
     max_words: PositiveInt
-
-    def page_size(self) -> tuple[str, int]:
-        return "words", self.words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""
@@ -116,10 +112,8 @@ class PaginateByModel(ByWindows, Paginate):
     version = 1
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
     asks_in_turn = True
+    size_setting = "min_words"
     tail_words: NonNegativeInt
-
-    def page_size(self) -> tuple[str, int]:
-        return "min_words", self.min_words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order. Calls are sequential.
@@ -178,11 +172,9 @@ class PaginateByTokens(Paginate):
     kind = "tokens"
     version = 1
     prompts = (SummarizeSegment,)
+    size_setting = "segment_tokens"
     page_breaks: bool
     segment_tokens: PositiveInt
-
-    def page_size(self) -> tuple[str, int]:
-        return "segment_tokens", self.segment_tokens
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""

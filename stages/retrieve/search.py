@@ -303,7 +303,8 @@ class SearchKeys(LookUp):
                 and row.day and first <= row.day <= last
             }  # fmt: skip
             return {page for page, session in enumerate(sessions) if session in in_range}
-        days = [(row.page_index, row.day) for row in (*rows[Key], *rows[Expansion])]
+        days = [(row.page_index, row.day) for row in rows[Key]]
+        days += [(row.page_index, row.day) for row in rows[Expansion]]
         inside = {page for page, day in days if day and first <= day <= last}
         undated = {row.page_index for row in rows[Key]} - {page for page, day in days if day}
         return undated | inside
