@@ -1,5 +1,2 @@
-"""Text of documents that are not text files: PDF, EPUB, Word and web pages.
-
-They are read in a separate process (isolated.py), since a damaged or hostile file may crash its
-library, or take all memory or time. The libraries are those of the extra `documents`.
-"""
+"""Text of PDF, EPUB and Word files and web pages, by the libraries of the extra `documents`, in a
+separate process (isolated.py), since a damaged file may crash its library, or take all memory."""

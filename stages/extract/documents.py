@@ -1,8 +1,5 @@
-"""Texts of web pages, EPUB books and Word files as Markdown.
-
-lxml parses HTML, and html-to-markdown writes headings, lists and tables; in between, the tree is
-reduced to the elements that shape the text.
-"""
+"""Texts of web pages, EPUB books and Word files as Markdown: lxml parses HTML, the tree is reduced
+to the elements that shape the text, and html-to-markdown writes headings, lists and tables."""
 
 import io
 import re
@@ -10,6 +7,7 @@ import zipfile
 import zlib
 from collections import Counter
 from contextlib import suppress
+from itertools import chain
 from posixpath import dirname, normpath
 from typing import Any
 from unicodedata import normalize
@@ -20,28 +18,24 @@ from stages.text.article_text import without_marked_sections
 from stages.text.encodings import Decoded, decoded
 
 _TEXT = "\ufdd0"  # around the text of a line, so that nothing in it is Markdown syntax
-_LIST = "\ufdd1"  # in a paragraph before a list; like _TEXT, no character of any text
-_BACKSLASH = "\ufdd2"  # in place of a backslash, which would be escaped
+_LIST, _BACKSLASH = "\ufdd1", "\ufdd2"  # alone before a list; in place of a backslash
 _WORDS = re.compile(r"\S(?:.*\S)?")
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufdd0-\ufdd2\ufffe\uffff]")
-_HIDDEN = ("script", "style", "title", "template", "noscript", "svg")
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _CELLS = ("tr", "td", "th")
 _KEPT = {"html", "body", "div", "p", "br", "ul", "ol", "li", "table", *_CELLS, *HEADINGS}
 _BLOCKS = (
-    *("address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "dl"),
-    *("dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "nav"),
-    *("pre", "section", "summary"),
-)
+    "address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "dl", "dt",
+    "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "nav", "pre",
+    "section", "summary",
+)  # fmt: skip
 _PRE = re.compile(r"<pre\b.*?(?:</pre\b|\Z)", re.DOTALL | re.IGNORECASE)
 _TAG_OR_LINE_END = re.compile(r"(<[^<>]*>)|\n")
-_TOO_DEEP = "//*[count(ancestor::*) > 900]"  # html-to-markdown leaves out what is below 1,000
 _LONGEST_CELL = 1000  # characters: a table with longer ones is for the page's layout
-_NUMBERS = ("start", "colspan", "rowspan")  # attributes that are kept
 _ITEM = re.compile(r" *(?:-|\d+\.) ")  # text that looks like an item has _TEXT before it
-_BARE = re.compile(r" *(?:(?:-|\d+\.) *)+|#+")
+_BARE = re.compile(r" *(?:(?:-|\d+\.) *)+|#+")  # items and headings without a text
 
-# Web pages: navigation, headers, footers and cookie notices are recognized by the element, its
+# Navigation, headers, footers and cookie notices of web pages are recognized by the element, its
 # role, its class or id, or because a block has only links.
 _BESIDE = frozenset({"nav", "footer", "button", "select", "dialog"})
 # Elements that are kept within these, where they are the title or notes.
@@ -55,20 +49,16 @@ _NAMES = frozenset({
 })  # fmt: skip
 _HEADS = frozenset({"header", "site", "page", "global", "main", "top"})
 _TITLED = frozenset({"title", "article", "entry", "post", "content", "body", "text"})
-_NAMED_BY_ID = frozenset({"div", "ul", "ol", "table", "header", "aside", "form"})
 _SMALL = frozenset({"a", "li", "td", "p", "span", *HEADINGS})
 _MAIN = ("article", "main")
 _MOST_LEFT = 0.2  # share of a block outside of its links; navigation has no more
 _LEAST_KEPT = 0.2  # share of a page's characters; a page with fewer left is made of links
 
 _PARTS = re.compile(r"(?i)word/(?:document\d*|footnotes|endnotes)\.xml")
-# Signs before and between parts of an equation on a line, as in Word's linear format.
+# Signs before and between the parts of an equation on a line, as in Word's linear format.
 _BEFORE = {"sub": "_", "sup": "^", "lim": "_"}
 _BETWEEN = {"f": "/", "d": "|", "mr": ", ", "m": "; ", "eqArr": "; ", "func": " "}
 _GROUPED = ("num", "den", "lim", "sub", "sup")
-
-
-# Markdown of HTML.
 
 
 def html_tree(html: str) -> Any:
@@ -85,30 +75,41 @@ def html_tree(html: str) -> Any:
         root = lxml.html.document_fromstring(source.encode(), parser=parser)
     except etree.ParserError:  # empty
         return lxml.html.Element("html")
-    etree.strip_elements(root, *_HIDDEN, with_tail=False)
+    hidden = ("script", "style", "title", "template", "noscript", "svg")
+    etree.strip_elements(root, *hidden, with_tail=False)
     return root
 
 
 def markdown(root: Any) -> str:
-    """The text of the tree, with blank lines between paragraphs; changes the tree. Raises
-    UnreadableError where elements are nested too deep."""
+    """The text of the tree, which it changes. Raises UnreadableError if it is nested too deep."""
     import html_to_markdown
     from lxml import etree
 
     _make_plain(etree, root)
-    if root.xpath(_TOO_DEEP):
+    if root.xpath("//*[count(ancestor::*) > 900]"):  # html-to-markdown drops what is below 1,000
         raise UnreadableError("over 900 elements are within each other; fix or delete it")
     options = html_to_markdown.ConversionOptions(
         bullets="-", compact_tables=True, autolinks=False, extract_metadata=False,
         preprocessing=html_to_markdown.PreprocessingOptions(enabled=False),
     )  # fmt: skip
     plain = etree.tostring(root, encoding="unicode", method="html")
-    return _with_whole_lists(html_to_markdown.convert(plain, options).content or "")
+    lines = (html_to_markdown.convert(plain, options).content or "").split("\n")
+    written = "\n".join(line for line in map(str.rstrip, lines) if not _BARE.fullmatch(line))
+    # Blank lines within lists go; _LIST stands between two lists.
+    blocks: list[str] = []
+    is_list = False
+    for block in re.split(r"\n{2,}", written.strip("\n")):
+        is_item = bool(_ITEM.match(block))
+        if is_list and (is_item or block.startswith(" ")):
+            blocks[-1] += f"\n{block}"
+            continue
+        blocks += [block] if block != f"{_TEXT}{_LIST}{_TEXT}" else []
+        is_list = is_item
+    return "\n\n".join(blocks).replace(_TEXT, "").replace(_LIST, "").replace(_BACKSLASH, "\\")
 
 
 def _make_plain(etree: Any, root: Any) -> None:
-    """Keep only elements that shape the text, and only the attributes of a list's start and a
-    cell's spans; white space becomes one space, as in a browser."""
+    """Keep only what shapes the text; white space becomes one space, as in a browser."""
     for element in [*root.iter("caption")]:
         if (table := element.getparent()) is not None and table.getparent() is not None:
             table.addprevious(element)
@@ -125,14 +126,14 @@ def _make_plain(etree: Any, root: Any) -> None:
             element.addprevious(begin)
     for element in root.iter():
         for name, value in element.attrib.items():
-            if name not in _NUMBERS or not re.fullmatch("[0-9]{1,4}", value):
+            is_kept = name in ("start", "colspan", "rowspan")
+            if not is_kept or not re.fullmatch("[0-9]{1,4}", value):
                 del element.attrib[name]
         element.text, element.tail = _plain(element.text), _plain(element.tail)
 
 
 def _is_layout(table: Any) -> bool:
-    """True for a table of one row or column, or with a table, a heading or a long text in a
-    cell; its cells become paragraphs."""
+    """True for a table that is only for the layout; its cells become paragraphs."""
     if next(table.iterdescendants("table", *HEADINGS), None) is not None:
         return True
     rows = [[" ".join(cell.itertext()).strip() for cell in row.iter("td", "th")]
@@ -145,25 +146,6 @@ def _is_layout(table: Any) -> bool:
 def _plain(text: str | None) -> str:
     text = (text or "").replace(SOFT_HYPHEN, "").replace("\\", _BACKSLASH)
     return _WORDS.sub(rf"{_TEXT}\g<0>{_TEXT}", re.sub(r"\s+", " ", text))
-
-
-def _with_whole_lists(text: str) -> str:
-    """The text without blank lines within lists and without empty items and headings."""
-    lines = [line.rstrip() for line in text.split("\n")]
-    written = "\n".join(line for line in lines if not _BARE.fullmatch(line))
-    blocks: list[str] = []
-    is_list = False
-    for block in re.split(r"\n{2,}", written.strip("\n")):
-        is_item = bool(_ITEM.match(block))
-        if is_list and (is_item or block.startswith(" ")):
-            blocks[-1] += f"\n{block}"
-            continue
-        blocks += [block] if block != f"{_TEXT}{_LIST}{_TEXT}" else []
-        is_list = is_item
-    return "\n\n".join(blocks).replace(_TEXT, "").replace(_LIST, "").replace(_BACKSLASH, "\\")
-
-
-# Web pages.
 
 
 @extractor("html", "htm", "xhtml")
@@ -194,9 +176,10 @@ def _is_beside(element: Any) -> bool:
     if tag in _BESIDE or role in _ROLES or element.get("hidden") is not None:
         return True
     inside = {ancestor.tag for ancestor in element.iterancestors(*_MAIN)}
-    # Ids of sections are made from their headings.
-    own_id = element.get("id") if tag in _NAMED_BY_ID else None
-    names = {*re.findall("[a-z]+", f"{element.get('class') or ''} {own_id or ''}".lower())}
+    named = [element.get("class") or ""]
+    if tag in ("div", "ul", "ol", "table", "header", "aside", "form"):
+        named += [element.get("id") or ""]  # those of sections are made from their headings
+    names = {*re.findall("[a-z]+", " ".join(named).lower())}
     if names & _TITLED or tag in _SMALL:
         return False
     is_named = bool(names & _NAMES) or ("header" in names and names <= _HEADS)
@@ -207,9 +190,9 @@ def _is_links(element: Any) -> bool:
     """True for a block outside of the main text that is hardly more than links."""
     if element.tag not in ("p", "ul", "ol", "div", "table", "dl"):
         return False
-    is_main = next(element.iterancestors(*_MAIN), None) is not None
-    has_parts = next(element.iterdescendants("div", *_MAIN, *HEADINGS), None) is not None
-    return not is_main and not has_parts and _has_links_alone(element)
+    below = element.iterdescendants("div", *_MAIN, *HEADINGS)
+    around = chain(element.iterancestors(*_MAIN), below)
+    return next(around, None) is None and _has_links_alone(element)
 
 
 def _has_links_alone(element: Any) -> bool:
@@ -219,24 +202,28 @@ def _has_links_alone(element: Any) -> bool:
     return bool(links.strip()) and num_left <= _MOST_LEFT * len(text)
 
 
-# EPUB books.
-
-
 @extractor("epub")
 def epub_text(content: bytes) -> Extracted:
     """The text of all files that the book's spine names, in its order, without the table of
     contents; without a usable spine, that of all its pages, by name. Chapters that are encrypted,
     damaged or not in the archive are `missing`. Raises UnreadableError for what is torn, no EPUB,
     encrypted, or has no text."""
+    from lxml import etree
+
     book = _Book(content)
-    names, missing = book.spine()
-    wrong = [] if names else ["no order of chapters in it, read by name"]
+    spine = book.spine()
     parts: list[str] = []
     notes: dict[str, str] = {}
-    for name in names or book.pages():
+    missing: dict[str, list[str]] = {}
+    for name in spine or book.pages():
         try:
             page = _page(book.read(name))
-            parts += filter(None, [_chapter(page.text)])
+            root, rest = html_tree(page.text), html_tree(page.text)
+            etree.strip_elements(root, "nav", with_tail=False)
+            etree.strip_elements(rest, "nav", *HEADINGS, with_tail=False)
+            num_links = sum(bool(link.text_content().strip()) for link in rest.iter("a"))
+            is_contents = num_links > 2 and _has_links_alone(rest)
+            parts += [] if is_contents else filter(None, [markdown(root)])
             notes |= {page.note: name} if page.note else {}
         except UnreadableError as error:
             missing.setdefault(str(error).partition(";")[0], []).append(name)
@@ -244,20 +231,10 @@ def epub_text(content: bytes) -> Extracted:
         locked = "an encrypted EPUB; get one without copy protection"
         none = "no text in this EPUB, or it is none; fetch it again"
         raise UnreadableError(locked if "encrypted" in missing else none)
-    wrong = [*(f"{why}: {', '.join(lost[:5])}" for why, lost in missing.items()), *wrong]
+    lost = [f"{why}: {', '.join(names[:5])}" for why, names in missing.items()]
+    lost += [] if spine else ["no order of chapters in it, read by name"]
     note = "; ".join(f"{name}: {note}" for note, name in notes.items())
-    return Extracted("\n\n".join(parts), "; ".join(wrong) or None, note=note or None)
-
-
-def _chapter(html: str) -> str:
-    """A page's text; "" for a table of contents, which has only links."""
-    from lxml import etree
-
-    root, rest = html_tree(html), html_tree(html)
-    etree.strip_elements(root, "nav", with_tail=False)
-    etree.strip_elements(rest, "nav", *HEADINGS, with_tail=False)
-    num_links = sum(bool(link.text_content().strip()) for link in rest.iter("a"))
-    return "" if num_links > 2 and _has_links_alone(rest) else markdown(root)
+    return Extracted("\n\n".join(parts), "; ".join(lost) or None, note=note or None)
 
 
 class _Book:
@@ -270,40 +247,40 @@ class _Book:
         locks = self._elements(self._found("META-INF/encryption.xml"), "CipherReference")
         self._locked = {self._found(lock.get("URI", "")) for lock in locks}
 
-    def spine(self) -> tuple[list[str], dict[str, list[str]]]:
-        """The names of the pages that the spine lists, each once, without the table of contents;
-        and the names of missing pages by reason."""
+    def spine(self) -> list[str]:
+        """The pages that the spine lists, each once; empty where the archive has none of them."""
         roots = self._elements(self._found("META-INF/container.xml"), "rootfile")
         packages = [self._found(root.get("full-path", "")) for root in roots]
         others = sorted(name for name in self._names.values() if name.lower().endswith(".opf"))
         package = next(filter(None, [*packages, *others]), None)
         items = {item.get("id"): item for item in self._elements(package, "item")}
+        folder = dirname(package or "")
         names: dict[str, None] = {}
-        lost: dict[str, None] = {}
         for reference in self._elements(package, "itemref"):
             item = items.get(reference.get("idref"))
             if item is not None and "nav" not in item.get("properties", "").split():
-                href, folder = item.get("href", ""), dirname(package or "")
-                name = self._found(href, folder)
-                (names if name else lost)[name or normpath(f"{folder}/{href}")] = None
-        return [*names], {"not in the archive": [*lost]} if names and lost else {}
+                href = item.get("href", "")
+                names[self._found(href, folder) or normpath(f"{folder}/{href}")] = None
+        return [] if {*names}.isdisjoint(self._names.values()) else [*names]
 
     def pages(self) -> list[str]:
+        ends = (".xhtml", ".html", ".htm")
         names = (name for name in self._names.values() if not name.startswith("__MACOSX/"))
-        return sorted(name for name in names if name.lower().endswith((".xhtml", ".html", ".htm")))
+        return sorted(name for name in names if name.lower().endswith(ends))
 
     def read(self, name: str) -> bytes:
-        """Raises UnreadableError for a file that is encrypted or damaged."""
+        """Raises UnreadableError for a file that is encrypted, damaged or not in the archive."""
         if name in self._locked:
             raise UnreadableError("encrypted")
         try:
             return self._archive.read(name)
+        except KeyError:
+            raise UnreadableError("not in the archive") from None
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
             raise UnreadableError("damaged") from None
 
     def _found(self, href: str, folder: str = "") -> str | None:
-        """The file that a link leads to, ignoring case, slashes, escapes and fragment; else the
-        only file with that name in any folder."""
+        """The file that a link leads to, however it is spelled; else the only one of its name."""
         keys = [_key(f"{folder}/{way.strip()}") for way in (re.split("[?#]", href)[0], href)]
         for key in keys:
             if key in self._names:
@@ -347,9 +324,6 @@ def _xml_parser(etree: Any, recover: bool) -> Any:
     )  # fmt: skip
 
 
-# Word files: mammoth leaves out equations, ruby and some text boxes: they become runs first.
-
-
 @extractor("docx")
 def word_text(content: bytes) -> Extracted:
     """The text of a .docx: headings, paragraphs, lists, tables and notes, equations on a line, text
@@ -382,8 +356,7 @@ def word_text(content: bytes) -> Extracted:
 
 
 def _write_runs(root: Any) -> None:
-    """Convert equations to runs and ruby to its base text; move text boxes without an old-format
-    copy out of their drawings."""
+    """Convert what mammoth leaves out: equations, ruby, text boxes without an old-format copy."""
     for box in [*root.iter("{*}txbxContent")]:
         outer = [*box.iterancestors("{*}AlternateContent", "{*}drawing")][-1:]
         if outer and next(outer[0].iterfind(".//{*}Fallback//{*}txbxContent"), None) is None:

@@ -9,7 +9,6 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry, file_of
 
 EXTRA = "pip install pypdfium2 pdfplumber mammoth lxml html-to-markdown"
-_TEXTS = ("txt", "md", "markdown", "gz")
 SOFT_HYPHEN = "\u00ad"  # shown only where a line ends, so no part of a word
 
 
@@ -48,7 +47,8 @@ def extractor(*endings: str) -> Callable[[Extract], Extract]:
 
     def add(function: Extract) -> Extract:
         for ending in endings:
-            if not re.fullmatch(r"[a-z0-9]+", ending) or ending in _TEXTS:
+            is_text = ending in ("txt", "md", "markdown", "gz")
+            if is_text or not re.fullmatch(r"[a-z0-9]+", ending):
                 why = f"{ending!r}: write small letters and digits, of no text file"
                 raise UsageError(f"{file_of(function)}: the extractor of {why}")
             EXTRACTORS.add(ending, function)

@@ -1,9 +1,8 @@
 """Extract texts in a separate process: a file that crashes it, or takes too much memory or time,
-loses only that file. The process is started when first needed, and again after a crash.
+loses only that file. It is started when first needed, and again after a crash.
 
-The process runs this module, with folders of plugins as arguments, which it imports when a kind is
-not built in. A request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of
-JSON.
+It runs this module, with folders of plugins as arguments, which it imports when a kind is not built
+in. A request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of JSON.
 """
 
 import json
@@ -11,11 +10,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from signal import SIGKILL
-from threading import Event, Timer
+from threading import Timer
 from typing import Any, Self
 
 from pipeline.core.registry import load_plugins, loaded_folders
@@ -23,14 +23,13 @@ from stages.extract import documents, pdf  # noqa: F401  # they register their e
 from stages.extract.extracted import EXTRA, EXTRACTORS, Extracted, UnreadableError
 
 _ROOT = Path(__file__).parents[2]
-_SECONDS = 600.0
 _MOST_MEMORY = 2**32  # bytes of address space
 
 
 class Extractor:
     """A context manager. `seconds`: the time limit of one file."""
 
-    def __init__(self, seconds: float = _SECONDS) -> None:
+    def __init__(self, seconds: float = 600.0) -> None:
         self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -45,16 +44,9 @@ class Extractor:
         """The text of a file. `kind`: a key of EXTRACTORS. Raises UnreadableError where the file
         cannot be read, or its process has crashed."""
         process = self._process = self._process or self._start()
-        is_late = Event()
-
-        def kill() -> None:
-            is_late.set()
-            process.kill()
-
-        timer = Timer(self._seconds, kill)
         assert process.stdin and process.stdout
+        timer, started, line = Timer(self._seconds, process.kill), time.monotonic(), b""
         timer.start()
-        line = b""
         try:
             request = {"kind": kind, "bytes": len(content)}
             process.stdin.write(json.dumps(request).encode() + b"\n" + content)
@@ -70,12 +62,11 @@ class Extractor:
                 raise UnreadableError(reply["wrong"])
             return Extracted(**reply)
         code, error = self._end(process)
-        if is_late.is_set():
+        if time.monotonic() - started >= self._seconds:
             raise UnreadableError(f"not read within {self._seconds:.0f} s; fix or delete it")
         if code == -SIGKILL:
-            raise UnreadableError(
-                "its process was killed, perhaps for lack of memory; free some and try again"
-            )
+            why = "its process was killed, perhaps for lack of memory"
+            raise UnreadableError(f"{why}; free some and try again")
         if error.startswith("MemoryError"):
             raise UnreadableError("takes over 4 GiB of memory; fix or delete it")
         raise UnreadableError(f"damaged ({error or f'exit code {code}'}); fetch it again")
@@ -99,9 +90,8 @@ class Extractor:
             process.communicate()
         with self._errors as errors:
             errors.seek(0)
-            lines = errors.read().decode("utf-8", "replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), "")
-        return process.returncode, last[:200]
+            lines = errors.read().decode("utf-8", "replace").rstrip().split("\n")
+        return process.returncode, lines[-1][:200]
 
 
 def _serve() -> None:

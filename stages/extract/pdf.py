@@ -1,13 +1,11 @@
-"""Text of PDFs as Markdown.
-
-Running heads, feet and page numbers are left out; paragraphs are joined over lines, columns and
-pages; headings are found by the height and weight of their letters.
-"""
+"""Text of PDFs as Markdown: without running heads, feet and page numbers, paragraphs joined over
+lines, columns and pages, headings by the height and weight of their letters."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise, takewhile
 from statistics import median
 from typing import NamedTuple
@@ -29,7 +27,7 @@ _ALONE = re.compile(
     r"(?:(?i:of|von|/)\W*\d{1,4}\W*)?"
 )
 _NUMBER = re.compile(r"\b\d{1,4}\b")
-_AT_END = re.compile(r"\A\W*\d{1,4}\b|\b\d{1,4}\W*\Z")
+_without_digits = partial(re.compile(r"\d").sub, "")
 # A paragraph begins below a gap of so many line distances, after an indent of so many heights of a
 # line, and where the height of lines changes by this factor.
 _GAP, _INDENT, _TALLER = 1.18, 0.8, 1.15
@@ -67,65 +65,55 @@ class _Row(NamedTuple):
     text: str
 
     @property
-    def without_digits(self) -> str:
-        return _without_digits(self.text)
-
-    @property
     def is_number(self) -> bool:
         return _ALONE.fullmatch(self.text) is not None
 
     def parts(self) -> set[str]:
-        """The texts on the left, in the middle and on the right, without labels, which end in a
-        colon."""
+        """The texts side by side in the row, without labels, which end in a colon."""
         texts = {cell.text for line in self.lines for cell in line.cells()}
         return {text for text in texts if not text.endswith(":")}
 
-    def numbers(self, pattern: re.Pattern[str]) -> set[int]:
-        """Numbers in the row, minus `page`; for a page number this difference is the same on all
-        pages. If the row is only a number, that one; else those that match the pattern."""
+    def numbers(self) -> set[int]:
+        """The row's numbers minus `page`: for a page's number the same difference on all pages."""
         if alone := _ALONE.fullmatch(self.text):
             if alone[1].isdigit():
                 return {int(alone[1]) - self.page}
             values = [_ROMAN[letter] for letter in alone[1].lower()]
             pairs = zip(values, [*values[1:], 0], strict=True)
             return {sum(-value if value < after else value for value, after in pairs) - self.page}
-        numbers = re.findall(r"\d+", " ".join(pattern.findall(self.text)))
-        return {int(number) - self.page for number in numbers}
-
-
-def _without_digits(text: str) -> str:
-    return re.sub(r"\d", "", text)
+        return {int(number) - self.page for number in _NUMBER.findall(self.text)}
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The lines of each page without heads and feet: rows that recur at one height of several
-    pages, or have the page's number at an end. A page of nothing else is kept."""
+    pages, or count with the pages. A page of nothing else is kept."""
     rows = [_edge_rows(page, lines) for page, lines in enumerate(pages)]
     first = _first_copies(pages)
     heads: dict[tuple[int, str], set[str]] = {}  # by row: parts that are on no other page
     steps = {1}  # a page's number minus its index in the file
     for whole in _bands([row for page in rows for row in page]):
         band = [row for row in whole if first[row.page] == row.page or row.is_number]
-        times = Counter(step for row in band for step in row.numbers(_NUMBER))
+        times = Counter(step for row in band for step in row.numbers())
         counted = {s for s, num in times.items() if num >= max(2, _LEAST_SHARE * len(band))}
         parts = Counter(part for row in band for part in row.parts())
         likes = Counter(_without_digits(part) for row in band for part in row.parts())
-        words = Counter(row.without_digits for row in band)
+        words = Counter(_without_digits(row.text) for row in band)
         again = {row for row in band if any(parts[part] > 1 for part in row.parts())}
-        numbered = {row for row in band if row.numbers(_NUMBER) & counted}
+        numbered = {row for row in band if row.numbers() & counted}
         # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
-        sure = again | {row for row in numbered if words[row.without_digits] > 1 or row.is_number}
+        paged = {r for r in numbered if r.is_number or words[_without_digits(r.text)] > 1}
+        sure = again | paged
         if len(sure) < max(2, _LEAST_PAGES * len({*first}), _LEAST_SHARE * len(band)):
             continue
         steps |= counted
         for row in band:
-            if row in again or row.numbers(_AT_END) & counted:
+            if row in again or row in numbered:
                 alone = {part for part in row.parts() if likes[_without_digits(part)] == 1}
                 is_kept = row in again and row not in numbered
-                heads[row.page, row.without_digits] = alone if is_kept else set()
+                heads[row.page, _without_digits(row.text)] = alone if is_kept else set()
     bodies: list[list[Line]] = []
     for lines, edges in zip(pages, rows, strict=True):
-        keys = {row: (first[row.page], row.without_digits) for row in edges}
+        keys = {row: (first[row.page], _without_digits(row.text)) for row in edges}
         of_page = {row: heads[key] for row, key in keys.items() if key in heads}
         bodies.append(_without(lines, edges, of_page, steps))
     return bodies
@@ -138,7 +126,7 @@ def _without(
     More rows than a head can have are recurring text, which is kept."""
 
     def is_number(row: _Row) -> bool:
-        return row.is_number and not row.numbers(_NUMBER).isdisjoint(steps)
+        return row.is_number and not row.numbers().isdisjoint(steps)
 
     left: dict[int, Line] = {}  # the rest of each line, by id()
     for is_top in (True, False):
@@ -160,13 +148,10 @@ def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
     for page, lines in enumerate(pages):
         texts = [line for line in lines if not _ALONE.fullmatch(line.text)]
         here = {(line.text, round(line.bottom)) for line in texts}
-        first.append(page)
-        for other, there in [*originals.items()][-_MOST_PAGES:]:
-            if len(here & there) > _MOST_ALIKE * max(len(here), len(there)):
-                first[page] = other
-                break
-        else:
-            originals[page] = here
+        copied = (other for other, there in [*originals.items()][-_MOST_PAGES:]
+                  if len(here & there) > _MOST_ALIKE * max(len(here), len(there)))  # fmt: skip
+        first.append(next(copied, page))
+        originals |= {page: here} if first[page] == page else {}
     return first
 
 
@@ -201,13 +186,6 @@ def _bands(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
     yield band
 
 
-class _Type(NamedTuple):
-    """The usual type of the document: the height of its text and the distance of its lines."""
-
-    height: float
-    step: float
-
-
 @dataclass
 class _Block:
     """A paragraph, or a table; `near`: similar lines around its last one."""
@@ -237,12 +215,12 @@ def paragraphs(pages: Sequence[Sequence[Line]]) -> list[str]:
         heights[round(line.height, 1)] += len(line.text)
     steps = [above.bottom - line.bottom for page in lines for above, line in pairwise(page)]
     height = heights.most_common(1)[0][0] if heights else 0.0
-    usual = _Type(height, median([step for step in steps if step > 0] or [0.0]))
+    gap = _GAP * median([step for step in steps if step > 0] or [0.0])
     blocks: list[_Block] = []
     for page in pages:
         for column in _columns(page):
-            _join(blocks, [*_blocks(column, usual)], usual)
-    levels = _levels(blocks, usual)
+            _join(blocks, _blocks(column, height, gap), height)
+    levels = _levels(blocks, height)
     texts: list[str] = []
     for text in (_markdown(block, levels) for block in blocks):
         # An item continues the list above: another bullet, or the next number.
@@ -269,26 +247,26 @@ def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
     yield column
 
 
-def _blocks(column: Sequence[Line], usual: _Type) -> Iterator[_Block]:
-    block: _Block | None = None
+def _blocks(column: Sequence[Line], height: float, gap: float) -> list[_Block]:
+    """`gap`: the distance of lines over which a paragraph ends."""
+    blocks: list[_Block] = []
     for index, line in enumerate(column):
         around = column[max(0, index - _NEAR) : index + _NEAR + 1]
         near = [other for other in around if _is_alike(other, line)]
+        block = blocks[-1] if blocks else None
         between = None
         if block and not (block.num_lines == 1 and _begin_alike(column, index)):
-            between = _between(block, line, usual)
+            between = _between(block, line, height, gap)
         if block and between is not None:
             block.text += between + line.text
             block.last, block.near, block.num_lines = line, near, block.num_lines + 1
         else:
-            yield from [block] if block else []
-            block = _Block(line, line, near, line.text)
-    yield from [block] if block else []
+            blocks.append(_Block(line, line, near, line.text))
+    return blocks
 
 
 def _begin_alike(column: Sequence[Line], index: int) -> bool:
-    """True if this line and the one above are indented, and those around them are not: each
-    begins a paragraph."""
+    """True if this line and the one above are indented, unlike those around them."""
     around = column[max(0, index - 2) : index + 2]
     if len(around) < 4 or any(line.is_table for line in around):
         return False
@@ -301,16 +279,16 @@ def _is_alike(line: Line, other: Line) -> bool:
     return high <= _TALLER * low and line.is_bold == other.is_bold
 
 
-def _between(block: _Block, line: Line, usual: _Type) -> str | None:
+def _between(block: _Block, line: Line, height: float, gap: float) -> str | None:
     """The text between a paragraph and its next line; None if the line begins another one."""
     above, step = block.last, block.last.bottom - line.bottom
     if above.is_table or line.is_table:
         return None
     if not line.height or not above.height:
         return "\n"
-    is_tall = line.height > _TALLER * usual.height
-    gap = max(_GAP * usual.step, _TALL_STEP * line.height if is_tall else 0)
-    if step > gap or not _is_alike(above, line) or _is_item(line, block):
+    is_tall = line.height > _TALLER * height
+    most = max(gap, _TALL_STEP * line.height) if is_tall else gap
+    if step > most or not _is_alike(above, line) or _is_item(line, block):
         return None
     is_end = above.text.endswith(_ENDS)
     if block.num_lines > 1:  # the first line of a paragraph is indented, or hangs
@@ -330,19 +308,17 @@ def _is_marked(line: Line) -> bool:
 
 
 def _is_item(line: Line, block: _Block) -> bool:
-    """True if the line begins a list item; a line within a sentence may also begin with a
-    number."""
+    """True if the line begins a list item; one within a sentence may begin with a number."""
     is_end = block.text.endswith(_ENDS) or not block.is_full(line)
     below = abs(line.left - block.first.left) < _INDENT * line.height
     is_next = is_end or (_is_marked(block.first) and below)
     return _is_marked(line) and (is_next or bool(_BULLET.match(line.words[0].text)))
 
 
-def _join(blocks: list[_Block], new: list[_Block], usual: _Type) -> None:
-    """Append the blocks of a column, joining its first paragraph to the last one of earlier
-    columns if the end of a column cut that. Notes, which are smaller than the text, and tables may
-    stand between."""
-    least = _SMALLER * usual.height
+def _join(blocks: list[_Block], new: list[_Block], height: float) -> None:
+    """Append the blocks of a column; its first paragraph may go on with the last one of earlier
+    columns. Notes, which are smaller than the text, and tables may stand between."""
+    least = _SMALLER * height
     last = next((block for block in reversed(blocks) if block.first.height >= least), None)
     first = next((block for block in new if block.first.height >= least), None)
     is_near = bool(blocks and new) and blocks[-1] is last and new[0] is first
@@ -356,8 +332,7 @@ def _join(blocks: list[_Block], new: list[_Block], usual: _Type) -> None:
 
 
 def _goes_on(last: _Block, first: _Block, is_near: bool) -> bool:
-    """True if a paragraph that ends a column goes on in the next. `is_near`: nothing stands
-    between the two."""
+    """True if a paragraph goes on in the next column. `is_near`: nothing stands between."""
     if not _is_alike(last.last, first.first) or _is_item(first.first, last):
         return False
     is_full = last.is_full(first.first)
@@ -371,20 +346,19 @@ def _goes_on(last: _Block, first: _Block, is_near: bool) -> bool:
     return is_near and is_low and is_full and not is_indented
 
 
-def _levels(blocks: Sequence[_Block], usual: _Type) -> dict[float, int]:
-    """The level of headings by their height; 0.0 has the level of bold headings no taller than
-    the text, one more than the lowest."""
+def _levels(blocks: Sequence[_Block], height: float) -> dict[float, int]:
+    """Levels by height; at 0.0 that of bold headings no taller than the text, the lowest."""
     tall = {
         round(block.first.height, 1)
         for block in blocks
-        if block.first.height >= _TALLER * usual.height > 0 and len(block.text) <= _LONGEST_HEADING
+        if block.first.height >= _TALLER * height > 0 and len(block.text) <= _LONGEST_HEADING
     }
     levels: dict[float, int] = {}
     level, above = 0, float("inf")
-    for height in sorted(tall, reverse=True):
-        if height < _ONE_HEIGHT * above:
-            level, above = min(level + 1, _LEVELS), height
-        levels[height] = level
+    for tall_height in sorted(tall, reverse=True):
+        if tall_height < _ONE_HEIGHT * above:
+            level, above = min(level + 1, _LEVELS), tall_height
+        levels[tall_height] = level
     return {**levels, 0.0: level + 1}
 
 

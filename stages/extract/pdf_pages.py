@@ -1,9 +1,5 @@
-"""The pages of a PDF: lines of words with their places, by PDFium, in reading order; and tables
-with rules, by pdfplumber.
-
-PDFium gives text in the order in which it was written into the file. That is the reading order
-except for columns that were written line by line across the page; they are separated here.
-"""
+"""The pages of a PDF: lines of words with their places, by PDFium, in the order in which they were
+written into the file, except for columns; and tables with rules, by pdfplumber."""
 
 import ctypes
 import io
@@ -134,8 +130,7 @@ def pages_of(content: bytes) -> tuple[list[list[Line]], Mapping[int, Sequence[Ta
 
 
 def _lines(page: Any, raw: Any) -> list[Line]:
-    """The lines of a pypdfium2 page as they were written. `raw`: its module of PDFium's
-    functions."""
+    """The lines of a pypdfium2 page as they were written. `raw`: PDFium's functions."""
     places = page.get_textpage()
     text = places.get_text_range().replace("\0", " ")
     # Beyond Unicode's first plane characters and positions do not correspond, and on a rotated page
@@ -159,9 +154,8 @@ def _lines(page: Any, raw: Any) -> list[Line]:
 
 
 def _placed(text: str, spans: Sequence[tuple[int, int]], places: Any, raw: Any) -> Iterator[Line]:
-    """The words at these places of the text as a line, or as several where they stand below each
-    other. A line's height is that of its longest word: list markers and note numbers have
-    another."""
+    """The words as a line, or as several where they stand below each other. A line's height is that
+    of its longest word: list markers and note numbers have another."""
     rows: list[list[tuple[Word, float, float, int, int]]] = []
     for first, end in spans:
         left, bottom, _, top = places.get_charbox(first, loose=True)
@@ -180,9 +174,8 @@ def _placed(text: str, spans: Sequence[tuple[int, int]], places: Any, raw: Any) 
 
 
 def _cut(line: Line, below: str) -> Line:
-    """The line that ends within a word; `below`: the first character of the next line, or "".
-    The hyphen is left out, except before a digit or the capital letter of a name and at the
-    page's end."""
+    """The line that ends within a word. The hyphen is left out, except before a digit or a name's
+    capital letter and at the page's end, where `below`, the next character, is ""."""
     *words, last = line.words
     stem = last.text.removesuffix(_OTHER_HYPHEN)
     is_name = below.isdigit() or (below.isupper() and not stem.isupper())

@@ -1,16 +1,15 @@
-"""One document made of the pages, out of all documents of a run, that match a question best, which
-is then read like any other, as it carries their pages and gists in `pages` of its metadata; and the
-passages of pages that the answers of a run rest on, found without a model."""
+"""A document made of the pages of a run that match a question best, which brings their pages and
+gists along in its metadata; and the passages that the answers of a run rest on."""
 
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Annotated, Any, ClassVar
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Document, Record, UnitRows
@@ -76,20 +75,14 @@ def gather(
     `files` has file names by document id. Each page has a heading with file and page, in braces, so
     that the extractive engine takes it for no sentence.
     """
-    ranked = rank(
-        [f"{page.document_id}\n{page.text}\n{page.gist or ''}" for page in pages], question
-    )
-    chosen: list[MemoryPage] = []
-    left = most_words
-    for page in (pages[index] for index in ranked):
-        left -= page.num_words
-        if left < 0 and chosen:
-            break
-        chosen.append(page)
+    texts = [f"{page.document_id}\n{page.text}\n{page.gist or ''}" for page in pages]
+    ranked = [pages[index] for index in rank(texts, question)]
+    totals = accumulate(page.num_words for page in ranked)
+    num_chosen = max(1, sum(total <= most_words for total in totals))
+    chosen = ranked[:num_chosen]
     documents = list(dict.fromkeys(page.document_id for page in chosen))
     chosen.sort(key=lambda page: (documents.index(page.document_id), page.page_index))
-    texts: list[str] = []
-    given: list[dict[str, Any]] = []
+    texts, given = [], []
     for page in chosen:
         file = " ".join(files[page.document_id].replace("{", "(").replace("}", ")").split())
         heading = f"{{{file}, page {page.page_index}}}"
@@ -109,27 +102,26 @@ def gather(
     return Gathered(chosen, document)
 
 
-class GivenPage(BaseModel):
+class _GivenPage(BaseModel):
     """A page in a document's metadata, which may have other keys, too."""
 
-    start_char: Annotated[int, Field(ge=0)]  # in the document's text; it ends where the next begins
+    start_char: NonNegativeInt  # in the document's text; it ends where the next begins
     gist: str | None = None
 
 
-_GIVEN_PAGES: TypeAdapter[list[GivenPage]] = TypeAdapter(list[GivenPage])
+_GIVEN_PAGES = TypeAdapter(list[_GivenPage])
 
 
-def _given_pages(document: Document) -> list[GivenPage]:
+def _given_pages(document: Document) -> list[_GivenPage]:
     """The pages in the document's metadata. Where there are none, or they do not begin at 0 and
     ascend within the text, the whole text is one page without a gist."""
     try:
         pages = _GIVEN_PAGES.validate_python(json.loads(document.metadata).get("pages"))
     except ValidationError:
         pages = []
-    starts = [page.start_char for page in pages]
-    ends = [*starts[1:], len(document.text)]
-    if starts[:1] != [0] or any(start >= end for start, end in zip(starts, ends, strict=True)):
-        return [GivenPage(start_char=0)]
+    bounds = [*(page.start_char for page in pages), len(document.text)]
+    if bounds[0] != 0 or any(start >= end for start, end in pairwise(bounds)) or not pages:
+        return [_GivenPage(start_char=0)]
     return pages
 
 
@@ -159,19 +151,18 @@ class GivenGists(Stage):
 
     async def run(self, rows: UnitRows, ask: Ask) -> Sequence[Gist]:
         """Pages -> one Gist each, in order. No calls. Problem: bad_input (none is given)."""
-        gists: list[Gist] = []
-        for page, given in zip(rows[Page], _given_pages(rows.document), strict=True):
-            words = num_words(given.gist or "")
-            problem = None if given.gist else "bad_input"
-            gists.append(Gist.about(page, gist=given.gist, num_words=words, problem=problem))
+        gists = [
+            Gist.about(page, gist=given.gist, num_words=num_words(given.gist or ""),
+                       problem=None if given.gist else "bad_input")
+            for page, given in zip(rows[Page], _given_pages(rows.document), strict=True)
+        ]  # fmt: skip
         return with_copied(gists, rows[Page])
 
 
 _LEAST, _MOST = 20, 60  # words of a passage, where sentences allow them
 _ANSWERS = """
 select document_id, question_id, method, answer, problem, detail, num_context_words, memory,
-  page_indexes
-from results order by document_id, method, repeat"""
+  page_indexes from results order by document_id, method, repeat"""
 
 
 @dataclass(frozen=True)
@@ -219,21 +210,19 @@ def quoted_answers(
     """The answers with their pages, best passage first. `files` has file names by document id,
     `weight` the weight of each term, `sources` the original pages of a gathered document; None:
     `pages` themselves."""
-    by_memory: dict[tuple[str, str | None], dict[int, MemoryPage]] = {}
+    memories: dict[tuple[str, str | None], dict[int, MemoryPage]] = defaultdict(dict)
     for page in pages:
-        by_memory.setdefault((page.document_id, page.memory), {})[page.page_index] = page
+        memories[page.document_id, page.memory][page.page_index] = page
     answers: list[AskedAnswer] = []
     for row in rows:
-        memory = by_memory.get((row["document_id"], row["memory"]), {})
+        memory = memories[row["document_id"], row["memory"]]
         quoted: list[QuotedPage] = []
-        for index in row["page_indexes"] or ():
-            if index in memory:
-                page = memory[index] if sources is None else sources[index]
-                text, score = passage(page.text, question, row["answer"] or "", weight)
-                file = files.get(page.document_id, page.document_id)
-                quoted.append(QuotedPage(
-                    file, page.document_id, page.page_index, text, round(score, 3), page.text
-                ))  # fmt: skip
+        for index in (index for index in row["page_indexes"] or () if index in memory):
+            page = memory[index] if sources is None else sources[index]
+            text, score = passage(page.text, question, row["answer"] or "", weight)
+            name = page.document_id
+            about = files.get(name, name), name, page.page_index
+            quoted.append(QuotedPage(*about, text, round(score, 3), page.text))
         quoted.sort(key=lambda page: -page.score)
         facts = {key: value for key, value in row.items() if key != "page_indexes"}
         answers.append(AskedAnswer(**facts, num_pages=len(memory), pages=quoted))

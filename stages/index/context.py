@@ -1,8 +1,6 @@
-"""The reader's final context: passages of gists, raw pages or raw text, with their spans.
-
-It may have at most a budget of tokens, so that methods can be compared at equal size. Raw pages
-stand in place of their gists, as in ReadAgent, or are appended to the gist memory, with which every
-prompt about the document then begins.
+"""The reader's final context: passages of gists, raw pages or raw text, with their spans, within a
+budget. Raw pages stand in place of their gists, as in ReadAgent, or are appended to the gist
+memory, with which every prompt about the document then begins.
 """
 
 from collections import Counter
@@ -48,9 +46,10 @@ def gist_memory(
     raw = _raw([page for page in pages if page.page_index in used], first_page)
     left = [gist for gist in gists if gist.page_index not in used]
     passages = dict(zip(raw.page_indexes, raw.passages, strict=True))
-    for gist in left:
-        number = gist.page_index + first_page
-        passages[gist.page_index] = Passage("gist", number, gist.gist or "")
+    passages |= {
+        gist.page_index: Passage("gist", gist.page_index + first_page, gist.gist or "")
+        for gist in left
+    }
     return replace(
         raw,
         passages=tuple(passages[index] for index in sorted(passages)),
@@ -88,9 +87,8 @@ class Budgeted(Stage):
         """Raise UsageError, naming `place`, where the settings of `upstream` make pages larger than
         the budget, as a word has at least one token."""
         for stage in upstream:
-            size = stage.page_size() if isinstance(stage, Paginate) else None
-            if self.budget and size and size[1] > self.budget:
-                name, least = size
+            name = stage.size_setting if isinstance(stage, Paginate) else None
+            if self.budget and name and (least := getattr(stage, name)) > self.budget:
                 raise UsageError(
                     f"{place}: budget={self.budget} is smaller than a page, as {name}={least}; "
                     f"raise the budget to {least} or more, or make shorter pages"

@@ -1,8 +1,5 @@
-"""Shorten each page of a document to its gist; no questions.
-
-A page is shown by itself, or in the conversation that found its end, which an engine with a prefix
-cache still holds. Where the gists do not fit the context, pages are merged, and gists are shortened
-again where that is not enough (ReadAgent appendices H and E.2).
+"""Shorten each page of a document to its gist; where the gists do not fit the context, merge pages,
+and shorten gists again (ReadAgent section 3.1, appendices H and E.2).
 """
 
 import asyncio
@@ -10,6 +7,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt
@@ -22,7 +20,7 @@ from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import gist_memory
 from stages.index.paginate import Paginate, PaginateInConversations, is_asked
-from stages.index.windows import InConversations, shown_text
+from stages.index.windows import Conversation, InConversations, shown_text
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.prompts.readagent_memory import (
@@ -61,8 +59,8 @@ class GistPages(Stage):
         """
         pages = rows[Page]
         work = zip(pages, self._headers(pages), await self.follow_ups(rows, ask), strict=True)
-        gists = (self._gist(page, header, ask, prompt) for page, header, prompt in work)
-        return with_copied(await asyncio.gather(*gists), pages)
+        gists = await asyncio.gather(*(self._gist(*each, ask) for each in work))
+        return with_copied(gists, pages)
 
     def prompt(self, text: str) -> PageGist:
         return PageGist(page=text)
@@ -74,14 +72,13 @@ class GistPages(Stage):
     def _headers(self, pages: Sequence[Page]) -> list[str | None]:
         """For each page the header of its session, which only the session's first page shows."""
         headers: list[str | None] = []
-        latest: str | None = None
         for page in pages:
-            latest = (header_of(page.text or "") if self.page_breaks else None) or latest
-            headers.append(latest)
+            header = header_of(page.text or "") if self.page_breaks else None
+            headers.append(header or (headers[-1] if headers else None))
         return headers
 
     async def _gist(
-        self, page: Page, header: str | None, ask: Ask, follow_up: Prompt[str] | None = None
+        self, page: Page, header: str | None, follow_up: Prompt[str] | None, ask: Ask
     ) -> Gist:
         """The header is put before the gist and not into the prompt, so that equal sessions of
         different dates and documents send the same request, which is asked once."""
@@ -101,20 +98,17 @@ class GistPages(Stage):
 
 
 def with_copied(gists: Iterable[Gist], pages: Sequence[Page]) -> list[Gist]:
-    """The gists with the share of their pages' words that they repeat in order; pages in gist
-    order."""
+    """The gists with the share of their page's words that they repeat in order."""
 
-    def words(text: str) -> list[str]:
-        folded = text.casefold()
+    def words(text: str | None) -> list[str]:
+        folded = (text or "").casefold()
         return [folded[start:end] for start, end in word_spans(folded)]
 
     copied: list[Gist] = []
     for gist, page in zip(gists, pages, strict=True):
-        share = None
-        if gist.gist is not None:
-            of_page = words(page.text or "")
-            share = words_in_common(of_page, words(gist.gist)) / max(1, len(of_page))
-        copied.append(replace(gist, copied=share))
+        of_page = words(page.text)
+        share = words_in_common(of_page, words(gist.gist)) / max(1, len(of_page))
+        copied.append(replace(gist, copied=None if gist.gist is None else share))
     return copied
 
 
@@ -158,19 +152,17 @@ class FollowUpGists(InConversations, GistPages):
         prompts: list[Prompt[str] | None] = []
         for parts in self.parts(text, self.max_words):
             ends = [part.end_char for part in parts]
-            conversation = self.conversation(text, parts)
+            conversation = Conversation(self, text, parts)
             while conversation.first < len(parts):
                 page, labels = rows[Page][len(prompts)], conversation.labels()
-                after = await conversation.prompt(labels, ask) if is_asked(page) else None
                 end = bisect_left(ends, page.end_char) + 1
-                conversation.ended(labels, end, is_asked(page))
                 prompt = None
-                if after is not None:
+                if is_asked(page):
                     shown = shown_text(text, page.start_char, page.end_char)
-                    prompt = ShownPageGist(shown, after, end)
-                    if not await ask.fits(prompt, ask.max_reply_tokens(ShownPageGist)):
-                        prompt = None
-                prompts.append(prompt)
+                    prompt = ShownPageGist(shown, await conversation.prompt(labels, ask), end)
+                conversation.ended(labels, end, is_asked(page))
+                fits = prompt and await ask.fits(prompt, ask.max_reply_tokens(ShownPageGist))
+                prompts.append(prompt if fits else None)
         return prompts
 
 
@@ -185,8 +177,7 @@ class _FitsContext(Stage):
     async def free_tokens(
         self, ask: Ask, pages: Sequence[Page], gists: Sequence[Gist], raw: Collection[int]
     ) -> int:
-        """The tokens left beside the gist memory with the pages `raw` in it; negative where it
-        does not fit."""
+        """The tokens left beside the gist memory with the pages `raw` in it, perhaps below 0."""
         passages = gist_memory(pages, gists, raw, first_page=0).passages
         look_up = ParallelLookUp(passages=passages, question="", options=(), max_pages=1)
         replies = sum(ask.max_reply_tokens(prompt) for prompt in self.leaves_room_for)
@@ -202,8 +193,7 @@ class _FitsContext(Stage):
 
 
 def _cut_gist(gist: Gist, most_words: int, header: str | None = None) -> Gist:
-    """The gist cut to its first `most_words` words, with problem truncated; unchanged if not
-    longer. A session's header stays and is not counted."""
+    """The gist cut to `most_words` words beside its header, and so truncated, if it is longer."""
     if gist.num_words <= most_words:
         return gist
     text = (gist.gist or "").removeprefix(header or "").strip()
@@ -229,8 +219,8 @@ class CopiedPages(Paginate):
         return [replace(page, merged_from=(page.page_index,)) for page in rows[Page]]
 
 
-PageAndGist = tuple[Page, Gist]
-"""A page, and its gist; of a merged page the longest of its parts' gists stands in."""
+PageAndGist = tuple[Page, Gist]  # of a merged page the longest of its parts' gists
+_SAFETY = 0.95  # of the words expected to fit, as tokens per word differ between gists
 
 
 class MergedPages(_FitsContext, Paginate):
@@ -288,18 +278,14 @@ class MergedPages(_FitsContext, Paginate):
                 num_words=page.num_words + following.num_words,
                 merged_from=page.merged_from + following.merged_from,
             )
-            reason = "rule"
-            if await self._may_merge(both, following, ask):
-                reason = await self._verdict(page, following, ask) if is_asked else ""
-            if reason:
+            if reason := await self._reason(page, following, both, ask, is_asked):
                 done.append((replace(page, chosen_by=reason), gist))
                 left.appendleft((following, its_gist))
             else:
                 left.appendleft((both, max(gist, its_gist, key=lambda gist: gist.num_words)))
-                if not is_asked:
-                    fits = await self._fits([*done, *left], ask, self.least_words)
-                elif self.merge_until == "fits":
-                    fits = await self._fits([*done, *left], ask)
+                if not is_asked or self.merge_until == "fits":
+                    most_words = None if is_asked else self.least_words
+                    fits = await self._fits([*done, *left], ask, most_words)
             ask.progress.tell(len(pages), len(pages) - len(left))
         reasons = [*["rule"] * (len(left) - 1), "end"]
         return done + [
@@ -307,17 +293,18 @@ class MergedPages(_FitsContext, Paginate):
             for (page, gist), reason in zip(left, reasons, strict=True)
         ]
 
-    async def _may_merge(self, both: Page, following: Page, ask: Ask) -> bool:
-        """True if `both`, the page with `following`, could still be shortened and looked up."""
+    async def _reason(
+        self, page: Page, following: Page, both: Page, ask: Ask, is_asked: bool
+    ) -> str:
+        """Why a page ends before the following one; "" where they are merged into `both`."""
         if (following.text or "").startswith(PAGE_BREAK):
-            return False
+            return "rule"
         tokens = await ask.num_tokens(PageGist(page=(both.text or "").strip()))
-        if tokens > self.page_share * ask.context_tokens:
-            return False
-        return bool(await self.longest_readable(ask, [both]))
-
-    async def _verdict(self, page: Page, following: Page, ask: Ask) -> str:
-        """The reason why a page ends before the following one; "" where the two are merged."""
+        is_long = tokens > self.page_share * ask.context_tokens
+        if is_long or not await self.longest_readable(ask, [both]):
+            return "rule"  # it could not be shortened, or looked up
+        if not is_asked:
+            return ""
         shown = [(each.text or "").strip() for each in (page, following)]
         prompt = StartsChapter(page=shown[0], next_page=shown[1])
         reply = await ask(prompt, Subject(page_index=following.merged_from[0]))
@@ -335,9 +322,6 @@ class MergedPages(_FitsContext, Paginate):
         gists = [replace(gist, page_index=index) for index, gist in enumerate(gists)]
         raw = await self.longest_readable(ask, pages)
         return await self.free_tokens(ask, pages, gists, raw) >= 0
-
-
-_SAFETY = 0.95  # of the words expected to fit, as tokens per word differ between gists
 
 
 class FittedGists(_FitsContext, GistPages):
@@ -367,7 +351,7 @@ class FittedGists(_FitsContext, GistPages):
         async def gist_of(page: Page, header: str | None) -> Gist:
             if len(page.merged_from) == 1:
                 return replace(before[page.merged_from[0]], page_index=page.page_index)
-            return await self._gist(page, header, ask)
+            return await self._gist(page, header, None, ask)
 
         gists = await asyncio.gather(*map(gist_of, pages, headers))
         return with_copied(await self._fitted(pages, headers, gists, ask), pages)
@@ -375,14 +359,11 @@ class FittedGists(_FitsContext, GistPages):
     async def _fitted(
         self, pages: Sequence[Page], headers: Sequence[str | None], gists: Sequence[Gist], ask: Ask
     ) -> Sequence[Gist]:
-        async def free(gists: Sequence[Gist]) -> int:
-            return await self.free_tokens(ask, pages, gists, raw)
-
         raw = await self.longest_readable(ask, pages)
+        free = partial(self.free_tokens, ask, pages, raw=raw)
         empty = [replace(gist, gist="") for gist in gists]
-        room = await free(empty)
-        if room < 0:  # even the tags are too much beside a page: none can be looked up
-            raw = []
+        if (room := await free(empty)) < 0:  # even the tags are too much: none can be looked up
+            free = partial(self.free_tokens, ask, pages, raw=[])
             room = await free(empty)
         left = await free(gists)
         if left >= 0:

@@ -9,6 +9,7 @@ import asyncio
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, ClassVar, Literal
 
 from pydantic import NonNegativeInt
@@ -88,8 +89,7 @@ class Memorize(Stage, ABC):
         return whole_text(rows)
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError also unless parts are numbered from 0 without gaps, and spans are
-        in the text and in its order."""
+        """Raise AccountingError also unless parts are numbered without gaps and spans in order."""
         super().check(rows, made)
         passages = [row for row in made if isinstance(row, MemoryPassage)]
         parts = [row.part_index for row in passages]
@@ -120,13 +120,12 @@ def passage_text(rows: UnitRows, row: MemoryPassage) -> str:
 
 def memory_parts(rows: UnitRows) -> list[tuple[Passage, ...]]:
     """For each part of the memory, the passages shown together."""
-    parts: list[list[Passage]] = []
-    for row in rows[MemoryPassage]:
-        if row.part_index == len(parts):
-            parts.append([])
-        kind: Literal["text", "gist"] = "text" if row.gist is None else "gist"
-        parts[-1].append(Passage(kind, None, passage_text(rows, row)))
-    return [tuple(part) for part in parts]
+
+    def passage(row: MemoryPassage) -> Passage:
+        return Passage("text" if row.gist is None else "gist", None, passage_text(rows, row))
+
+    parts = groupby(rows[MemoryPassage], lambda row: row.part_index)
+    return [tuple(map(passage, part)) for _, part in parts]
 
 
 class MemorizeText(Memorize):

@@ -1,11 +1,9 @@
 """Cut a document into pages at natural pauses; no questions.
 
 ReadAgent section 3.1 and appendix G; the tail rule follows the authors' notebook, the label rule is
-a setting. stages/text/words.py counts words. With `page_breaks` no page crosses a form feed (the
-end of a session), and each session is paginated independently of those before it.
-
-Other kinds cut into segments of a fixed number of tokens (MemWalker section 3), or a chat history
-into its sessions or rounds (LongMemEval section 5.2, the granularity of values).
+a setting. With `page_breaks` each session, which ends at a form feed, is paginated by itself. Other
+kinds cut into segments of a fixed number of tokens (MemWalker section 3), or a chat history into
+its sessions or rounds (LongMemEval section 5.2, the granularity of values).
 """
 
 import re
@@ -26,6 +24,7 @@ from pipeline.work.stage import Stage
 from stages.index.windows import (
     SHORTEST_PAGES,
     ByWindows,
+    Conversation,
     FromText,
     InConversations,
     sections,
@@ -44,14 +43,11 @@ class Paginate(Stage):
     name = "paginate"
     writes = Page
     starts_memory = True
+    # The setting that bounds most pages from below, in words or tokens.
+    size_setting: ClassVar[str | None] = None
 
     def row_per(self) -> str:
         return "document_id"  # also where pages are read
-
-    def page_size(self) -> tuple[str, int] | None:
-        """The setting that bounds most pages from below (words or tokens), and its value, or
-        None."""
-        return None
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless the pages, joined, are the document's text."""
@@ -82,11 +78,9 @@ class PaginateUniform(FromText, Paginate):
 
     kind = "uniform"
     version = 1
+    size_setting = "words"
     words: PositiveInt
     max_words: PositiveInt
-
-    def page_size(self) -> tuple[str, int]:
-        return "words", self.words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""
@@ -98,8 +92,7 @@ class PaginateUniform(FromText, Paginate):
                 target = totals[first] + self.words
                 after = min(max(bisect_left(totals, target), first + 1), len(parts))
                 before = max(after - 1, first + 1)
-                is_before = abs(totals[before] - target) <= abs(totals[after] - target)
-                end = before if is_before else after
+                end = min(before, after, key=lambda end: abs(totals[end] - target))
                 rest = totals[-1] - totals[end]
                 if self.page_ends == "pauses" and rest < self.words / SHORTEST_PAGES:
                     end = len(parts)
@@ -119,10 +112,8 @@ class PaginateByModel(ByWindows, Paginate):
     version = 1
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
     asks_in_turn = True
+    size_setting = "min_words"
     tail_words: NonNegativeInt
-
-    def page_size(self) -> tuple[str, int]:
-        return "min_words", self.min_words
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order. Calls are sequential.
@@ -135,7 +126,7 @@ class PaginateByModel(ByWindows, Paginate):
         text = rows.document.text
         pages: list[Page] = []
         for parts in self.parts(text, self.max_words):
-            conversation = self.conversation(text, parts)
+            conversation = Conversation(self, text, parts)
             while (first := conversation.first) < len(parts):
                 labels, chosen_by, problem = conversation.labels(), "rule", None
                 left = conversation.totals[-1] - conversation.totals[first]
@@ -153,8 +144,8 @@ class PaginateByModel(ByWindows, Paginate):
                 page = replace(page_of(rows, len(pages), span, chosen_by), problem=problem)
                 pages.append(page)
                 conversation.ended(labels, end, is_asked(page))
-                about = len(pages) * len(text) / page.end_char  # pages as long as so far
-                ask.progress.tell(max(round(about), len(pages)), len(pages))
+                expected = round(len(pages) * len(text) / page.end_char)
+                ask.progress.tell(expected, len(pages))
         return pages
 
 
@@ -181,11 +172,9 @@ class PaginateByTokens(Paginate):
     kind = "tokens"
     version = 1
     prompts = (SummarizeSegment,)
+    size_setting = "segment_tokens"
     page_breaks: bool
     segment_tokens: PositiveInt
-
-    def page_size(self) -> tuple[str, int]:
-        return "segment_tokens", self.segment_tokens
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls."""
@@ -198,8 +187,7 @@ class PaginateByTokens(Paginate):
         return pages
 
 
-Count = Callable[[str], Awaitable[int]]
-"""The tokens of a text by itself, as an engine counts them."""
+Count = Callable[[str], Awaitable[int]]  # the tokens of a text by itself
 
 
 async def segments(text: str, max_tokens: int, count: Count) -> list[tuple[int, int]]:
@@ -232,12 +220,11 @@ async def _segment_end(text: str, start: int, max_tokens: int, count: Count) -> 
         return len(text)
     for unit in ("sentences", "words", "characters"):
         stretch = text[start : start + num_chars]
+        ends = [*range(1, len(stretch) + 1)]
         if unit == "sentences":
             ends = _sentence_ends(stretch)
         elif unit == "words":  # each ends where the next one starts
             ends = [*(first for first, _ in word_spans(stretch)[1:]), len(stretch)]
-        else:
-            ends = list(range(1, len(stretch) + 1))
         blank = len(stretch) - len(stretch.lstrip())  # what has no word is no segment
         lengths = [0, *(end for end in ends if end > blank)]
         most = await fit_to_limit(max_tokens, size, lengths, 0, tokens)

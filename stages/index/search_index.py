@@ -1,9 +1,9 @@
 """What pages are searched by: items extracted from sessions or rounds of a chat, the keys made with
-them (LongMemEval sections 5.3 and 5.4), and embeddings of pages, gists or keys. No questions.
+them (LongMemEval sections 5.3 and 5.4), and embeddings of pages, gists or keys.
 
 A page ranks by its best chunk: an embedding model may cut a whole page at its input length, and one
 vector would average all its topics. ReadAgent (section 4.2) has one vector a page, as with
-`embedder.chunk_words=null` (YAML).
+`embedder.chunk_words=null`.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -37,12 +37,9 @@ from stages.text.words import num_words, sentence_spans, without_header, word_sp
 
 Side = Literal["user", "both"]
 _PROMPTS: Mapping[str, type[OfChat[Any]]] = {
-    "summary": ExtractSummary,
-    "keyphrases": ExtractKeyphrases,
-    "facts": ExtractFacts,
+    "summary": ExtractSummary, "keyphrases": ExtractKeyphrases, "facts": ExtractFacts,
     "events": ExtractEvents,
-}
-_KINDS = {"summary": "summary", "keyphrases": "keyphrase", "facts": "fact", "events": "event"}
+}  # fmt: skip
 
 
 class Expand(Stage):
@@ -78,7 +75,8 @@ class Expand(Stage):
         return [row for expansions in of_pages for row in expansions]
 
     async def _of_page(self, page: Page, date: str, ask: Ask) -> list[Expansion]:
-        row = Expansion.about(page, kind=_KINDS[self.extracted], day=day_of(date) or None)
+        kind = self.extracted.removesuffix("s")  # fact, of facts
+        row = Expansion.about(page, kind=kind, day=day_of(date) or None)
         chat = _side_of(page, self.side)
         if not chat:
             return [replace(row, problem="empty_input")]
@@ -88,9 +86,7 @@ class Expand(Stage):
         if isinstance(prompt, ListFromChat):
             prompt = replace(prompt, with_examples=self.extraction_examples)
         reply = await ask(prompt, Subject(page_index=page.page_index), is_shared=True)
-        items: Sequence[Any] = reply.value or ()
-        if isinstance(reply.value, str):
-            items = [reply.value]
+        items: Sequence[Any] = [reply.value] if isinstance(reply.value, str) else reply.value or ()
         if self.extracted != "events":
             items = [(None, text) for text in items]
         return [
@@ -99,7 +95,7 @@ class Expand(Stage):
         ] or [replace(row, problem=reply.problem)]
 
     def empty(self, rows: UnitRows, about: Record) -> Expansion:
-        return Expansion.about(about, kind=_KINDS.get(self.extracted, "none"))
+        return Expansion.about(about, kind=self.extracted.removesuffix("s"))
 
 
 def _side_of(page: Page, side: Side) -> str:
@@ -185,12 +181,11 @@ class _EmbedTexts(Stage):
         self.embedder.refuse_unusable(place)
 
     @abstractmethod
-    def texts(self, rows: UnitRows) -> list[str]:
-        """The text of every page, in page order."""
+    def texts(self, rows: UnitRows) -> list[tuple[str, list[Span]]]:
+        """For each page, in page order, a text, and its spans that get a vector each."""
 
-    def spans(self, rows: UnitRows) -> list[list[Span]]:
-        """For each page the spans of its text that get a vector each."""
-        return [chunks(text, self.embedder.chunk_words) for text in self.texts(rows)]
+    def in_chunks(self, text: str | None) -> tuple[str, list[Span]]:
+        return text or "", chunks(text or "", self.embedder.chunk_words)
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Embedding]:
         """Pages, gists or keys -> an Embedding per chunk or key, in page order. No calls.
@@ -199,7 +194,7 @@ class _EmbedTexts(Stage):
         """
         embeddings: list[Embedding] = []
         parts: list[str] = []
-        for page, (text, spans) in enumerate(zip(self.texts(rows), self.spans(rows), strict=True)):
+        for page, (text, spans) in enumerate(self.texts(rows)):
             row = Embedding.about(rows.document, page_index=page)
             if not spans:
                 embeddings.append(replace(row, problem="empty_input"))
@@ -221,8 +216,8 @@ class EmbedPages(_EmbedTexts):
     version = 1
     reads = (Page,)
 
-    def texts(self, rows: UnitRows) -> list[str]:
-        return [page.text or "" for page in rows[Page]]
+    def texts(self, rows: UnitRows) -> list[tuple[str, list[Span]]]:
+        return [self.in_chunks(page.text) for page in rows[Page]]
 
 
 class EmbedGists(_EmbedTexts):
@@ -232,8 +227,8 @@ class EmbedGists(_EmbedTexts):
     version = 1
     reads = (Gist,)
 
-    def texts(self, rows: UnitRows) -> list[str]:
-        return [gist.gist or "" for gist in rows[Gist]]
+    def texts(self, rows: UnitRows) -> list[tuple[str, list[Span]]]:
+        return [self.in_chunks(gist.gist) for gist in rows[Gist]]
 
 
 class EmbedKeys(_EmbedTexts):
@@ -248,24 +243,17 @@ class EmbedKeys(_EmbedTexts):
         model = {"embedder": {"model": self.embedder.identity()}} if self.embedder.model else {}
         return {**super().hashed(), **model}
 
-    def texts(self, rows: UnitRows) -> list[str]:
-        return ["\n".join(keys) for keys in self._keys_of_pages(rows)]
-
-    def spans(self, rows: UnitRows) -> list[list[Span]]:
-        """The spans of each page's keys in its joined text."""
-        of_pages: list[list[Span]] = []
-        for keys in self._keys_of_pages(rows):
-            of_pages.append([])
-            start = 0
-            for key in keys:
-                if num_words(key):
-                    of_pages[-1].append(Span(start, start + len(key)))
-                start += len(key) + 1
-        return of_pages
-
-    def _keys_of_pages(self, rows: UnitRows) -> list[list[str]]:
-        of_pages = groupby(rows[Key], lambda row: row.page_index)
-        return [[row.text or "" for row in keys] for _, keys in of_pages]
+    def texts(self, rows: UnitRows) -> list[tuple[str, list[Span]]]:
+        """The keys of each page on a line each."""
+        texts: list[tuple[str, list[Span]]] = []
+        for _, of_page in groupby(rows[Key], lambda row: row.page_index):
+            keys = [row.text or "" for row in of_page]
+            starts = accumulate((len(key) + 1 for key in keys[:-1]), initial=0)
+            pairs = [
+                (start, key) for start, key in zip(starts, keys, strict=True) if num_words(key)
+            ]
+            texts.append(("\n".join(keys), [Span(start, start + len(key)) for start, key in pairs]))
+        return texts
 
 
 def chunks(text: str, words: int | None) -> list[Span]:

@@ -84,20 +84,19 @@ class BuildTree(Stage):
         self, rows: UnitRows, node: Node, tree: Sequence[Node], share: int, ask: Ask
     ) -> Node:
         is_leaf = node.page_index is not None
-        parts: tuple[str, ...] = ()
         if node.page_index is not None:
             text = (rows[Page][node.page_index].text or "").strip()
-            parts = (text,) if num_words(text) else ()
+            parts = [text] if num_words(text) else []
         else:
             children = [tree[child].summary for child in node.children]
-            parts = tuple(summary for summary in children if summary is not None)
+            parts = [summary for summary in children if summary is not None]
         if not parts:
             return replace(node, problem="empty_input")
         whole = "\n\n".join(parts)
         is_short = not is_leaf and num_words(whole) <= self.node_words
         if is_short and await ask.text_tokens(whole) <= share:
             return replace(node, summary=whole, num_words=num_words(whole))
-        prompt = SummarizeSegment(parts[0]) if is_leaf else CompressSummaries(parts)
+        prompt = SummarizeSegment(parts[0]) if is_leaf else CompressSummaries(tuple(parts))
         # A call is about the first segment of its node; the level tells it from others.
         first = next(p.page_index for p in rows[Page] if p.end_char > node.start_char)
         reply = await ask(prompt, Subject(page_index=first, turn=node.level))
@@ -123,19 +122,15 @@ class BuildTree(Stage):
             raise AccountingError(f"{rows.document.document_id}: nodes do not match pages")
 
 
-Level = Sequence[Sequence[int]]
-"""The children of each node of a level, by node index; leaves have none."""
-
-
-def tree_levels(num_leaves: int, max_children: int) -> list[Level]:
-    """The levels of a tree, leaves first and the root alone last.
+def tree_levels(num_leaves: int, max_children: int) -> list[Sequence[Sequence[int]]]:
+    """The levels of a tree, leaves first and the root alone last: of each node its children.
 
     Nodes are numbered from 0 through the levels, so a leaf has the index of its segment.
     Consecutive nodes share a parent. A level has as few parents as `max_children` (2 or more)
     allows, with numbers of children that differ by at most one: the paper leaves open how the last
     group is filled, and a node with a single child would only repeat it.
     """
-    levels: list[Level] = [[()] * num_leaves]
+    levels: list[Sequence[Sequence[int]]] = [[()] * num_leaves]
     first = 0
     while len(levels[-1]) > 1:
         below = range(first, first + len(levels[-1]))

@@ -1,10 +1,7 @@
 """The windows of pagination (ReadAgent section 3.1 and the authors' notebook, read-agent.github.io,
-cell "Episode Pagination"): the pieces that pages are built from, the places where a page may end,
-and the prompts that show the windows, each by itself or several in one conversation, which sends
-shared text once.
-
-The stage that chooses page ends and a later one that asks about the pages build the same prompts,
-as each end determines the start of the next window.
+cell "Episode Pagination"): the pieces that pages are built from, where a page may end, and the
+prompts that show the windows. The stage that chooses page ends and a later one that asks about the
+pages build the same prompts.
 """
 
 import re
@@ -32,8 +29,7 @@ from stages.text.words import (
     word_spans,
 )
 
-# A paragraph too long for a window is cut into pieces of a sixth of one, so that the model can
-# choose among labels even in a text without paragraphs.
+# Of a paragraph too long for a window: so the model can choose among labels in any text.
 _PIECES_PER_WINDOW = 6
 PageEnds = Literal["any", "pauses"]
 
@@ -72,8 +68,8 @@ def pieces(text: str, spans: Spans, max_words: int, page_ends: PageEnds) -> list
 def _sentence_runs(
     text: str, span: tuple[int, int], no_ends: Collection[int], max_words: int, part_words: int
 ) -> list[Piece]:
-    """A long paragraph as runs of sentences; a sentence over `max_words` is cut between words. No
-    run ends at any of `no_ends`, and full stops in a session header end no sentence."""
+    """A long paragraph as runs of sentences. No run ends at any of `no_ends`, and full stops in a
+    session header end no sentence."""
     start, paragraph = span[0], text[slice(*span)]
     head = len(paragraph) - len(without_header(paragraph))
     ends = [start + end for _, end in sentence_spans(paragraph) if end > head]
@@ -172,19 +168,12 @@ class ByWindows(FromText):
             raise ValueError(f"min_words {least} is over max_words {most}; lower it")
         return values
 
-    def conversation(self, text: str, parts: Sequence[Piece]) -> "Conversation":
-        """The conversation about the windows of one section of the text."""
-        return Conversation(self, text, parts, most_pages=1)
-
 
 class InConversations(ByWindows):
     """Base class of stages whose prompts show the windows of up to `pages_per_conversation` pages
     in one conversation."""
 
     pages_per_conversation: PositiveInt
-
-    def conversation(self, text: str, parts: Sequence[Piece]) -> "Conversation":
-        return Conversation(self, text, parts, self.pages_per_conversation)
 
 
 class Conversation:
@@ -195,8 +184,9 @@ class Conversation:
     window is legal in all earlier windows that contain it. After `most_pages` another begins.
     """
 
-    def __init__(self, by: ByWindows, text: str, parts: Sequence[Piece], most_pages: int) -> None:
-        self.by, self.text, self.parts, self.most_pages = by, text, parts, most_pages
+    def __init__(self, by: ByWindows, text: str, parts: Sequence[Piece]) -> None:
+        self.by, self.text, self.parts = by, text, parts
+        self.most_pages = by.pages_per_conversation if isinstance(by, InConversations) else 1
         self.totals = word_totals(parts)
         self.first = 0
         self._previous = 0  # the piece at which the page before begins
@@ -229,8 +219,8 @@ class Conversation:
         the engine's context; else the first of another conversation."""
         end, following = labels[-1], ""
         if self.by.following != "nothing" and end < len(self.parts):
-            next_one = [self._shown(end, end + 1)] if self.by.following == "paragraph" else []
-            following = "\n".join([*next_one, "..."])
+            is_shown = self.by.following == "paragraph"
+            following = f"{self._shown(end, end + 1)}\n..." if is_shown else "..."
         paragraphs = tuple(
             Labelled(self._shown(n - 1, n), n if n in labels else None)
             for n in range(self.first + 1, end + 1)
@@ -257,11 +247,8 @@ class Conversation:
         most = self.by.preceding_words
         if most is None:
             return self._shown(self._previous, self.first)
-        start, words_before = self.first, 0
-        while start > 0 and words_before < most:
-            start -= 1
-            words_before += self.parts[start].num_words
-        before = self.text[self.parts[start].start_char : self.parts[self.first].start_char]
+        start = bisect_right(self.totals, self.totals[self.first] - most, hi=self.first + 1) - 1
+        before = self.text[self.parts[max(0, start)].start_char : self.parts[self.first].start_char]
         words = word_spans(before)[-most:] if most else []
         return " ".join(before[words[0][0] :].split()) if words else ""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from math import isfinite
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field, PositiveInt
@@ -119,7 +120,10 @@ class RankedPages(LookUp):
 
 
 class ByRanking(Stage):
-    """Base class of stages that rank pages for texts."""
+    """Base class of stages that rank pages for texts. `no_match`: the score of a page that shares
+    nothing with the text, if there is such a score."""
+
+    no_match: ClassVar[float | None] = None
 
     @abstractmethod
     async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
@@ -130,18 +134,17 @@ class ByBM25(ByRanking):
     """Base class of stages that rank by BM25; by default plus_on_stems, since Okapi, which papers
     name, scores a word 0 that half of few pages contain."""
 
+    no_match = 0.0
     bm25: Ranking
 
     async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
-        return await self.ranked(
-            [(page.page_index, page.text or "") for page in rows[Page]], queries
-        )
+        texts = [(page.page_index, page.text or "") for page in rows[Page]]
+        return await self.ranked(texts, queries)
 
     async def ranked(
         self, texts: Sequence[tuple[int, str]], queries: Sequence[str]
     ) -> list[list[RankedPage]]:
         """For each query the pages by the best of their `texts` (page index, text)."""
-
         pages, shown = [page for page, _ in texts], [text for _, text in texts]
 
         def pages_for(query: str) -> list[RankedPage]:
@@ -276,13 +279,11 @@ class VisitedLeaves(LookUp):
         visits = rows.of(Visit, question)
         if lost := lost_turn(question, visits):
             return [lost]
-        at_leaves = [(v.page_index, v.action) for v in visits if v.page_index is not None]
-        rejected = [Dropped(page, "rejected") for page, action in at_leaves if action == "revert"]
-        return [
-            Lookup.about(
-                question,
-                requested=tuple(page for page, _ in at_leaves),
-                used=tuple(page for page, action in at_leaves if action == "answer"),
-                dropped=tuple(rejected),
-            )
-        ]
+        leaves = [(v.page_index, v.action) for v in visits if v.page_index is not None]
+        turn = Lookup.about(
+            question,
+            requested=tuple(page for page, _ in leaves),
+            used=tuple(page for page, action in leaves if action == "answer"),
+            dropped=tuple(Dropped(page, "rejected") for page, did in leaves if did == "revert"),
+        )
+        return [turn]

@@ -70,8 +70,7 @@ class _Walk:
         return [child for child in children if child.summary is not None]
 
     def remembered(self, which: Literal["visited", "path", "none"]) -> list[Node]:
-        """The nodes whose summaries are the working memory: all visited before this one, or only
-        its ancestors among them."""
+        """The nodes whose summaries are the working memory."""
         here = self.node
         before = [node for node in self.visited if node is not here and node.summary is not None]
         if which == "path":
@@ -80,8 +79,7 @@ class _Walk:
         return [] if which == "none" else before
 
     def new_words(self, shown: Iterable[tuple[Node | Page, int]]) -> int:
-        """The words of summaries and segments, each with its number of words that are shown, that
-        were not shown before."""
+        """The words of rows, of each so many as are shown, that were not shown before."""
         new = 0
         for row, words in shown:
             key = type(row), row.node_index if isinstance(row, Node) else row.page_index
@@ -94,8 +92,7 @@ class _Walk:
 async def _ask_for_action(
     prompt: Triage | ReadLeaf, legal: Collection[int], row: Visit, ask: Ask
 ) -> tuple[Visit, Asked[Any] | None]:
-    """Ask up to three times for a legal action: the visit with its counts of replies, and the first
-    legal reply, or None."""
+    """Ask up to three times: the visit with its counts, and the first legal reply, or None."""
     problem: Problem | None = None
     for attempt in range(1, MAX_REPLIES + 1):
         subject = Subject(question_id=row.question_id, turn=row.turn, attempt=attempt)
@@ -117,8 +114,7 @@ async def _ask_for_action(
 async def _with_memory(
     prompt: ReadLeaf, memory: str, room: int | None, keep: Keep, ask: Ask
 ) -> ReadLeaf:
-    """The prompt with as many words of the working memory as fit `room` tokens, and the context
-    even when asked again."""
+    """The prompt with the words of the memory that fit, even when it is asked again."""
 
     async def alone(most: int) -> int:
         return await ask.part_tokens([_cut_words(memory, most, keep)])

@@ -6,11 +6,11 @@ within a time range (LongMemEval sections 5.3 and 5.4)."""
 import asyncio
 from abc import abstractmethod
 from asyncio import to_thread
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import accumulate, islice, zip_longest
+from itertools import accumulate, chain, groupby, islice, zip_longest
 from typing import Any, Literal
 
 import numpy as np
@@ -56,35 +56,31 @@ class Search(ByRanking, LookUp):
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> their turns. No calls. Problem: upstream (a query without a reply)."""
-        groups: list[list[Query]] = []  # of queries that are searched for as one
-        of_questions: list[list[list[Query]]] = []
+        groups: list[tuple[Question, list[Query]]] = []  # of queries that are searched for as one
         for question in rows.questions:
             queries = searched(rows, question)
-            is_one = self.mean and bool(queries)
-            of_questions.append([queries] if is_one else [[query] for query in queries])
-            groups += of_questions[-1]
-        rankings = iter(await self.found(rows, groups) if groups else [])
-        turns: list[Lookup] = []
-        for question, its_groups in zip(rows.questions, of_questions, strict=True):
-            its_turns = [self._turn(question, group, next(rankings)) for group in its_groups]
+            parts = [queries] if self.mean and queries else [[query] for query in queries]
+            groups += [(question, part) for part in parts]
+        rankings = await self.rankings_of(rows, [group for _, group in groups]) if groups else []
+        turns: dict[str, list[Lookup]] = defaultdict(list)
+        for (question, group), ranking in zip(groups, rankings, strict=True):
+            is_by_question = any(query.kind == "question" for query in group)
+            matching = [page for page in ranking
+                        if page.score or (is_by_question and page.score is not None)]  # fmt: skip
+            turn = ranked_turn(question, matching, self.top_k)
+            number = None if self.mean else group[0].query_index
+            turns[question.question_id].append(replace(turn, query_index=number))
+        lookups: list[Lookup] = []
+        for question in rows.questions:
             lost = lost_turn(question, rows.of(Query, question))
-            turns += [lost] if lost else each_page_once(question, its_turns)
-        return turns
+            lookups += [lost] if lost else each_page_once(question, turns[question.question_id])
+        return lookups
 
     @abstractmethod
-    async def found(
+    async def rankings_of(
         self, rows: UnitRows, groups: Sequence[Sequence[Query]]
     ) -> list[list[RankedPage]]:
         """The pages for each group of queries, best first."""
-
-    def _turn(
-        self, question: Question, group: Sequence[Query], ranking: Sequence[RankedPage]
-    ) -> Lookup:
-        is_by_question = any(query.kind == "question" for query in group)
-        matching = [page for page in ranking
-                    if page.score or (is_by_question and page.score is not None)]  # fmt: skip
-        turn = ranked_turn(question, matching, self.top_k)
-        return turn if self.mean else replace(turn, query_index=group[0].query_index)
 
 
 class SearchByBM25(ByBM25, Search):
@@ -95,7 +91,7 @@ class SearchByBM25(ByBM25, Search):
     version = 4
     reads = (Page, Query)
 
-    async def found(
+    async def rankings_of(
         self, rows: UnitRows, groups: Sequence[Sequence[Query]]
     ) -> list[list[RankedPage]]:
         texts = [" ".join(query.text or "" for query in group) for group in groups]
@@ -111,7 +107,7 @@ class SearchByVectors(ByVectors, Search):
     version = 3
     reads = (Embedding, Query)
 
-    async def found(
+    async def rankings_of(
         self, rows: UnitRows, groups: Sequence[Sequence[Query]]
     ) -> list[list[RankedPage]]:
         queries = [query for group in groups for query in group]
@@ -151,13 +147,12 @@ class Refine(ByRanking):
         a trajectory are sequential. Problems: truncated, unparseable (the trajectory ends there);
         context_overflow, after which a later step ends it, too; timeout, refused, engine_failed.
         """
-        of_questions = await asyncio.gather(*(self._question(rows, q, ask) for q in rows.questions))
-        return [row for refinements in of_questions for row in refinements]
-
-    async def _question(self, rows: UnitRows, question: Question, ask: Ask) -> list[Refinement]:
-        walks = (self._trajectory(rows, question, n, ask) for n in range(len(ACTIONS)))
-        steps = [row for trajectory in await asyncio.gather(*walks) for row in trajectory]
-        return [replace(row, turn=turn) for turn, row in enumerate(steps)]
+        trajectories = await asyncio.gather(*(
+            self._trajectory(rows, question, number, ask)
+            for question in rows.questions for number in range(len(ACTIONS))
+        ))  # fmt: skip
+        of_questions = groupby(chain.from_iterable(trajectories), lambda row: row.question_id)
+        return [replace(row, turn=n) for _, steps in of_questions for n, row in enumerate(steps)]
 
     async def _trajectory(
         self, rows: UnitRows, question: Question, number: int, ask: Ask
@@ -174,29 +169,19 @@ class Refine(ByRanking):
             )
             turn = number * self.steps + step
             reply = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
-            ranked = await self.search(rows, reply.value) if reply.value else []
+            (ranking,) = await self.rankings(rows, [reply.value]) if reply.value else ([],)
+            ranked = [page for page in ranking if page.score not in (None, self.no_match)]
             best = [page.page_index for page in ranked[: self.top_k]]
             new = tuple(page for page in best if page not in used)
-            steps.append(
-                Refinement.about(
-                    question,
-                    turn=turn,
-                    trajectory=number,
-                    action=action,
-                    text=reply.value,
-                    problem=reply.problem,
-                    ranked=tuple(ranked[:RANKS_KEPT]),
-                    used=new,
-                )
-            )
+            row = Refinement.about(
+                question, turn=turn, trajectory=number, action=action, text=reply.value,
+                problem=reply.problem, ranked=tuple(ranked[:RANKS_KEPT]), used=new,
+            )  # fmt: skip
+            steps.append(row)
             used += new
             if not reply.value:
                 break
         return steps
-
-    @abstractmethod
-    async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
-        """The pages, best first, without those that match nothing."""
 
 
 class RefineByBM25(ByBM25, Refine):
@@ -206,10 +191,6 @@ class RefineByBM25(ByBM25, Refine):
     version = 2
     reads = (Page,)
 
-    async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
-        (ranking,) = await self.rankings(rows, [query])
-        return [page for page in ranking if page.score]
-
 
 class RefineByVectors(ByVectors, Refine):
     """By the embeddings of the pages."""
@@ -217,10 +198,6 @@ class RefineByVectors(ByVectors, Refine):
     kind = "dense"
     version = 1
     reads = (Page, Embedding)
-
-    async def search(self, rows: UnitRows, query: str) -> list[RankedPage]:
-        (ranking,) = await self.rankings(rows, [query])
-        return [page for page in ranking if page.score is not None]
 
 
 def needed_steps(steps: Sequence[Refinement]) -> list[Refinement]:
@@ -295,17 +272,15 @@ class SearchKeys(LookUp):
         for pages in zip_longest(*rankings):
             for page in filter(None, pages):
                 best.setdefault(page.page_index, page)
-        first, last = next(
-            ((row.start_date, row.end_date) for row in queries if row.kind == "time_range"),
-            (None, None),
-        )
-        first, last = _moved(first, -self.widen_days), _moved(last, self.widen_days)
-        sessions = list(
-            accumulate(int((page.text or "").startswith(PAGE_BREAK)) for page in rows[Page])
-        )  # the number of each page's session, from 1; 0 where the document has none
+        # The number of each page's session, from 1; 0 where the document has none.
+        begins = ((page.text or "").startswith(PAGE_BREAK) for page in rows[Page])
+        sessions = list(accumulate(map(int, begins)))
         within = {*best}
-        if first or last:
-            within = self._within(rows, sessions, first or "", last or "9999/99/99")
+        for row in [row for row in queries if row.kind == "time_range"][:1]:
+            first = _moved(row.start_date, -self.widen_days)
+            last = _moved(row.end_date, self.widen_days)
+            if first or last:
+                within = self._within(rows, sessions, first or "", last or "9999/99/99")
         ranking = [page for index, page in best.items() if index in within]
         if self.out_of_range == "last":
             ranking += [page for index, page in best.items() if index not in within]
@@ -321,12 +296,12 @@ class SearchKeys(LookUp):
     def _within(self, rows: UnitRows, sessions: Sequence[int], first: str, last: str) -> set[int]:
         """The pages within the days, see `dated_by`."""
         if self.dated_by == "events":
-            events = [
-                row for row in rows[Expansion] if row.kind == "event" and row.text is not None
-            ]
             in_range = {
-                sessions[row.page_index] for row in events if row.day and first <= row.day <= last
-            }
+                sessions[row.page_index]
+                for row in rows[Expansion]
+                if row.kind == "event" and row.text is not None
+                and row.day and first <= row.day <= last
+            }  # fmt: skip
             return {page for page, session in enumerate(sessions) if session in in_range}
         days = [(row.page_index, row.day) for row in rows[Key]]
         days += [(row.page_index, row.day) for row in rows[Expansion]]

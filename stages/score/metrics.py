@@ -1,13 +1,9 @@
-"""Functions registered as metrics of answers, 0-100, by name, with the questions that each applies
-to; plugins register theirs alike.
+"""The metrics of answers, 0-100, by name; score.py decides which answers are scored.
 
-Metric names carry the variant, because papers mean different things by "ROUGE-L" or "F1". The best
-of several references counts. score.py decides which answers are scored.
-
-ROUGE is by the package rouge-score, whose tokens are runs of ASCII letters and digits, so texts in
-other scripts would score 0. Where answer or reference is mostly in another script, both are split
-into `unicode_words`, without stems, as Porter's are English. All other values are rouge-score's
-own.
+Names carry the variant, because papers mean different things by "ROUGE-L" or "F1". The tokens of
+the package rouge-score are runs of ASCII letters and digits, so texts in other scripts would score
+0. Where answer or reference is mostly in another script, both are split into `unicode_words`,
+without stems, as Porter's are English. All other values of ROUGE are rouge-score's own.
 """
 
 import inspect
@@ -36,9 +32,8 @@ Function = TypeVar("Function", bound=Callable[..., float])
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A registered `function`. `about`, `version` and `groups` are as in `metric`."""
+    """A registered function. `about`, `version` and `groups` are as in `metric`."""
 
-    function: Callable[..., float]
     score: Callable[[str, Question], float]
     applies: Callable[[Question], bool]
     about: str
@@ -98,7 +93,7 @@ def metric(
                 return checked(answer, question)
             return max(checked(answer, reference) for reference in question.references)
 
-        METRICS.add(name, Metric(function, score, applies, stated, version, groups), stated)
+        METRICS.add(name, Metric(score, applies, stated, version, groups), stated)
         return function
 
     return add
@@ -199,7 +194,6 @@ def load_rouge() -> None:
 
 @cache
 def _scorer(tokens: Tokenize, *kinds: str) -> Any:
-    load_rouge()
     from rouge_score.rouge_scorer import RougeScorer
 
     return RougeScorer(list(kinds), tokenizer=SimpleNamespace(tokenize=tokens))
@@ -222,10 +216,8 @@ def _tokens(stem: bool, latin: bool) -> Tokenize:
 
 
 def longbench_f1(answer: str, reference: str) -> float:
-    """F1 of the multisets of normalized words, as in SQuAD and LongBench (English).
-
-    In other letters than Latin: of `unicode_words`, so every Chinese character is one.
-    """
+    """F1 of the multisets of normalized words, as in SQuAD and LongBench (English); in other
+    letters than Latin of `unicode_words`, so every Chinese character is one."""
     return longbench_metrics.token_f1(_words(answer, reference), _words(reference, answer))
 
 

@@ -1,11 +1,9 @@
-"""Score each answer by the family's metrics, and by how much gold evidence was read.
+"""Score each answer by the family's metrics, and by how much gold evidence was read, 0-100.
 
-All values are 0-100. An answer with a problem scores 0, and its rows have problem `upstream`: the
-mean over all rows is the headline, the mean over rows without a problem covers answered questions
-only. A metric is None for a question that it does not apply to (one for Chinese, say, for an
-English one), and, with problem `unit_failed`, where its function raises; other scores are kept.
-
-Of metrics that are no mean over questions (`metrics.PARTS`), rows hold the parts, and
+An answer with a problem scores 0, and its rows have problem `upstream`: the mean over all rows is
+the headline, the mean over rows without a problem covers answered questions only. A metric is None
+for a question that it does not apply to, and, with problem `unit_failed`, where its function
+raises. Of metrics that are no mean over questions (`metrics.PARTS`), rows hold the parts, and
 `scrolls_rouge` of a run is
 `select method, product(mean) ** (1 / count(*)) from (select method, metric, avg(value) as mean
 from scores where metric like 'scrolls_%' group by all) group by method`.

@@ -96,18 +96,7 @@ class Node(IndexRow):
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
         """From the root down."""
         top_down = sorted(rows, key=lambda row: (-row["level"], row["node_index"]))
-        # The percentage of the text, in characters, that no walk reaches, below nodes without a
-        # summary; equal to that of nodes.sql.
-        lost = [n for n in rows if n["summary"] is None and n["parent"] is not None]
-        num_chars = num_lost = 0
-        for leaf in (n for n in rows if n["page_index"] is not None):
-            start, end = leaf["start_char"], leaf["end_char"]
-            num_chars += end - start
-            is_lost = any(n["start_char"] <= start and end <= n["end_char"] for n in lost)
-            num_lost += is_lost * (end - start)
-        share = 100 * num_lost / max(1, num_chars)
-        unreachable = f", {share:.1f}% of the text unreachable" if share else ""
-        return titled(f"TREE ({len(rows)} nodes{unreachable})", top_down, cls.trace)
+        return titled(f"TREE ({len(rows)} nodes)", top_down, cls.trace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,11 @@ def drawn(
     return made.getvalue()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def dejavu() -> None:
+    pdfmetrics.registerFont(TTFont("DejaVu", Path(get_data_path(), "fonts/ttf/DejaVuSans.ttf")))
+
+
 def lines(*words: str, left: float = 60, top: float = 700) -> list[Text]:
     return [(left, top - 12 * number, line) for number, line in enumerate(words)]
 
@@ -173,13 +178,11 @@ def test_a_page_of_nothing_but_its_head_is_kept() -> None:
     ],
 )
 def test_words_are_whole(text: Sequence[str], words: str) -> None:
-    pdfmetrics.registerFont(TTFont("DejaVu", Path(get_data_path(), "fonts/ttf/DejaVuSans.ttf")))
     assert " ".join(pdf_text(drawn(lines(*text), font="DejaVu")).text.split()) == words
 
 
 @pytest.mark.parametrize("hyphen", ["-", "\xad", "\u2010"])
 def test_a_word_cut_by_a_pages_end_is_whole_after_any_hyphen(hyphen: str) -> None:
-    pdfmetrics.registerFont(TTFont("DejaVu", Path(get_data_path(), "fonts/ttf/DejaVuSans.ttf")))
     pages = [lines(*PROSE, f"in the midst of the exten{hyphen}", top=160), lines("sive repairs.")]
     assert read(drawn(*pages, font="DejaVu"))[0].endswith("midst of the extensive repairs.")
 

@@ -13,9 +13,7 @@ from pydantic import ValidationError
 from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import UnitRows
-from pipeline.engines.extractive import ExtractiveEngine
-from stages.index.gist_pages import FollowUpGists
-from stages.index.paginate import PaginateByModel, PaginateInConversations, PaginateUniform
+from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
 from stages.text.words import Paragraphs, num_words
 from tests.support.reading import (
@@ -323,19 +321,6 @@ def test_no_label_leaves_a_rest_under_a_tenth_of_a_window() -> None:
     assert ([page.num_words for page in made], calls) == ([65], ())
     made, _ = run(at_pauses(50, 60), unit(*map(para, (40, 20, 6))), never())
     assert [page.num_words for page in made] == [60, 6]
-
-
-def test_gists_follow_conversations_about_the_same_ends() -> None:
-    settings: dict[str, Any] = {
-        **PAUSES, "min_words": 20, "max_words": 40, "pages_per_conversation": 4,
-    }  # fmt: skip
-    text = unit(*NOVEL, *SAID, *VERSE)
-    made, _ = run(PaginateInConversations(**settings, tail_words=0), text, ExtractiveEngine(10**6))
-    rows = UnitRows(document=text.document, tables={Page: tuple(made)})
-    gists, _ = run(FollowUpGists(**settings), rows, ExtractiveEngine(10**6))
-    assert len(gists) == len(made) > 2
-    alone, _ = run(at_pauses(20, 40), text, ExtractiveEngine(10**6))
-    assert [page.end_char for page in made] == [page.end_char for page in alone]
 
 
 def test_the_families_of_readagents_tables_keep_their_pages_and_ids() -> None:

@@ -133,11 +133,12 @@ def labels(request: Request) -> list[int]:
     rule=st.sampled_from(["within_limits", "notebook"]),
     pages=st.integers(1, 5),
     breaks=st.sets(st.integers(1, 39), max_size=3),
+    ends=st.sampled_from(["any", "pauses"]),
 )
 @pytest.mark.sampled
 def test_equal_replies_give_equal_pages_and_each_label_is_shown_once(
     paragraphs: Sequence[int], limits: tuple[int, int, int], preceding: int | None,
-    following: Following, rule: LabelRule, pages: int, breaks: set[int],
+    following: Following, rule: LabelRule, pages: int, breaks: set[int], ends: str,
 ) -> None:  # fmt: skip
     least, more, tail = limits
     lines = [" ".join(f"p{i}w{n}" for n in range(size)) for i, size in enumerate(paragraphs)]
@@ -146,6 +147,7 @@ def test_equal_replies_give_equal_pages_and_each_label_is_shown_once(
     values = {
         **WINDOW, "page_breaks": True, "min_words": least, "max_words": least + more,
         "preceding_words": preceding, "following": following, "label_rule": rule,
+        "page_ends": ends,
     }  # fmt: skip
     alone = Listener(by_labels)
     expected, _ = run(PaginateByModel(**values, tail_words=tail), rows, alone)

@@ -41,7 +41,7 @@ def embedded(stage: EmbedPages | EmbedGists, rows: UnitRows) -> list[tuple[int, 
     """What was embedded: page, chunk, text."""
     made, calls = run(stage, rows, never())
     assert calls == ()
-    texts = stage.texts(rows)
+    texts = [text for text, _ in stage.texts(rows)]
     return [
         (r.page_index, r.chunk_index, texts[r.page_index][r.start_char : r.end_char]) for r in made
     ]

@@ -170,16 +170,6 @@ def test_a_draft_stands_after_the_chunks() -> None:
     assert (answer.page_indexes, answer.num_context_words) == ((0, 2), 7)
 
 
-@pytest.mark.parametrize("problem", ["timeout", "context_overflow"])
-def test_without_a_reply_there_is_no_answer(problem: Any) -> None:
-    lost = [*queries("bell"), *queries(None, problem=problem)]
-    rows = adding(book(["a ", "b"], questions=[question()]), {Query: lost})
-    (turn,), _ = run(SearchByBM25(top_k=1, bm25="plus_on_stems", mean=False), rows, never())
-    assert (turn.used, turn.problem) == (None, "upstream")
-    answer = read(adding(rows, {Lookup: [turn]}), never())
-    assert answer.problem == "upstream" and problem in answer.detail
-
-
 # page, text, day: rank for "bell rope" is 1, 2, 0 by their best keys
 KEYS: list[tuple[int, str | None, str | None]] = [
     (0, "tower", "2023/05/01"),
