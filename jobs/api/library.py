@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from jobs.compare.compare import Comparison
@@ -96,8 +96,11 @@ def report(  # noqa: PLR0913  # they are its options
     tokens) adds money to the counts, `split_shared` divides the costs of shared memory steps among
     their methods. Raises UsageError.
     """
-    options = ReadOptions(as_path(warehouse), run, by, where, rater=rater, price=price)
-    return make_report(replace(options, split_shared=split_shared))
+    return make_report(
+        ReadOptions(
+            as_path(warehouse), run, by, where, rater=rater, price=price, split_shared=split_shared
+        )
+    )
 
 
 def compare(

@@ -37,11 +37,9 @@ _NAMES: Mapping[Role, str] = {
 
 
 class RunPlan:
-    """The plan of one launch: `documents` with their units in these steps, written to the temporary
-    `file`, so that the process holds only sums.
-
-    `num_pending`: units; `has_chunks`: some document has pending questions in several chunks.
-    """
+    """The plan of one launch: `documents` with their units, written to the temporary `file`, so
+    that the process holds only sums. `has_chunks`: some document has pending questions in several
+    chunks."""
 
     def __init__(self, steps: Sequence[Step], documents: Iterable[PlannedDocument]) -> None:
         self._folder = TemporaryDirectory(prefix="gistmill-plan-")
@@ -122,10 +120,8 @@ class Phase:
         )
 
     def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> MakeWorker:
-        """The function that makes a worker in its process; `start` starts the phase's engine.
-
-        The worker gets no RunConfig, whose import would take it a second.
-        """
+        """The function that makes a worker in its process; `start` starts the phase's engine. The
+        worker gets no RunConfig, whose import would take it a second."""
         steps = list(self.with_upstream().values())
         seconds = self.engine.start_timeout if self.engine else 60.0
         return partial(Worker, run, launch, steps=steps, start=start, start_timeout=seconds)

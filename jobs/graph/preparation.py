@@ -67,8 +67,10 @@ def prepare(
     per bad row, and on missing answers. Raises UsageError if corpus or predictions cannot be used,
     or a step cannot be executed on this machine.
     """
-    run.refuse_unusable()
     steps, loaded_steps = run.steps, set[str]()
+    for step in steps:
+        if step.stage is not None and step.id in run.named_by:
+            step.stage.refuse_unusable(run.named_by[step.id])
     if shards is None:
         shards, loaded_steps = Shards(warehouse), {step.id for step in steps[:2]}
     committed = replace(shards.committed(steps), retry_policy=retry_policy)
@@ -97,8 +99,8 @@ def load_corpus(
     """Commit the rows of every chosen document that are not `committed`; yields each document's key
     and its units after that, in corpus order.
 
-    The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
-    up to 20 of each kind, at the end. Raises UsageError if the corpus cannot be used.
+    `warn` gets a line per bad row, up to 20 of each kind, at the end. Raises UsageError if the
+    corpus cannot be used.
     """
     documents, questions = steps[:2]
     num_without_text = 0
@@ -118,17 +120,18 @@ def load_corpus(
         for what, line in _remarks(loaded):
             lines[what][line] = None
         yield key, units
-    _warn_of({what: [*of_kind] for what, of_kind in lines.items()}, num_without_text, warn)
-
-
-def _warn_of(lines: Mapping[str, Sequence[str]], num_without_text: int, warn: Warn) -> None:
     if num_without_text:
         warn(f"{num_without_text} documents have no text to read (no story) and are skipped")
+    for line in _most(lines):
+        warn(line)
+
+
+def _most(lines: Mapping[str, Iterable[str]]) -> Iterator[str]:
     for what, of_kind in lines.items():
-        for line in of_kind[:_MOST_WARNINGS]:
-            warn(f"{what}: {line}")
-        if len(of_kind) > _MOST_WARNINGS:
-            warn(f"{what}: and {len(of_kind) - _MOST_WARNINGS} more; see {_WHERE[what]}")
+        shown = [f"{what}: {line}" for line in of_kind]
+        yield from shown[:_MOST_WARNINGS]
+        if more := len(shown[_MOST_WARNINGS:]):
+            yield f"{what}: and {more} more; see {_WHERE[what]}"
 
 
 def _remarks(loaded: Loaded) -> Iterator[tuple[str, str]]:
@@ -141,18 +144,14 @@ def _remarks(loaded: Loaded) -> Iterator[tuple[str, str]]:
         yield "read in part", loaded.note
     if line := without_spaces(document):
         yield "paged by characters", line
-    rows: tuple[Document | Question, ...] = (document, *loaded.questions)
-    for row in rows:
+    for row in (document, *loaded.questions):
         if row.detail:
             yield "bad_input" if row.problem else "in doubt", row.detail
 
 
 def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
-    """The documents that `limit` or `sample` select, in corpus order.
-
-    Only documents with a text are counted. `limit` also yields those without one on the way;
-    `sample` does not.
-    """
+    """The documents that `limit` or `sample` select, in corpus order. Only those with a text are
+    counted; `limit` also yields those without one on the way."""
     if config.sample is not None:
         ids = (i.document.document_id for i in load(config.corpus) if not i.document.skipped)
         draw = set(heapq.nsmallest(config.sample, ids, key=lambda i: sha([config.corpus.seed, i])))
@@ -193,31 +192,25 @@ class SuppliedInputs:
             self._refuse_unknown(source, inputs.keys() - self._can_ask)
         usable = sorted(question_id for question_id, can_ask in self._can_ask.items() if can_ask)
         for source, inputs in self._inputs.items():
-            if missing := [
-                question_id for question_id in usable if inputs.get(question_id) is None
-            ]:
+            given = {question_id: v for question_id, v in inputs.items() if v is not None}
+            if missing := [question_id for question_id in usable if question_id not in given]:
                 more = ", ..." if len(missing) > 3 else ""
                 warn(f"{source}: {len(missing)} of {len(usable)} questions have no answer and "
                      f"count 0: {', '.join(missing[:3])}{more}")  # fmt: skip
-            if other := sorted(
-                i for i, v in inputs.items() if v is not None and type(v) is not str
-            ):
+            if other := sorted(i for i, value in given.items() if type(value) is not str):
                 warn(f"{source}: {len(other)} answers are no text and count 0 (bad_input), the "
                      f"first of {other[0]!r}")  # fmt: skip
 
     def _refuse_unknown(self, source: str, unknown: set[str]) -> None:
         config, question_ids = self._config, {*self._can_ask}
         if unknown and (config.limit or config.sample):  # perhaps of a document not chosen
-            question_ids = {
-                q.question_id for loaded in load(config.corpus) for q in loaded.questions
-            }
+            question_ids = {q.question_id for own in load(config.corpus) for q in own.questions}
             unknown = unknown - question_ids
-        if not unknown:
-            return
-        first = min(unknown)
-        more = f" and {len(unknown) - 1} more of its ids" if len(unknown) > 1 else ""
-        raise UsageError(
-            f"{source}: no question {first!r}{more} in corpus={config.corpus.name}; "
-            f"{hint(first, sorted(question_ids))}; use the ids of "
-            "gistmill sql 'select question_id from questions'"
-        )
+        if unknown:
+            first = min(unknown)
+            more = f" and {len(unknown) - 1} more of its ids" if len(unknown) > 1 else ""
+            raise UsageError(
+                f"{source}: no question {first!r}{more} in corpus={config.corpus.name}; "
+                f"{hint(first, sorted(question_ids))}; use the ids of "
+                "gistmill sql 'select question_id from questions'"
+            )

@@ -21,7 +21,7 @@ from jobs.config.run_config import SECTIONS, Memory, RunConfig
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
-from pipeline.core.rows import Document, IndexRow, Question, Record
+from pipeline.core.rows import Document, IndexRow, Question
 from pipeline.families.family import Family
 from pipeline.store.shards.layout import SHARED, WHOLE_TEXT, of_repeat
 from pipeline.work.methods import Method, StageSpec, stage_specs, value_of
@@ -56,8 +56,8 @@ class Variant:
 
     config: RunConfig
     memory: tuple[StageSpec, ...]
-    methods: tuple[Method, ...]
     shared: str
+    methods: list[Method]
 
     @property
     def specs(self) -> list[StageSpec]:
@@ -74,37 +74,24 @@ def variants(
 
     Raises UsageError for a setting that a method cannot have, naming it.
     """
-    all_variants = [_variant(config, (), defaults, confs)]
+    all_variants = [_variant(config, (), confs, defaults)]
     for method in methods:
-        variant = _variant(config, method.given, defaults, confs)
-        for index, other in enumerate(all_variants):
-            if other.config == variant.config:
-                all_variants[index] = replace(other, methods=(*other.methods, method))
-                break
-        else:
-            all_variants.append(replace(variant, methods=(method,)))
+        variant = _variant(config, method.given, confs, defaults)
+        same = [other for other in all_variants if other.config == variant.config]
+        if not same:
+            all_variants.append(variant)
+        [*same, variant][0].methods.append(method)
     return all_variants
 
 
 def _variant(
     config: RunConfig,
     given: Sequence[tuple[str, str]],
-    defaults: Mapping[str, Any],
     confs: Sequence[Path],
+    defaults: Mapping[str, Any],
 ) -> Variant:
     """The variant with these settings of methods. The memory that its methods share is named
     `shared`; memories that its settings derive from it have names of their own."""
-    of_memory = [f"{key}={value}" for key, value in given if key.split(".")[0] in _OF_MEMORY]
-    shared = f"{SHARED} [{','.join(of_memory)}]" if of_memory else SHARED
-    varied = _varied(config, given, confs)
-    memory, settings = varied.memory, {**defaults, **varied.memory.overrides()}
-    first, *others = stage_specs(f"memory={memory.name}", memory.stages, settings)
-    return Variant(varied, (replace(first, memory=shared), *others), (), shared)
-
-
-def _varied(
-    config: RunConfig, given: Sequence[tuple[str, str]], confs: Sequence[Path]
-) -> RunConfig:
     memory_keys = [f"memory.{name}" for name in type(config.memory).model_fields][2:]
     engine_keys = [f"{engine}.{name}" for engine in _ENGINES for name in _OF_ENGINE]
     keys = ["memory", *memory_keys, *(f"embedder.{name}" for name in _OF_EMBEDDER), *engine_keys]
@@ -133,7 +120,12 @@ def _varied(
     except ValidationError as error:
         written = ",".join(f"{key}={value}" for key, value in given)
         raise UsageError(f"methods: [{written}]: {error.errors()[0]['msg']}") from None
-    return config.model_copy(update=changed)
+    varied = config.model_copy(update=changed)
+    memory, settings = varied.memory, {**defaults, **varied.memory.overrides()}
+    of_memory = [f"{key}={value}" for key, value in given if key.split(".")[0] in _OF_MEMORY]
+    shared = f"{SHARED} [{','.join(of_memory)}]" if of_memory else SHARED
+    first, *others = stage_specs(f"memory={memory.name}", memory.stages, settings)
+    return Variant(varied, (replace(first, memory=shared), *others), shared, [])
 
 
 def _memory_file(name: str, confs: Sequence[Path]) -> Any:
@@ -156,12 +148,12 @@ def run_steps(
     steps: dict[str, StepWithEngine] = {}
     named_by: dict[str, str] = {}
     for variant in variants:
-        graph, config = _Graph(variant, family, steps), variant.config
+        graph, config = _Graph(variant, family, judging, steps), variant.config
         for repeat in range(config.repeats if config.repeat_from == "memory" else 1):
             graph.add_memory(repeat)
         for method in variant.methods:
             for repeat in range(config.repeats if method.has_repeats else 1):
-                for step in graph.add_method(method, judging, repeat):
+                for step in graph.add_method(method, repeat):
                     named_by.setdefault(step.id, method.name)
     # Without methods the memory is the result; else its rows are made if a method reads them.
     needed: set[str] = set()
@@ -178,70 +170,68 @@ class _Graph:
     """Builds the steps of one variant of a run. `steps`: step_id -> step and engine, of all
     variants, including steps of memories that no question needs."""
 
-    def __init__(self, variant: Variant, family: Family, steps: dict[str, StepWithEngine]) -> None:
+    def __init__(
+        self,
+        variant: Variant,
+        family: Family,
+        judging: Sequence[StageSpec],
+        steps: dict[str, StepWithEngine],
+    ) -> None:
         self.variant, self.config, self.family = variant, variant.config, family
-        self.steps = steps
-        self.documents, _ = self._load(Document), self._load(Question)
+        self.judging, self.steps = judging, steps
         self.memory: dict[int, dict[str, Step]] = {}  # repeat -> the shared memory's steps, by key
         self.defaults = default_settings(self.config, family)
-
-    def _load(self, record: type[Record]) -> Step:
         corpus = self.config.corpus
-        step = Step(
-            corpus=corpus.name,
-            name=record.table,
-            version=corpus.version,
-            writes=record,
-            settings=corpus.hashed(),
+        self.documents, questions = (
+            Step(
+                corpus=corpus.name,
+                name=record.table,
+                version=corpus.version,
+                writes=record,
+                settings=corpus.hashed(),
+            )
+            for record in (Document, Question)
         )
-        return self.steps.setdefault(step.id, (step, None))[0]
+        for step in (self.documents, questions):
+            self.steps.setdefault(step.id, (step, None))
 
     def add_memory(self, repeat: int) -> None:
         """Add the steps of the run's own memory; methods read the one derived last."""
         place, earlier = f"memory={self.config.memory.name}", self.memory.setdefault(repeat, {})
         values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
         for spec in self.variant.memory:
-            where = f"{place}: {spec.key}"
             if not spec.stage.is_index():
-                raise UsageError(f"{where}: answers questions; name it in a method")
-            stage = spec.made(place, values)
-            self._refuse_no_engine(where, stage)
-            self._add(where, spec, stage, ("", repeat), earlier)
+                raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
+            self._add(place, spec, values, ("", repeat), earlier)
 
-    def add_method(self, method: Method, judging: Sequence[StageSpec], repeat: int) -> list[Step]:
+    def add_method(self, method: Method, repeat: int) -> list[Step]:
         values, of = {**self.defaults, "repeat": repeat}, (method.name, repeat)
         earlier = dict(self.memory.get(repeat, self.memory[0]))
-        steps: list[Step] = []
-        for spec in method.stages:
-            where = f"{method.file}: {spec.key}"
-            stage = spec.made(f"{method.file} ({method.name})", values)
-            self._refuse_no_engine(where, stage)
-            steps += self._add(where, spec, stage, of, earlier)
-        place = f"{method.file}, judged as {self.family.folder}/family.yaml says"
-        for spec in judging:
-            stage = spec.made(f"{place} ({method.name})", values)
-            steps += self._add(f"{place}: {spec.key}", spec, stage, of, earlier)
-        return steps
+        judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
+        placed = [(method.file, spec) for spec in method.stages]
+        placed += [(judged, spec) for spec in self.judging]
+        return [step for place, spec in placed
+                for step in self._add(place, spec, values, of, earlier)]  # fmt: skip
 
-    def _refuse_no_engine(self, where: str, stage: Stage) -> None:
-        if stage.prompts_used() and not self.config.engines(stage.role):
+    def _add(
+        self,
+        place: str,
+        spec: StageSpec,
+        values: Mapping[str, Any],
+        of: tuple[str, int],
+        earlier: dict[str, Step],
+    ) -> list[Step]:
+        """Add the steps of a stage: one for each engine of its role, several or none for a judge.
+        `of`: method and repeat. `earlier`: the steps that it may read, by key; it is added."""
+        where, (method, _) = f"{place}: {spec.key}", of
+        stage = spec.made(f"{place} ({method})" if method else place, values)
+        engines = self.config.engines(stage.role) if stage.prompts_used() else [None]
+        if not engines and not any(spec is judging for judging in self.judging):
             raise UsageError(
                 f"{where}: asks the role {stage.role}, which has no engine; set "
                 f"{SECTIONS[stage.role]}=..."
             )
-
-    def _add(
-        self,
-        where: str,
-        spec: StageSpec,
-        stage: Stage,
-        of: tuple[str, int],
-        earlier: dict[str, Step],
-    ) -> list[Step]:
-        """Add the steps of a stage: one for each engine of its role, which are several for a judge.
-        `of`: method and repeat. `earlier`: the steps that it may read, by key; it is added."""
         upstream = _upstream(where, spec, earlier)
-        engines = self.config.engines(stage.role) if stage.prompts_used() else [None]
         steps = [self._step(where, spec, stage, upstream, engine, of) for engine in engines]
         for step in steps:
             earlier.pop(spec.key, None)  # later stages read the nearest

@@ -18,10 +18,8 @@ from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS, execute_inline
 
 
 class RunExecutor:
-    """Executes the `plan` of one launch of a `run`. `progress` counts its calls and units.
-
-    It keeps nothing else of `prepared`: what is committed takes a kilobyte a document.
-    """
+    """Executes the `plan` of one launch of a `run`; `progress` counts its calls and units. Keeps
+    nothing else of `prepared`: what is committed takes a kilobyte a document."""
 
     def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
         self.run, self.plan = prepared.run, prepared.plan

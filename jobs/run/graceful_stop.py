@@ -1,9 +1,6 @@
 """The reasons why a run has to stop: its deadline, SIGTERM (which spot machines receive), Ctrl-C,
-storage that refuses what it makes, no progress.
-
-No new unit is started then, those in flight have `cluster.grace_minutes` to be committed (none
-after Ctrl-C), and the command exits with code 4. The same command resumes. A slow run is not
-stalled: a model may take an hour to load."""
+storage that refuses what it makes, no progress. Then no new unit is started, those in flight have
+`cluster.grace_minutes` to be committed (none after Ctrl-C), and the command exits with code 4."""
 
 import signal
 import time
@@ -35,10 +32,7 @@ _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
 class GracefulStop:
     """Context manager of a run that handles SIGTERM and Ctrl-C; `should_stop` is called every
-    second.
-
-    `failure`: the error of a document that the run ends with, rows before storage.
-    """
+    second. `failure`: the error of a document that the run ends with, rows before storage."""
 
     def __init__(self, cluster: ClusterSettings, now: datetime | None = None) -> None:
         """Read the deadline. Raises UsageError if it is malformed, PassedError if it has passed."""
@@ -87,8 +81,8 @@ class GracefulStop:
             self._folder = None
 
     def done(self, outcome: Summary | CommandError) -> None:
-        """Count a document as progress, and keep the error of a failed one, with which the run
-        ends: after the grace period if it is a StorageError."""
+        """Count a document as progress. The run ends with the error of a failed one, after the
+        grace period if it is a StorageError."""
         self._moved = time.monotonic()
         if not isinstance(outcome, CommandError):
             return
@@ -115,12 +109,9 @@ class GracefulStop:
 
     def _of_workers(self, folder: RunFolder) -> CommandError | None:
         """The reason to stop that the heartbeats show: no document is in flight in the grace
-        period, or no call and no unit was finished for `stall_minutes`.
-
-        A starting engine counts as progress, and so does one whose server is away: they have limits
-        of their own. While storage refuses progress files or heartbeats, time does not count:
-        workers may be working unseen.
-        """
+        period, or no call and no unit was finished for `stall_minutes`. An engine that starts, or
+        whose server is away, has limits of its own. While storage refuses progress files or
+        heartbeats, time does not count: workers may be working unseen."""
         now = time.monotonic()
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return None

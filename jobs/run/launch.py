@@ -1,9 +1,6 @@
 """Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting;
 compact the warehouse before, periodically meanwhile, and after. A second command for the same run
-waits until the first has ended.
-
-jobs/graph/phases.py decides which stages are executed together, jobs/run/execute.py executes them.
-"""
+waits until the first has ended."""
 
 import importlib.metadata
 import os
@@ -83,8 +80,8 @@ def run(
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
     look: Look = lambda connection, folder: None,
 ) -> Outcome:
-    """Execute a run, from the corpus to the checked accounting: units that are not committed, and
-    those that `retry_policy` selects. `look` is called then, with a connection that shows the run.
+    """Execute the units of a run that are not committed, and those that `retry_policy` selects, and
+    check the accounting; then call `look`.
 
     Raises UsageError before execution if the corpus cannot be used, AccountingError if rows
     do not match their inputs, EngineError if an engine died, StorageError if storage refuses,
@@ -123,11 +120,10 @@ def _planned(
 
 
 def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: GracefulStop) -> None:
-    """Execute what is pending. Meanwhile a warehouse that disappears is not created again. The
-    run's folder records why the execution has ended early."""
+    """Execute what is pending; the run's folder records why that has ended early."""
     if not executor.plan.num_pending:
         return
-    never_made.add(folder.warehouse)
+    never_made.add(folder.warehouse)  # even if it disappears now
     try:
         try:
             with compact_periodically(folder.warehouse):
@@ -159,10 +155,8 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
 @contextmanager
 def run_lock(folder: UPath, stop: GracefulStop, warn: Warn) -> Iterator[None]:
     """Hold the lease of a run, given by its folder, in the `with` block. Waits, after a line to
-    `warn`, while another command executes the run or deletes what removed runs had planned.
-
-    Raises EndedError at the deadline.
-    """
+    `warn`, while another command executes the run or deletes what removed runs had planned. Raises
+    EndedError at the deadline."""
     while True:
         _wait(folder, RUN, f"run {folder.name} is being executed", stop, warn)
         with lease(folder, RUN) as held:
@@ -176,12 +170,10 @@ def run_lock(folder: UPath, stop: GracefulStop, warn: Warn) -> Iterator[None]:
 
 
 def _wait(folder: UPath, name: str, what: str, stop: GracefulStop, warn: Warn) -> None:
-    has_warned = False
-    while other := holder(folder, name):
-        if not has_warned:
-            host, _, pid = other.rpartition("-")
-            warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
-        has_warned = True
+    if other := holder(folder, name):
+        host, _, pid = other.rpartition("-")
+        warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
+    while holder(folder, name):
         if error := stop.should_stop():
             raise error
         time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -202,9 +194,8 @@ def compact_if_worth_it(warehouse: UPath, warn: Warn, least: int = WORTH_IT) -> 
 def compact_periodically(
     warehouse: UPath, seconds: float = _SECONDS_BETWEEN_COMPACTIONS, least: int = _MANY
 ) -> Iterator[None]:
-    """Compact every `seconds`, in a thread, the shards that the `with` block commits: tables of
-    `least` loose shards or more. A failure is not reported here, but by the compaction after the
-    run."""
+    """Compact every `seconds`, in a thread, tables of `least` loose shards or more. A failure is
+    reported by the compaction after the `with` block."""
     is_over = threading.Event()
 
     def compact_now_and_then() -> None:
@@ -231,8 +222,6 @@ def _refuse_unwritable(warehouse: UPath) -> None:
 
 
 def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -> Outcome:
-    """Check the accounting, and whether there are more problems than allowed; record which models
-    answered, and call `look`."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
         complaints = tuple(exceeded_limits(connection, counts, executor.run))
@@ -253,8 +242,7 @@ def exceeded_limits(
     connection: Any, counts: Sequence[StepCounts], resolved: ResolvedRun
 ) -> Iterator[str]:
     """Where a step exceeds `max_problem_rate`, a line per cause of the run's problems, and one with
-    the limit and a command that lists all rows with problems; and a line per stage that exceeds
-    `max_fallback_rate`. `connection` shows the run."""
+    a command that lists them all; a line per stage that exceeds `max_fallback_rate`."""
     config = resolved.config
     limit = config.max_problem_rate
     if over := [step for step in counts if step.problem > limit * step.inputs]:
@@ -274,8 +262,7 @@ def exceeded_limits(
 
 
 def provenance(corpus_sha: str | None) -> dict[str, Any]:
-    """The commit, versions and hardware of a launch, as JSON; recorded, never hashed into steps.
-    `corpus_sha`: the hash of every document and question row; None where it is not known."""
+    """The commit, versions and hardware of a launch, as JSON; never hashed into steps."""
     versions = {}
     for name in _PACKAGES:
         with suppress(importlib.metadata.PackageNotFoundError):  # in jobs gistmill is plain files
@@ -297,14 +284,12 @@ def commit_variable() -> dict[str, str]:
 
 
 def _commit() -> str | None:
-    """The commit in the environment of a job; else the checkout's, with `+` if files are modified;
-    None outside a checkout."""
+    """The commit in a job's environment, else the checkout's, with `+` if files are modified."""
     if sent := os.environ.get(_SENT_FROM):
         return sent
     here = Path(__file__).parent
     describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
-    try:
+    with suppress(OSError, subprocess.CalledProcessError):  # outside of a checkout
         done = subprocess.run(describe, cwd=here, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
+        return done.stdout.strip()
+    return None

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, Self
 
 from rich.console import Console
@@ -26,12 +26,11 @@ _SECONDS_OF_RATE = 300.0  # that the time left is estimated by
 _BAR_WIDTH = 20
 _ONE_LINE = Column(no_wrap=True, overflow="ellipsis")  # as much as a terminal's width leaves
 _NAMES = [field.name for field in fields(UsageCounters)]
-_COUNTS: Callable[[Any], tuple[int, ...]] = attrgetter(*_NAMES)
 
 
 class Progress:
     """The progress of one launch. `publish` is called with each new state, for `status`; `refused`
-    returns the refusals of storage to write it, as `Advisory.state` does."""
+    returns the refusals of storage to write it, as `Advisory.state`."""
 
     def __init__(
         self,
@@ -80,8 +79,7 @@ class Progress:
             self._print(progress_line(self.state()))
 
     def start(self, phase: str, num_documents: int, words: float) -> None:
-        """Start a phase or execution. `num_documents`: documents or chunks; `words`: in all of
-        them."""
+        """Start a phase or execution of so many documents, or chunks of their questions."""
         self._gone |= set(self._alive)
         self._before += self._phase_total()
         self._alive, self._finished, self._inside = {}, Counter(), []
@@ -92,16 +90,18 @@ class Progress:
             self._print(f"{phase}: {num_documents} {what}")
 
     def took(self) -> dict[str, Any]:
-        seconds = round(self._clock() - self._started, 3)
-        workers, total = len(self.workers.get(self._phase, ())), self._phase_total()
-        counts = {name: total[name] for name in _NAMES}
-        return {"phase": self._phase, "seconds": seconds, "workers": workers, **counts}
+        return {
+            "phase": self._phase,
+            "seconds": round(self._clock() - self._started, 3),
+            "workers": len(self.workers.get(self._phase, ())),
+            **_counts(self._phase_total()),
+        }
 
     def add(self, summary: Summary) -> None:
         self._print_findings(summary.findings)
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
-        self._finished.update(dict(zip(_NAMES, _COUNTS(summary), strict=True)))
+        self._finished.update(_counts(vars(summary)))
         self._words += summary.words
         parts = [part for part in self._inside if part["document_id"] == summary.document_id]
         if parts:  # until the next heartbeat: the part of it that is finished
@@ -113,19 +113,16 @@ class Progress:
         for worker in workers:
             self._print_findings(worker.get("findings", {}))
         of_phase = [worker for worker in workers if worker["worker"] not in self._gone]
-        for worker in of_phase:
-            self._alive[worker["worker"]] = Counter({name: worker[name] for name in _NAMES})
-        waiting = (away for worker in workers if (away := worker.get("waiting_for")))
-        self._waiting_for = next(waiting, "")
+        self._alive |= {worker["worker"]: Counter(_counts(worker)) for worker in of_phase}
+        self._waiting_for = next(filter(None, (w.get("waiting_for") for w in workers)), "")
         self._inside = [document for worker in of_phase for document in worker.get("inside", ())]
         self._show()
         self._publish(self.state())
 
     def _print_findings(self, findings: Mapping[str, str]) -> None:
-        for name, line in findings.items():
-            if name not in self._findings:
-                self._findings.add(name)
-                self._print(printable(line))
+        for name in (name for name in findings if name not in self._findings):
+            self._findings.add(name)
+            self._print(printable(findings[name]))
 
     def state(self) -> dict[str, Any]:
         """The phase, its share done, rates and estimated end, as JSON."""
@@ -150,7 +147,7 @@ class Progress:
             "tokens": total["prompt_tokens"] + total["reply_tokens"],
             "refused": self._refused(),
             "waiting_for": self._waiting_for,
-            # With several documents in flight, the share shows the progress.
+            # Of several documents in flight, the share shows the progress.
             "inside": self._inside[0] if len(self._inside) == 1 else None,
         }
 
@@ -172,21 +169,25 @@ class Progress:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def _counts(values: Mapping[str, Any]) -> dict[str, int]:
+    return {name: values[name] for name in _NAMES}
+
+
 def progress_line(state: Mapping[str, Any]) -> str:
     """`Progress.state` as a line, the most important parts first."""
     return f"{state['phase']} {100 * state['share']:.0f}%: {_parts(state)}"
 
 
 def _parts(state: Mapping[str, Any]) -> str:
-    refused, seconds = state.get("refused"), state["seconds_left"] or 0.0
-    hours, minutes = divmod(round(seconds / 60), 60)
-    left = f"{hours} h {minutes} min" if hours else f"{minutes} min"
-    left = left if hours or minutes else "less than a minute"
+    refused, document = state.get("refused"), document_text(state.get("inside"))
+    hours, minutes = divmod(round((state["seconds_left"] or 0.0) / 60), 60)
+    left = f"{minutes} min" if minutes else "less than a minute"
+    left = f"{hours} h {minutes} min" if hours else left
     parts = (
         (state["ends_at"], f"ends {str(state['ends_at'])[11:]}, in {left}"),
         (state.get("waiting_for"), f"waiting for {state.get('waiting_for')}"),
         (refused, f"progress {refusal_text(refused)}" if refused else ""),
-        (document_text(state.get("inside")), document_text(state.get("inside"))),
+        (document, document),
         (True, f"{state['units']}/{state['planned_units']} units"),
         (state["problems"], counted(state["problems"], "problem")),
         (state["tokens_per_second"], f"{state['tokens_per_second']:.0f} tokens/s"),

@@ -74,13 +74,12 @@ def _patched(manifest: str, overlay: Path) -> str:
     patch["metadata"] = {**(patch.get("metadata") or {}), **names}
     kustomization = {
         "resources": ["rayjob.yaml"],
-        "patches": [{"path": "overlay.yaml"}],
+        "patches": [{"patch": yaml.safe_dump(patch)}],
         "openapi": {"path": "rayjob_schema.json"},  # kustomize does not know RayJobs
     }
     with TemporaryDirectory(prefix="gistmill-") as folder:
         shutil.copy(Path(__file__).with_name("rayjob_schema.json"), folder)
         Path(folder, "rayjob.yaml").write_text(manifest, encoding="utf-8")
-        Path(folder, "overlay.yaml").write_text(yaml.safe_dump(patch), encoding="utf-8")
         Path(folder, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
         return hand_over(["kubectl", "kustomize", folder]) + "\n"
 

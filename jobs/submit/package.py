@@ -52,11 +52,8 @@ def command(words: Sequence[str]) -> str:
 def words_on_cluster(
     run: ResolvedRun, words: Sequence[str], moved: Callable[[str, Path], str]
 ) -> list[str]:
-    """The words of `gistmill run` on the cluster.
-
-    `moved(key, path)` returns the path on the cluster of the file that a config key names. Raises
-    UsageError if a named file is missing.
-    """
+    """The words of `gistmill run` on the cluster. `moved(key, path)` returns the path there of the
+    file that a config key names. Raises UsageError if a named file is missing."""
     config, cluster = run.config, run.config.cluster
     replaced = {"run": run.name}
     replaced |= {key: moved(key, path) for key, path in _named_files(run).items()}
@@ -67,11 +64,10 @@ def words_on_cluster(
     if cluster.deadline is not None:  # a restarted job must not take 07:00 for tomorrow's
         replaced["cluster.deadline"] = absolute_deadline(cluster.deadline, datetime.now())
     # Other words are passed on, except those that only this kind of cluster knows.
-    shared = {f"cluster.{key}" for key in ClusterSettings.model_fields if key != "name"}
-    keys = [word.partition("=")[0] for word in words]
+    shared = {f"cluster.{key}" for key in ClusterSettings.model_fields.keys() - {"name"}}
     passed_on = [
         (key, word)
-        for key, word in zip(keys, words, strict=True)
+        for word, key in ((word, word.partition("=")[0]) for word in words)
         if key not in {*replaced, "cluster.deadline"}
         and (key in shared or not key.startswith("cluster."))
     ]
@@ -93,8 +89,8 @@ def words_on_cluster(
 
 
 def words_in_place(run: ResolvedRun, words: Sequence[str]) -> list[str]:
-    """`words_on_cluster` for files that have the same path there: on shared storage or in the
-    image. Raises UsageError if the config names one by a path that only exists here."""
+    """`words_on_cluster` for files with the same path there: on shared storage or in the image.
+    Raises UsageError if the config names one by a path that only exists here."""
 
     def moved(key: str, path: Path) -> str:
         if isinstance(run.config.cluster, KubeRayCluster) and not path.is_absolute():
@@ -153,14 +149,11 @@ def refuse_unshared(config: RunConfig) -> None:
             "s3://..., or set cluster.volume_claim= (or cluster.overlay=) to mount shared storage"
         )
     folders = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
-    for key in ("path", "stories"):
-        folders[f"corpus.{key}"] = str(getattr(config.corpus, key, None) or "")
-    for section, engine in _engines(config).items():
-        folders[f"{section}.model"] = getattr(engine, "model", None)
-    for key, value in folders.items():
-        if not value or is_remote(as_path(value)) or Path(value).is_absolute():
-            continue
-        if key == "warehouse" or Path(value).exists():
+    folders |= {f"corpus.{key}": getattr(config.corpus, key, None) for key in ("path", "stories")}
+    models = {f"{key}.model": getattr(e, "model", None) for key, e in _engines(config).items()}
+    for key, value in {**folders, **models}.items():
+        is_local = value and not is_remote(as_path(value)) and not Path(value).is_absolute()
+        if is_local and (key == "warehouse" or Path(value).exists()):
             raise UsageError(
                 f"{key}={value}: the cluster does not see this folder; name storage that it "
                 "shares, s3://... or an absolute path of a mounted folder"
@@ -217,10 +210,8 @@ def filled_template(file: str, **fields: Any) -> str:
 
 
 def hand_over(to: Sequence[str], text: str = "") -> str:
-    """Run `kubectl` or `sbatch` with `text` as its input; returns its output.
-
-    Raises UsageError if the command is not installed, fails or does not answer.
-    """
+    """Run `kubectl` or `sbatch` with `text` as its input; returns its output. Raises UsageError if
+    the command is not installed, fails or does not answer."""
     if shutil.which(to[0]) is None:
         hint = "--print shows what would be submitted" if text else "cluster.overlay needs it"
         raise UsageError(f"{to[0]}: not installed here; {hint}")

@@ -127,8 +127,8 @@ def _corpus(audit: Audit) -> list[str]:
 def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
     words = run.copied(tmp_path)
     for more, says in (
-        ("n=0", "n=0: write a whole number from 1 to 1,000,000"),
-        ("seed=x", "seed=x: write a whole number from 0 to 1,000,000"),
+        ("n=0", "n=0: Input should be greater than or equal to 1"),
+        ("seed=x", "seed=x: Input should be a valid integer"),
         ("methods=bm25", "'methods=bm25': rate audit takes warehouse, run, n, seed, cluster"),
         ("run=none", "run=none: not in"),
     ):
