@@ -1,5 +1,4 @@
-"""ResolvedRun: a command line with all that follows from it, made once by `resolve` and passed on;
-the content of a run's config.yaml, which later commands read."""
+"""A command line with all that follows from it, made once by `resolve`; a run's config.yaml."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,8 +58,7 @@ class ResolvedRun:
 
     @cached_property
     def hashed(self) -> dict[str, Any]:
-        """The settings that change rows and that a named run must keep: all but methods, raters,
-        repeats and the selection of documents."""
+        """The settings that a run must keep: all but methods, raters, repeats, documents."""
         config = self.config
         engine = config.engine.identity()
         roles: tuple[Role, ...] = ("memory", "extractor", "query_expander")
@@ -108,8 +106,7 @@ def run_of(values: Mapping[str, Any]) -> ResolvedRun:
 
 
 def resolve(config: RunConfig) -> ResolvedRun:
-    """The run of a config, whose plugins are imported. Raises UsageError for settings that cannot
-    work, naming the key or file, unless only the corpus could tell."""
+    """Raises UsageError for what cannot work, unless only the corpus could tell."""
     try:
         confs = conf_folders(config.plugins)
         roots = [conf / "prompts" for conf in confs]
@@ -151,8 +148,7 @@ def expanded(
 def _check_family(
     config: RunConfig, family: Family, variants: Sequence[Variant], judging: Sequence[StageSpec]
 ) -> None:
-    """Raise UsageError for a setting that no stage has, a budget of an unknown prompt, or a
-    template of the run that does not parse or uses an unknown name."""
+    """Raise UsageError for settings, budgets and names in templates that nothing uses."""
     for line in wrong_settings(family):
         raise UsageError(line)
     for name in config.reply_tokens.keys() - PROMPTS.keys():
@@ -164,8 +160,7 @@ def _check_family(
 
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
-    """Raise UsageError if none of the engines that are asked again in every repeat samples, or,
-    with repeat_from=memory, none of those that make memories."""
+    """Raise UsageError if every repeat, or every memory of one, would be the same."""
     asked = [
         (step.stage.is_index(), engine)
         for step, engine in steps_with_engines
@@ -186,9 +181,8 @@ def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWi
 
 
 def run_manifest(run: ResolvedRun) -> dict[str, Any]:
-    """The content of runs/<name>/config.yaml: the config, its hashed part, and facts that reports
-    need (stored, as the files they come from may change). A Ray job's runtime_env is left out: it
-    may hold secrets, and the next command brings its own."""
+    """The content of config.yaml: the config, its hashed part, and facts for reports (the files
+    they come from may change). A Ray job's runtime_env is left out: it may hold secrets."""
     config = {**run.config.model_dump(mode="json"), "run": run.name}
     if "runtime_env" in config["cluster"]:
         config["cluster"]["runtime_env"] = {}
@@ -251,8 +245,8 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
 def papers_of(
     keys_by_origin: Iterable[tuple[str, Sequence[str]]], folders: Sequence[Path]
 ) -> dict[str, str]:
-    """The BibTeX entries of papers, by key, from `papers.bib` in `conf` folders; `keys_by_origin`
-    has the file or config key that names them. Raises UsageError for a key without an entry."""
+    """The BibTeX entries by key, from `papers.bib` in `conf` folders. `keys_by_origin`: keys by
+    the file or config key that names them. Raises UsageError for one without an entry."""
     files = [file for folder in folders if (file := folder / "papers.bib").is_file()]
     texts = [file.read_text(encoding="utf-8") for file in files]
     entries = {entry[1]: entry[0] for text in texts for entry in _BIBTEX.finditer(text)}

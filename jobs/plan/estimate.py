@@ -1,7 +1,5 @@
 """The expected costs of a run's remaining work: all documents, or a sample of every length, go
-through all stages with an engine that counts the tokens of prompts and of expected replies; the
-counts are scaled to all documents. The warehouse is read, never written.
-"""
+through all stages with an engine that counts tokens. The warehouse is read, never written."""
 
 import asyncio
 import hashlib
@@ -56,8 +54,7 @@ _Shard = tuple[str, str, str, int]  # table, step id, unit, attempt
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """`of_text` counts the tokens of a text alone, `per_prompt` is added for the chat template,
-    `how` names the method."""
+    """`of_text`: of a text alone; `per_prompt`: of the chat template; `how`: by what method."""
 
     of_text: Callable[[str], int]
     per_prompt: int
@@ -68,8 +65,7 @@ class TokenCounts:
 
 
 def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
-    """The tokenizer of a model, if this machine has it, gives the tokens per byte of `texts`;
-    otherwise that ratio is an estimate."""
+    """By the ratio of tokens to bytes, if this machine has the model's tokenizer; else a guess."""
     if isinstance(settings, ExtractiveSettings):
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
     if not isinstance(settings, VllmSettings | OpenAISettings):
@@ -87,8 +83,7 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
 
 
 class CountingEngine:
-    """Stands in for the engine of `settings`. A beginning that an earlier prompt also had counts as
-    cached, as if the cache were unlimited."""
+    """Its cache is unlimited: any beginning of an earlier prompt counts as cached."""
 
     name = "counting"
 
@@ -101,8 +96,7 @@ class CountingEngine:
         self._beginnings: set[int] = set()  # of all prompts so far
 
     async def generate(self, request: Request) -> Reply:
-        """The expected reply, after half of the thinking budget; one that other prompts may show is
-        cut to its own budget."""
+        """The expected reply, after half of the thinking budget."""
         assert request.fields is not None, "nothing but prompts is counted"
         prompt_tokens = await self.count_tokens(request.messages)
         prompt = "\n".join(message["content"] for message in request.messages)
@@ -123,8 +117,7 @@ class CountingEngine:
         return self._counts.of(messages)
 
     def cached_share(self, prompt: str) -> float:
-        """The share of a prompt, 0 to 1, with which an earlier one began, in pieces of 64
-        characters; records its beginnings."""
+        """How much of a prompt, 0 to 1, an earlier one began with; records its beginnings."""
         cached, beginning = 0, 0
         for end in range(_PIECE_CHARS, len(prompt) + 1, _PIECE_CHARS):
             beginning = hash((beginning, prompt[end - _PIECE_CHARS : end]))
@@ -173,8 +166,7 @@ class DryRunShards(Shards):
 
 @dataclass(frozen=True)
 class Sample:
-    """The counted documents, of `num_documents` with model calls to make. `scale`: by step id, all
-    remaining work divided by the counted work."""
+    """`scale`: all remaining work divided by the counted work, by step id."""
 
     num_documents: int
     documents: Sequence[PlannedDocument]
@@ -187,8 +179,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Estimate:
-    """`costs`: of the remaining work, in `MEASURES` by step id, `budget_tokens` as if every reply
-    took its whole budget; `disk`: bytes by table; `counts`: by phase."""
+    """`costs`: in `MEASURES` by step id; `disk`: bytes by table; `counts`: by phase."""
 
     sample: Sample
     costs: dict[str, Numbers]
@@ -232,9 +223,8 @@ def estimate(prepared: Prepared) -> Estimate:
 
 
 def choose_sample(prepared: Prepared) -> Sample:
-    """The documents to count, and the factors that scale them to the remaining work: as many as the
-    words of their prompts allow, evenly spaced by length, and one for each step that would be
-    missing."""
+    """As many documents as the words of their prompts allow, evenly spaced by length, and one for
+    each step that would be missing."""
     steps = prepared.run.steps
     asking = {step.id for step in steps if step.prompts}
     by_question = {step.id for step in steps if step.per_question}
@@ -271,8 +261,7 @@ def choose_sample(prepared: Prepared) -> Sample:
 
 
 class _InOrder(ThreadPoolExecutor):
-    """Runs an event loop's thread calls at once, in the loop's own thread. This fixes the order of
-    prompts, and so which beginnings count as cached, on every machine."""
+    """Runs thread calls at once, so that prompts, and what is cached, are in the same order."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
         done: Future[T] = Future()

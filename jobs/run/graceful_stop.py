@@ -1,6 +1,5 @@
-"""The reasons why a run has to stop: its deadline, SIGTERM (which spot machines receive), Ctrl-C,
-storage that refuses what it makes, no progress. Then no new unit is started, those in flight have
-`cluster.grace_minutes` to be committed (none after Ctrl-C), and the command exits with code 4."""
+"""What ends a run early: its deadline, SIGTERM, Ctrl-C, storage that refuses, no progress. Then no
+new unit is started, and those in flight have `cluster.grace_minutes` (none after Ctrl-C)."""
 
 import signal
 import time
@@ -31,8 +30,7 @@ _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
 
 class GracefulStop:
-    """Context manager of a run that handles SIGTERM and Ctrl-C; `should_stop` is called every
-    second. `failure`: the error of a document that the run ends with, rows before storage."""
+    """Handles SIGTERM and Ctrl-C. `failure`: of a document, with which the run ends."""
 
     def __init__(self, cluster: ClusterSettings, now: datetime | None = None) -> None:
         """Read the deadline. Raises UsageError if it is malformed, PassedError if it has passed."""
@@ -69,8 +67,7 @@ class GracefulStop:
         launch: str,
         on_heartbeats: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
     ) -> Iterator[None]:
-        """Watch the workers of an execution in the `with` block: until it ends, stops are graceful.
-        Their heartbeats are passed to `on_heartbeats`."""
+        """Until the `with` block ends, stops are graceful, and heartbeats passed on."""
         self._folder, self._launch, self._on_heartbeats = folder, launch, on_heartbeats
         self._signal = StopSignal(folder.path, launch)
         self._moved = self._looked = time.monotonic()
@@ -81,8 +78,7 @@ class GracefulStop:
             self._folder = None
 
     def done(self, outcome: Summary | CommandError) -> None:
-        """Count a document as progress. The run ends with the error of a failed one, after the
-        grace period if it is a StorageError."""
+        """Count a document as progress; a StorageError begins the grace period."""
         self._moved = time.monotonic()
         if not isinstance(outcome, CommandError):
             return
@@ -93,8 +89,7 @@ class GracefulStop:
             self._begin(str(outcome))
 
     def should_stop(self) -> CommandError | None:
-        """The error to end with now; None while there is no reason, or in the grace period. Signals
-        the workers when that begins."""
+        """The error to end with now; the workers are told when the grace period begins."""
         now = time.time()
         if now >= self._over_at:  # even if storage refused the signal
             self.has_begun = True

@@ -1,6 +1,5 @@
-"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting;
-compact the warehouse before, periodically meanwhile, and after. A second command for the same run
-waits until the first has ended."""
+"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting,
+compact the warehouse. A second command for the same run waits until the first has ended."""
 
 import importlib.metadata
 import os
@@ -9,23 +8,27 @@ import shlex
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
 from jobs.config.run_config import PassedError, RunConfig, refuse_elsewhere
-from jobs.graph.preparation import prepare
+from jobs.graph.phases import Phase, with_scoring
+from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun, run_manifest
 from jobs.output.cells import counted
 from jobs.problems.causes import cause_lines
-from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
+from jobs.run.progress import Progress
 from jobs.run.stored_run import merge_with_stored_run, refuse_fewer
+from pipeline.asking.reader import start_reader
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, holder, lease
 from pipeline.files.storage import (
@@ -47,7 +50,9 @@ from pipeline.store.sql.accounts import StepCounts, accounts, answering_models, 
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep.compaction import WORTH_IT, compact
 from pipeline.store.upkeep.garbage import removal_records
-from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
+from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy, Work
+from pipeline.worker.progress import Summary
+from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS, execute_inline
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 _SECONDS_BETWEEN_COMPACTIONS = 300.0
@@ -101,6 +106,66 @@ def run(
             return _outcome(executor, folder, warn, look)
 
 
+class RunExecutor:
+    """Keeps nothing else of `prepared`: what is committed takes a kilobyte a document."""
+
+    def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
+        self.run, self.plan = prepared.run, prepared.plan
+        self._cluster = prepared.run.config.cluster
+        self._folder = folder
+        self._launch = uuid.uuid4().hex
+        self._publish = partial(folder.write_progress, self._launch)  # for `status`
+        self.progress = Progress(
+            self.plan.num_pending, self._publish, refused=folder.advisory.state
+        )
+
+    def execute(self, stop: GracefulStop) -> None:
+        """Execute the phases, until `stop` has begun. Raises UsageError if there is no Ray to join,
+        ClusterError if a local one does not start, and the errors of workers."""
+        is_inline = self._cluster.name == "inline"
+        if not is_inline:
+            from pipeline.cluster import join  # imported here, as ray takes a second
+
+            join(self._cluster.address)
+        with self.progress:
+            for phase in with_scoring(self.run.phases, self.plan):
+                num_workers = (lambda: 1) if is_inline else phase.pool(self._cluster).size
+                for execution, work in phase.executions(self.plan, num_workers):
+                    with suppress(EndedError):  # units still in flight are not committed
+                        self._execution(phase, execution.name, work, stop)
+                    if stop.has_begun:
+                        self.progress.ended = stop.reason
+                        return
+
+    def _execution(self, phase: Phase, name: str, work: Work, stop: GracefulStop) -> None:
+        def done(outcome: Summary | CommandError) -> None:
+            stop.done(outcome)
+            if isinstance(outcome, Summary):
+                self.progress.add(outcome)
+
+        self.progress.start(name, work.num_documents, work.words)
+        self._publish(self.progress.state())
+        engine = phase.engine and phase.engine.of_run(self._folder.launched_at())
+        replies = (self.run.family, self.run.config.reply_format)
+        start = partial(start_reader, engine, *replies) if engine else None
+        make = phase.make_worker(self._folder.path, self._launch, start)
+        try:
+            with stop.watch(self._folder, self._launch, self.progress.alive):
+                if self._cluster.name == "inline":
+                    in_flight = phase.slots + DOCUMENTS_OVER_SLOTS
+                    execute_inline(make, in_flight, work, stop.should_stop, done)
+                else:
+                    from pipeline.cluster import execute_documents
+
+                    tags = {"run": self._folder.path.name, "phase": name}  # of workers' metrics
+                    pool = phase.pool(self._cluster)
+                    execute_documents(make, pool, tags, work, stop.should_stop, done)
+                if stop.failure:  # last, so that the other documents are committed
+                    raise stop.failure
+        finally:
+            self._folder.took(self.progress.took())
+
+
 def _planned(
     resolved: ResolvedRun, folder: RunFolder, warn: Warn, retry_policy: RetryPolicy | None
 ) -> RunExecutor:
@@ -141,8 +206,7 @@ def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: Gracefu
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
-    """Raises UsageError if the deadline is wrong, EndedError if it has passed and the run was
-    started before: a cluster that ignores exit codes has started it again."""
+    """Raises EndedError at a second start after the deadline, as of a cluster's retries."""
     try:
         return GracefulStop(config.cluster)
     except PassedError as error:
@@ -154,9 +218,8 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
 
 @contextmanager
 def run_lock(folder: UPath, stop: GracefulStop, warn: Warn) -> Iterator[None]:
-    """Hold the lease of a run, given by its folder, in the `with` block. Waits, after a line to
-    `warn`, while another command executes the run or deletes what removed runs had planned. Raises
-    EndedError at the deadline."""
+    """Hold the lease of a run in the `with` block. Waits while another command executes the run
+    or deletes what removed runs had planned. Raises EndedError at the deadline."""
     while True:
         _wait(folder, RUN, f"run {folder.name} is being executed", stop, warn)
         with lease(folder, RUN) as held:
@@ -170,18 +233,19 @@ def run_lock(folder: UPath, stop: GracefulStop, warn: Warn) -> Iterator[None]:
 
 
 def _wait(folder: UPath, name: str, what: str, stop: GracefulStop, warn: Warn) -> None:
-    if other := holder(folder, name):
-        host, _, pid = other.rpartition("-")
-        warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
-    while holder(folder, name):
+    has_warned = False
+    while other := holder(folder, name):
+        if not has_warned:
+            host, _, pid = other.rpartition("-")
+            warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
+        has_warned = True
         if error := stop.should_stop():
             raise error
         time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def compact_if_worth_it(warehouse: UPath, warn: Warn, least: int = WORTH_IT) -> None:
-    """Compact the warehouse if that is worth it; the rows are safe if it fails. A damaged file that
-    the run needs is reported when the run reads it."""
+    """Rows are safe if it fails; a damaged file is reported where it is read."""
     try:
         compact(warehouse, least)
     except DamagedError as error:
@@ -194,8 +258,7 @@ def compact_if_worth_it(warehouse: UPath, warn: Warn, least: int = WORTH_IT) -> 
 def compact_periodically(
     warehouse: UPath, seconds: float = _SECONDS_BETWEEN_COMPACTIONS, least: int = _MANY
 ) -> Iterator[None]:
-    """Compact every `seconds`, in a thread, tables of `least` loose shards or more. A failure is
-    reported by the compaction after the `with` block."""
+    """In a thread; failures are reported by the compaction after the `with` block."""
     is_over = threading.Event()
 
     def compact_now_and_then() -> None:
@@ -241,8 +304,8 @@ def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -
 def exceeded_limits(
     connection: Any, counts: Sequence[StepCounts], resolved: ResolvedRun
 ) -> Iterator[str]:
-    """Where a step exceeds `max_problem_rate`, a line per cause of the run's problems, and one with
-    a command that lists them all; a line per stage that exceeds `max_fallback_rate`."""
+    """Lines about `max_problem_rate`, with causes and a command that lists all, and
+    `max_fallback_rate`."""
     config = resolved.config
     limit = config.max_problem_rate
     if over := [step for step in counts if step.problem > limit * step.inputs]:

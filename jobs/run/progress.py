@@ -1,7 +1,4 @@
-"""Show the progress of a run on standard error: a live bar in a terminal, else a line per minute.
-
-`runs/<name>/alive/progress` holds the same for `gistmill status`.
-"""
+"""The progress of a run: a live bar in a terminal, else a line per minute; and for `status`."""
 
 import sys
 import time
@@ -29,8 +26,7 @@ _NAMES = [field.name for field in fields(UsageCounters)]
 
 
 class Progress:
-    """The progress of one launch. `publish` is called with each new state, for `status`; `refused`
-    returns the refusals of storage to write it, as `Advisory.state`."""
+    """Of one launch. `publish` gets each new state; `refused`: as `Advisory.state`."""
 
     def __init__(
         self,
@@ -54,28 +50,28 @@ class Progress:
         self._waiting_for = ""  # the server that requests wait for
         self._words = 0.0  # of finished documents: they differ a hundredfold in length
         self._started = self._printed = clock()
-        self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(_BAR_WIDTH, "dim", "none", "none", "none"),
             TaskProgressColumn(style="none"),
             TextColumn("{task.fields[parts]}", markup=False, table_column=_ONE_LINE),
-            console=self._console,
+            console=Console(file=sys.stderr),
             get_time=clock,
             speed_estimate_period=_SECONDS_OF_RATE,
         )
         self._bar.add_task("starting", total=1.0, parts="")
         (self._task,) = self._bar.tasks
+        self._is_terminal = self._bar.console.is_terminal
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal and self._num_units:
+        if self._is_terminal:
             self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._console.is_terminal:
+        if self._is_terminal:
             self._bar.stop()
-        elif self._num_units:
+        else:
             self._print(progress_line(self.state()))
 
     def start(self, phase: str, num_documents: int, words: float) -> None:
@@ -85,7 +81,7 @@ class Progress:
         self._alive, self._finished, self._inside = {}, Counter(), []
         self._phase, self._words, self._started = phase, 0.0, self._clock()
         self._bar.reset(self._task.id, total=words, description=phase, parts="")
-        if not self._console.is_terminal:
+        if not self._is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
             self._print(f"{phase}: {num_documents} {what}")
 
@@ -152,21 +148,20 @@ class Progress:
         }
 
     def _phase_total(self) -> Counter[str]:
-        """The larger of two counts: heartbeats, which are late but include documents in flight, and
-        summaries of finished documents."""
+        """The larger count: of heartbeats, which are late, or of finished documents."""
         return sum(self._alive.values(), Counter[str]()) | self._finished
 
     def _show(self) -> None:
         words = self._words + sum(part["words"] * part["share"] for part in self._inside)
         self._bar.update(self._task.id, completed=words)
-        if self._console.is_terminal:
+        if self._is_terminal:
             self._bar.update(self._task.id, parts=_parts(self.state()))
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = self._clock()
             self._print(progress_line(self.state()))
 
     def _print(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _counts(values: Mapping[str, Any]) -> dict[str, int]:

@@ -1,11 +1,5 @@
-"""Continue a stored run. A named run may gain methods, raters, repeats, documents and questions;
-nothing else of it may change.
-
-`gistmill rate` adds a rater, `retry` plans units again whose rows have a problem, `score` adds the
-answers of another system. `rate audit` makes a run NAME-audit that gives the raters of run NAME
-answers of known worth: its methods are the kinds of answers, which its folder lists in
-known_answers.jsonl.
-"""
+"""Continue a stored run, which may gain methods, raters, repeats, documents and questions. `rate
+audit` makes a run NAME-audit, whose methods are the kinds of known answers."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,7 +10,7 @@ from upath import UPath
 
 from jobs.config.options import KEYS, ReadOptions, read_options
 from jobs.config.read_config import composed_values, parsed_config
-from jobs.config.run_config import METHOD_NAME, RunConfig
+from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun, expanded, resolve, run_of
 from jobs.output.cells import counted
 from pipeline.core.compose import compose
@@ -55,11 +49,8 @@ _UNUSABLE = {
 
 
 def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
-    """The run with the methods, raters and repeats that it was started with, too.
-
-    Raises UsageError showing the differences if the run was started with other settings, and for
-    the file of another method.
-    """
+    """The run with the methods, raters and repeats that it was started with, too. Raises
+    UsageError with the differences if the run was started with other settings."""
     stored = folder.config()
     if stored is None:
         return run
@@ -124,9 +115,8 @@ def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> No
 
 
 def refuse_fewer(folder: RunFolder, plan: Path) -> None:
-    """Raise UsageError if the file of this command's `plan` leaves out documents or questions of
-    the run, except unusable ones: these may be deleted or fixed, which changes some ids, and files
-    that were never read may be converted or moved, as their rows advise."""
+    """Raise UsageError if `plan` lacks documents or questions of the run, except unusable ones:
+    these may be deleted or fixed, which changes some ids."""
     for what, unusable in _UNUSABLE.items():
         missing = folder.missing_from(plan, f"{what}_id")
         if missing:
@@ -156,8 +146,7 @@ def _parsed(stored: Mapping[str, Any]) -> RunConfig:
 
 
 def with_rater(words: Sequence[str]) -> ResolvedRun:
-    """The stored run of `run=` in `warehouse=`, with the rater in `words` added. Raises UsageError
-    for other words, or without a rater."""
+    """Raises UsageError for other words than of `rate add`, or without a rater."""
     _, words = _split("rate", words, (), KEYS["rate add"])
     if not any(word.startswith("rater") for word in words):
         raise UsageError("rate needs a rater: add rater=NAME (gistmill ls lists them)")
@@ -165,8 +154,7 @@ def with_rater(words: Sequence[str]) -> ResolvedRun:
 
 
 def run_again(words: Sequence[str]) -> tuple[ResolvedRun, RetryPolicy]:
-    """The stored run of `run=` in `warehouse=`, and the policy of what to retry: all problems
-    that can be, or only those that `problem=` lists. Raises UsageError for other words."""
+    """The stored run, and the policy of what to retry. Raises UsageError."""
     values, others = _split("retry", words, ("problem",), KEYS["retry"])
     problems = re.split(r"\s*,\s*", values.get("problem", ",".join(RETRYABLE)).strip())
     for problem in problems:
@@ -177,21 +165,14 @@ def run_again(words: Sequence[str]) -> tuple[ResolvedRun, RetryPolicy]:
 
 
 def with_predictions(words: Sequence[str]) -> ResolvedRun:
-    """A run with the answers in the file `predictions=` as the method `method=`: the stored run
-    that `run=` names, or the last one; with any other word of `run` a run of these words, without
-    other methods unless methods= names some. Raises UsageError.
-    """
+    """The stored run of `run=`, or with any other word of `run` a run of these words, with the
+    answers in `predictions=` as the method `method=`. Raises UsageError."""
     given, others = _split("score", words, ("predictions", "method"), None)
     if missing := [f"{key}=" for key in ("predictions", "method") if not given.get(key)]:
         raise UsageError(
             f"{' and '.join(missing)} missing; write gistmill score predictions=FILE method=NAME"
         )
     file, name = given["predictions"], given["method"]
-    if not re.fullmatch(METHOD_NAME, name):
-        raise UsageError(
-            f"method={name}: no name; write letters, digits, spaces and _.+:@/-, at most 100, as "
-            "the report is to show it"
-        )
     if all(word.partition("=")[0].split(".")[0] in _ADDING for word in others):
         values = _extended(others)
         if values["audit_of"]:
@@ -215,7 +196,7 @@ def _split(
     verb: str, words: Sequence[str], keys: Collection[str], takes: Collection[str] | None
 ) -> tuple[dict[str, str], list[str]]:
     """The values of the verb's own `keys`, and the other words. `takes`: all keys that the verb
-    knows; None: any. Raises UsageError for a key that it does not know, or that is given twice."""
+    knows; None: any."""
     values: dict[str, str] = {}
     others = []
     for word in words:
@@ -247,9 +228,8 @@ def _extended(words: Sequence[str]) -> dict[str, Any]:
 
 
 def audit_run(words: Sequence[str]) -> ResolvedRun:
-    """The audit of the run that `words` name, or, of an audit, of the run that it audits; its known
-    answers are added to those that earlier audits of the run have made. Raises UsageError for wrong
-    words, and for a run without usable questions or without a rater that is a model."""
+    """The audit of the run that `words` name; its known answers are added to those of earlier
+    audits. Raises UsageError."""
     values, others = _split("rate audit", words, ("n", "seed"), KEYS["rate audit"])
     numbers = [f"{key}={value}" for key, value in {"n": "50", **values}.items()]
     options = read_options(numbers, ("n", "seed"))

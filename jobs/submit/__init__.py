@@ -20,8 +20,7 @@ from pipeline.core.errors import UsageError
 
 
 def submit(words: Sequence[str], log: TextIO | None) -> Submission:
-    """Submit the run to its cluster. A Ray job is followed into `log` unless that is None. The exit
-    code is 0 only if the run is complete, so never for RayJobs and Slurm scripts."""
+    """Submit, and follow a Ray job into `log`. The exit code is 0 only if the run is complete."""
     run, words = _read(words)
     config = run.config
     if isinstance(config.cluster, RayCluster):

@@ -58,8 +58,7 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
 
 
 def _patched(manifest: str, overlay: Path) -> str:
-    """The manifest as `kubectl kustomize` patches it: sections are merged key by key, lists of
-    named elements (containers, variables, volumes, worker groups) by their names."""
+    """The manifest, merged by kustomize: lists of named elements by their names."""
     try:
         patch = yaml.safe_load(overlay.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,5 +1,4 @@
-"""What submissions to all kinds of cluster share: the command's words there, the code and files
-that it needs, templates, and results."""
+"""What submissions to all kinds of cluster share: words, code, files and templates."""
 
 import math
 import shlex
@@ -15,7 +14,13 @@ from typing import Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from jobs.config.run_config import KubeRayCluster, RunConfig, SlurmCluster, absolute_deadline
+from jobs.config.run_config import (
+    SECTIONS,
+    KubeRayCluster,
+    RunConfig,
+    SlurmCluster,
+    absolute_deadline,
+)
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError, redacted
@@ -52,8 +57,8 @@ def command(words: Sequence[str]) -> str:
 def words_on_cluster(
     run: ResolvedRun, words: Sequence[str], moved: Callable[[str, Path], str]
 ) -> list[str]:
-    """The words of `gistmill run` on the cluster. `moved(key, path)` returns the path there of the
-    file that a config key names. Raises UsageError if a named file is missing."""
+    """The words of `gistmill run` there. `moved(key, path)` returns the path there of a file that
+    a config key names. Raises UsageError if one is missing."""
     config, cluster = run.config, run.config.cluster
     replaced = {"run": run.name}
     replaced |= {key: moved(key, path) for key, path in _named_files(run).items()}
@@ -89,8 +94,7 @@ def words_on_cluster(
 
 
 def words_in_place(run: ResolvedRun, words: Sequence[str]) -> list[str]:
-    """`words_on_cluster` for files with the same path there: on shared storage or in the image.
-    Raises UsageError if the config names one by a path that only exists here."""
+    """For files with the same path there. Raises UsageError for a path that only exists here."""
 
     def moved(key: str, path: Path) -> str:
         if isinstance(run.config.cluster, KubeRayCluster) and not path.is_absolute():
@@ -121,17 +125,15 @@ def pack(folder: Path) -> Callable[[str, Path], str]:
 
 
 def _named_files(run: ResolvedRun) -> dict[str, Path]:
-    """The files and folders on this machine that the config names, by key, without those shipped
-    with gistmill. Raises UsageError if one is missing."""
-    files = {
-        f"{section}.{key}": Path(name)
-        for section, engine in _engines(run.config).items()
-        for key in _FILES
-        if (name := getattr(engine, key, None))
-    }
-    folder = Path(run.family.folder)
+    """The files and folders that the config names, by key, without those shipped with gistmill.
+    Raises UsageError if one is missing."""
+    files, folder = dict[str, Path](), Path(run.family.folder)
     if CONF not in folder.parents:
-        files = {"family" if run.config.family else "corpus.family": folder, **files}
+        files["family" if run.config.family else "corpus.family"] = folder
+    for section, engine in _engines(run.config).items():
+        for key in _FILES:
+            if name := getattr(engine, key, None):
+                files[f"{section}.{key}"] = Path(name)
     for key, path in files.items():
         if not path.exists():
             raise UsageError(f"{key}={path}: no such file")
@@ -163,23 +165,18 @@ def refuse_unshared(config: RunConfig) -> None:
 def gpus_of_a_machine(config: RunConfig) -> int:
     """By the cluster's section, else as many as the largest engine needs."""
     cluster = config.cluster
-    if isinstance(cluster, KubeRayCluster) and cluster.gpus is not None:
-        return cluster.gpus
-    if isinstance(cluster, SlurmCluster) and cluster.gpus_per_node is not None:
-        return cluster.gpus_per_node
+    given = cluster.gpus if isinstance(cluster, KubeRayCluster) else None
+    given = cluster.gpus_per_node if isinstance(cluster, SlurmCluster) else given
+    if given is not None:
+        return given
     raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
     return max(math.ceil(engine.gpus_elsewhere) for engine in (*_engines(config).values(), *raters))
 
 
 def _engines(config: RunConfig) -> dict[str, EngineSettings]:
     """By section; among raters only the last, which this command adds."""
-    sections = {
-        "engine": config.engine,
-        "rater": config.raters[-1],
-        "memory_engine": config.memory_engine,
-        "extractor": config.extractor,
-        "query_expander": config.query_expander,
-    }
+    sections = {"engine": config.engine, "rater": config.raters[-1]}
+    sections |= {key: getattr(config, key) for key in SECTIONS.values() if key not in sections}
     return {key: value for key, value in sections.items() if isinstance(value, EngineSettings)}
 
 
@@ -210,8 +207,8 @@ def filled_template(file: str, **fields: Any) -> str:
 
 
 def hand_over(to: Sequence[str], text: str = "") -> str:
-    """Run `kubectl` or `sbatch` with `text` as its input; returns its output. Raises UsageError if
-    the command is not installed, fails or does not answer."""
+    """Give `text` to `kubectl` or `sbatch`; returns the output. Raises UsageError if the command is
+    not installed, fails or does not answer."""
     if shutil.which(to[0]) is None:
         hint = "--print shows what would be submitted" if text else "cluster.overlay needs it"
         raise UsageError(f"{to[0]}: not installed here; {hint}")

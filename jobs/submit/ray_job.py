@@ -1,8 +1,7 @@
 """Submits a run as a job of a running Ray cluster, follows it to its end, or stops it.
 
-The exit code is 4 if the job was stopped or is no longer followed. The file
-<warehouse>/runs/.<run>.sent holds the id of a job that was sent; a job on other storage than the
-submitter's does not find it, and refuses to run.
+The file <warehouse>/runs/.<run>.sent holds the id of a job that was sent; a job on other storage
+than the submitter's does not find it, and refuses to run.
 """
 
 import shlex
@@ -34,11 +33,8 @@ _EXIT_CODES_OF_RUN = (1, 2, 3, 4)
 
 
 def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Submission:
-    """Submit the run, unless it is already running there, and follow it into `log` unless that is
-    None.
-
-    Raises UsageError if it was not submitted, EngineError if the head is lost or has lost the job.
-    """
+    """Submit the run, unless it is running there already, and follow it into `log`. Raises
+    UsageError if it was not submitted, EngineError if the head is lost or has lost the job."""
     config = resolved.config
     assert isinstance(config.cluster, RayCluster)
     refuse_unshared(config)

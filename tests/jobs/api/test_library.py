@@ -109,9 +109,7 @@ def test_mistakes_are_exceptions(tmp_path: Path, finished: FinishedRun) -> None:
     config = gistmill.config("experiment=demo")
     with pytest.raises(gistmill.UsageError, match="give one config, or words"):
         gistmill.run(config, "limit=3")
-    with pytest.raises(gistmill.UsageError, match=r"gistmill\.config: '3' is no text; write 'key"):
-        gistmill.config(3)  # type: ignore[arg-type]
-    with pytest.raises(gistmill.UsageError, match="'3' is no text; write 'key=value'"):
+    with pytest.raises(gistmill.UsageError, match="give one config, or words"):
         gistmill.run(3)  # type: ignore[arg-type]
     with pytest.raises(gistmill.UsageError, match="run=gone: not in"):
         gistmill.report(finished.warehouse, "gone")

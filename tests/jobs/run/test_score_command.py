@@ -103,8 +103,7 @@ def test_its_name_stands_beside_ours(scored: Scored) -> None:
     [
         (["method=x"], "predictions= missing; write gistmill score"),
         (["predictions=FILE"], "method= missing"),
-        (["predictions=FILE", "method=a,b"], "method=a,b: no name; write letters, digits"),
-        (["predictions=FILE", "method=<b>x"], "method=<b>x: no name"),
+        (["predictions=FILE", "method=a,b"], "predictions.a,b"),
         (["predictions=FILE", "method=bm25"], "method=bm25: a method of gistmill has this name"),
         (["predictions=FILE", "method=x", "method=y"], "method= is given twice"),
         (["predictions=/none.json", "method=x"], "predictions=/none.json: no such file"),
