@@ -84,14 +84,10 @@ def run(
         "corpus=tables", f"corpus.path={corpus}", *engine,
     ]  # fmt: skip
     given = {word.partition("=")[0] for word in words}
-    kept = [word for word in ours if given.isdisjoint(_keys(word))]
+    keys = {word: word.partition("=")[0] for word in ours}
+    kept = [word for word, key in keys.items() if given.isdisjoint((key, key.partition(".")[0]))]
     with gistmill.run(*kept, *words).connect() as connection:
         return {
             table: query(connection, f"from {table} order by {', '.join(record.key)}")
             for table, record in sorted(RECORDS.items())
         }
-
-
-def _keys(word: str) -> tuple[str, str]:
-    key = word.partition("=")[0]
-    return key, key.partition(".")[0]

@@ -161,6 +161,7 @@ def _check_family(
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
     """Raise UsageError if every repeat, or every memory of one, would be the same."""
+    advice = "no engine that is asked again samples; set engine.temperature=0.7 of one that can"
     asked = [
         (step.stage.is_index(), engine)
         for step, engine in steps_with_engines
@@ -168,16 +169,10 @@ def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWi
     ]
     engines = [engine for _, engine in asked] or [config.engine]
     if config.repeats > 1 and not any(engine.samples for engine in engines):
-        raise UsageError(
-            f"repeats={config.repeats}: every repeat would be the same, as no engine that is asked "
-            "in each of them samples; set engine.temperature=0.7 of one that can, or repeats=1"
-        )
+        raise UsageError(f"repeats={config.repeats}: every repeat would be the same: {advice}")
     memories = [engine for is_index, engine in asked if is_index]
     if memories and not any(engine.samples for engine in memories):
-        raise UsageError(
-            "repeat_from=memory would make the same memories in every repeat, as no engine that "
-            "makes them samples; set repeat_from=questions, or an engine that samples"
-        )
+        raise UsageError(f"repeat_from=memory: every repeat's memory would be the same: {advice}")
 
 
 def run_manifest(run: ResolvedRun) -> dict[str, Any]:
@@ -253,9 +248,7 @@ def papers_of(
     named = [(origin, key) for origin, keys in keys_by_origin for key in keys]
     for origin, key in named:
         if key not in entries:
-            raise UsageError(
-                f"{origin}: papers: no entry {key!r} in papers.bib; there are {', '.join(entries)}"
-            )
+            raise UsageError(f"{origin}: papers: no entry {key!r}; there are {', '.join(entries)}")
     return {key: entries[key] for _, key in named}
 
 

@@ -252,11 +252,7 @@ def choose_sample(prepared: Prepared) -> Sample:
     ids = {document_id for _, document_id, _ in chosen}
     documents = [d for d in prepared.plan.documents() if d.document_id in ids]
     documents.sort(key=lambda document: (document.num_words, document.document_id))
-    all_work, counted = Counter[str](), Counter[str]()
-    for *_, work in left:
-        all_work.update(work)
-    for *_, work in chosen:
-        counted.update(work)
+    all_work, counted = (sum((w for *_, w in some), Counter[str]()) for some in (left, chosen))
     return Sample(len(left), documents, {i: all_work[i] / counted[i] for i in counted})
 
 

@@ -276,9 +276,7 @@ def compact_periodically(
 
 def _refuse_unwritable(warehouse: UPath) -> None:
     if blocking := unwritable(warehouse):
-        raise UsageError(
-            f"warehouse={warehouse}: {blocking} is not a writable folder; name another"
-        )
+        raise UsageError(f"warehouse={warehouse}: {blocking} is not a writable folder")
     if is_remote(warehouse):
         with refuse_unreachable_path(warehouse, "warehouse"):
             write(warehouse / "runs" / ".writable", b"")

@@ -109,9 +109,7 @@ def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> No
             n for n, other in before.items() if n != name and as_path(other).resolve() == path
         ]
         if others and before.get(name) != file:
-            raise UsageError(
-                f"predictions={file}: the file of the method {others[0]}; name a copy of it"
-            )
+            raise UsageError(f"predictions={file}: the file of the method {others[0]}; copy it")
 
 
 def refuse_fewer(folder: RunFolder, plan: Path) -> None:
@@ -169,15 +167,12 @@ def with_predictions(words: Sequence[str]) -> ResolvedRun:
     answers in `predictions=` as the method `method=`. Raises UsageError."""
     given, others = _split("score", words, ("predictions", "method"), None)
     if missing := [f"{key}=" for key in ("predictions", "method") if not given.get(key)]:
-        raise UsageError(
-            f"{' and '.join(missing)} missing; write gistmill score predictions=FILE method=NAME"
-        )
+        raise UsageError(f"{' and '.join(missing)} missing; write predictions=FILE method=NAME")
     file, name = given["predictions"], given["method"]
     if all(word.partition("=")[0].split(".")[0] in _ADDING for word in others):
         values = _extended(others)
         if values["audit_of"]:
-            raise UsageError(f"run={values['run']}: an audit of raters has no other methods; name "
-                             "the run that it audits")  # fmt: skip
+            raise UsageError(f"run={values['run']}: an audit of raters has no other methods")
     else:
         values = parsed_config(composed_values(others)).model_dump(mode="json")
         if not any(word.startswith("methods=") for word in others):
@@ -240,15 +235,10 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
         config = stored_config(RunFolder(warehouse, config.audit_of))
     folder = RunFolder(warehouse, f"{config.run}-audit")
     if folder.config() is not None and stored_config(folder).audit_of != config.run:
-        raise UsageError(
-            f"run={folder.path.name} is no audit, and has the name of one; remove that run"
-        )
+        raise UsageError(f"run={folder.path.name} is no audit; remove that run")
     raters = [engine for engine in config.engines("judge") if engine.is_model]
     if not raters:
-        raise UsageError(
-            f"run={config.run} has no rater that is a model; add one first: gistmill rate "
-            f"run={config.run} rater=NAME"
-        )
+        raise UsageError(f"run={config.run} has no rater that is a model; gistmill rate adds one")
     stored = config.model_dump(mode="json")
     audit = parsed_config({
         **stored,
@@ -273,7 +263,4 @@ def _known_answers(config: RunConfig, warehouse: UPath, options: ReadOptions) ->
     maker = Maker(questions, resolve(config).family.known_answers, options.seed)
     if sample := maker.sample(options.n):
         return [answer for question in sample for answer in maker.made(question)]
-    raise UsageError(
-        f"run={config.run} has no question to audit raters with: they must be free-form and have a "
-        "reference that is an answer; name a run of a corpus with references"
-    )
+    raise UsageError(f"run={config.run} has no free-form question with a reference to audit with")

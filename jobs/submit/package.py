@@ -98,10 +98,7 @@ def words_in_place(run: ResolvedRun, words: Sequence[str]) -> list[str]:
 
     def moved(key: str, path: Path) -> str:
         if isinstance(run.config.cluster, KubeRayCluster) and not path.is_absolute():
-            raise UsageError(
-                f"{key}={path}: local files are not sent to Kubernetes; put it into the image, and "
-                "name it by its absolute path"
-            )
+            raise UsageError(f"{key}={path}: local files are not sent to Kubernetes; use the image")
         return str(path.absolute())
 
     refuse_unshared(run.config)

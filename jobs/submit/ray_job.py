@@ -83,19 +83,14 @@ def _send(jobs: RayJobs, resolved: ResolvedRun, cluster: RayCluster, words: Sequ
         there = words_on_cluster(resolved, words, pack(Path(folder)))
         begin = command(["-m", "jobs.cli.job_entry", job_id, warehouse, *there])
         # It stays if the head refuses: the reason may be another submit's job of the same id.
-        write_marker(as_path(warehouse), run, job_id)
+        with refuse_unreachable_path(as_path(warehouse), "warehouse"):
+            write(marker_of(as_path(warehouse), run), job_id.encode())
         jobs.send(job_id, begin, Path(folder), runtime_env, facts)
     return job_id
 
 
 def marker_of(warehouse: UPath, run: str) -> UPath:
     return warehouse / "runs" / f".{run}.sent"
-
-
-def write_marker(warehouse: UPath, run: str, job_id: str) -> None:
-    """Raises UsageError if nothing can be written."""
-    with refuse_unreachable_path(warehouse, "warehouse"):
-        write(marker_of(warehouse, run), job_id.encode())
 
 
 def take_marker(warehouse: UPath, job_id: str) -> None:
