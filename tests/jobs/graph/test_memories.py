@@ -51,23 +51,18 @@ def memories(found: list[Step], name: str) -> list[str | None]:
 
 
 def test_methods_that_ask_for_the_same_share_it(tmp_path: Path) -> None:
-    found = steps(tmp_path, "own,alike,gist_only")
-    assert memories(found, "paginate") == ["shared", NAME]
-    assert memories(found, "gist") == ["shared", NAME]
+    found = steps(tmp_path, "own,alike,gist_only,own(words=20)")
+    for name in ("paginate", "gist"):
+        assert memories(found, name) == ["shared", NAME, "paginate(kind=uniform,words=20)"]
     answers = {step.method: step for step in found if step.name == "answer"}
     assert {method: step.memory for method, step in answers.items()} == {
         "own(words=80)": NAME, "alike": NAME, "gist_only": "shared",
+        "own(words=20)": "paginate(kind=uniform,words=20)",
     }  # fmt: skip
     own, alike, shared = ([up.id for up in answers[m].upstream if not up.per_question]
                           for m in ("own(words=80)", "alike", "gist_only"))  # fmt: skip
     assert own == alike
     assert set(own) & set(shared) == {found[0].id}, "the document alone"
-
-
-def test_another_size_is_another_memory(tmp_path: Path) -> None:
-    found = steps(tmp_path, "own(words=80|20),gist_only")
-    assert memories(found, "paginate") == ["shared", NAME, "paginate(kind=uniform,words=20)"]
-    assert len({step.id for step in found if step.name == "gist"}) == 3
 
 
 @pytest.mark.parametrize(

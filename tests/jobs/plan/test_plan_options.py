@@ -48,12 +48,6 @@ def test_a_mistake_is_one_line(tmp_path: Path, corpus: Words, words: Words, comp
     assert [*tmp_path.iterdir()] == []
 
 
-@pytest.mark.slow
-def test_a_run_with_other_settings_cannot_be_planned_on(done: Path, corpus: Words) -> None:
-    words = (*corpus, "memory.words=30", "run=r", f"warehouse={done}")
-    assert "run=r was started with other settings: memory.words 40 -> 30" in refused("plan", *words)
-
-
 def phase(*words: str | Path) -> dict[str, Any]:
     (found,) = planned(*words)["phases"]
     return dict(found)

@@ -118,7 +118,7 @@ def test_a_file_that_was_never_read_may_go(warehouse: Warehouse) -> None:
 def test_a_file_of_answers_is_one_methods() -> None:
     _refuse_shared_file({"A": "a.jsonl", "B": "b.jsonl"}, {"A": "a.jsonl", "B": "c.jsonl"})
     _refuse_shared_file({"A": "a.jsonl", "B": "a.jsonl"}, {"B": "a.jsonl"})  # of an earlier version
-    with pytest.raises(UsageError, match=r"a\.jsonl: the file of the method A; name a copy"):
+    with pytest.raises(UsageError, match=r"a\.jsonl: the file of the method A; copy it"):
         _refuse_shared_file({"A": "a.jsonl"}, {"C": "a.jsonl"})
 
 

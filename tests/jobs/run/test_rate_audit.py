@@ -137,27 +137,16 @@ def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
     for rater in ("none", "extractive"):
         succeed("run", *constant, f"rater={rater}", f"run=r-{rater}")
         line = refused("rate", "audit", words[1], f"run=r-{rater}")
-        assert line == (
-            f"run=r-{rater} has no rater that is a model; add one first: gistmill rate "
-            f"run=r-{rater} rater=NAME"
-        )
+        assert line.startswith(f"run=r-{rater} has no rater that is a model; ")
     succeed("run", *constant, "rater=none", "run=night-audit")
-    line = refused("rate", "audit", *words)
-    assert line == "run=night-audit is no audit, and has the name of one; remove that run"
-
-
-def test_without_references_there_is_nothing_to_audit_with(run: AuditedRun, tmp_path: Path) -> None:
-    bare = {"document_id": "d0", "question": "Why?"}
+    assert refused("rate", "audit", *words).startswith("run=night-audit is no audit; ")
+    bare = {"document_id": "d0", "question": "Why?"}  # without a reference
     chosen = {**bare, "options": ["a", "b"], "answer_index": 1}
-    write(tmp_path / "corpus", [document(0)], [bare, chosen])
-    words = [f"warehouse={tmp_path / 'warehouse'}", "run=bare"]
-    corpus = ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "methods=constant"]
-    succeed("run", *corpus, *words, *run.judge)
-    assert refused("rate", "audit", *words) == (
-        "run=bare has no question to audit raters with: they must be free-form and have a "
-        "reference that is an answer; name a run of a corpus with references"
-    )
-    assert audits(words) == []
+    write(tmp_path / "bare", [document(0)], [bare, chosen])
+    corpus = ["corpus=tables", f"corpus.path={tmp_path / 'bare'}", "methods=constant"]
+    succeed("run", *corpus, words[1], "run=bare", *run.judge)
+    assert refused("rate", "audit", words[1], "run=bare").startswith("run=bare has no free-form ")
+    assert audits([words[1], "run=bare"]) == []
 
 
 def true_judge(body: dict[str, Any]) -> Answer:

@@ -31,30 +31,16 @@ def night(folder: Path) -> RunFolder:
     return RunFolder(folder, "night")
 
 
-def held_by(run: RunFolder, host: str, pid: int) -> None:
-    """The lease as another process would have left it, fresh for an hour."""
-    run.path.mkdir(parents=True)
-    fields = {"token": "x", "host": host, "pid": pid, "expires_at": time.time() + 3600}
-    (run.path / f"{RUN}.1.lease").write_text(json.dumps(fields))
-
-
 def test_who_waits_ends_at_its_deadline(tmp_path: Path) -> None:
     run = night(tmp_path)
-    held_by(run, "elsewhere", 7)
+    run.path.mkdir(parents=True)
+    fields = {"token": "x", "host": "elsewhere", "pid": 7, "expires_at": time.time() + 3600}
+    (run.path / f"{RUN}.1.lease").write_text(json.dumps(fields))
     ending = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
     ending._over_at = ending._begins_at = time.time()
     ended = pytest.raises(EndedError, match=r"ended by cluster\.deadline=2999")
     with ended, run_lock(run.path, ending, lambda line: None):
         pass
-
-
-def test_a_command_that_was_killed_here_is_not_waited_for(tmp_path: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    held_by(night(tmp_path), socket.gethostname(), ended.pid)
-    told: list[str] = []
-    with run_lock(night(tmp_path).path, GracefulStop(LOCAL), told.append):
-        assert told == []
 
 
 def test_who_begins_waits_for_what_deletes_units_of_removed_runs(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_its_name_stands_beside_ours(scored: Scored) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["method=x"], "predictions= missing; write gistmill score"),
+        (["method=x"], "predictions= missing; write predictions=FILE"),
         (["predictions=FILE"], "method= missing"),
         (["predictions=FILE", "method=a,b"], "predictions.a,b"),
         (["predictions=FILE", "method=bm25"], "method=bm25: a method of gistmill has this name"),
@@ -112,14 +112,9 @@ def test_its_name_stands_beside_ours(scored: Scored) -> None:
         (["predictions=WRONG", "method=x"], "WRONG: no question 'm9' in corpus=tables; "),
     ],
 )  # fmt: skip
-def test_mistakes(
-    scored: Scored, hand: HandRun, tmp_path: Path, words: list[str], says: str
-) -> None:
+def test_mistakes(scored: Scored, tmp_path: Path, words: list[str], says: str) -> None:
     (tmp_path / "wrong.json").write_text('{"m9": "x"}')
-    folder = hand.folder
-    files = {"FILE": scored.file, "WRONG": tmp_path / "wrong.json", "CORPUS": folder / "corpus",
-             "HAND": folder / "hand", "READER": folder / "reader.yaml"}  # fmt: skip
-    for short, file in files.items():
+    for short, file in (("FILE", scored.file), ("WRONG", tmp_path / "wrong.json")):
         words = [word.replace(short, str(file)) for word in words]
         says = says.replace(short, str(file))
     named = [] if any(word.startswith("run=") for word in words) else ["run=hand"]

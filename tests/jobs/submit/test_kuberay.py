@@ -17,8 +17,6 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from jobs.config.run_config import deadline
 from jobs.submit.kuberay import dns_name
@@ -132,7 +130,7 @@ def test_there_are_as_many_engines_as_the_pods_have_gpus_for(
     assert f"engine.max_workers={workers}" in shlex.split(spec["entrypoint"])
 
 
-@pytest.mark.parametrize("given", ["07:00", "2999-12-01T07:00", "2999-12-01T07:00:00+05:00"])
+@pytest.mark.parametrize("given", ["07:00", "2999-12-01T07:00:00+05:00"])
 def test_a_deadline_is_the_same_for_every_start(given: str) -> None:
     """And the job ends some time after it."""
     spec = manifest(*WORDS, f"cluster.deadline={given}")["spec"]
@@ -225,14 +223,11 @@ def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
     assert "limitt: no such key" in refused_here.stderr  # all others are known
 
 
-@settings(deadline=None)
-@given(st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,70}", fullmatch=True), min_size=2, max_size=2))
-def test_every_run_has_a_name_of_its_own(runs: list[str]) -> None:
-    names = [dns_name(run) for run in runs]
-    for name in names:
-        assert len(name) <= 47
-        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name)
-    assert (names[0] == names[1]) == (runs[0] == runs[1])
+def test_every_run_has_a_name_of_its_own() -> None:
+    runs = ("night", "a_night", "a-night", "a" * 38, "a" * 39, "a" * 37 + "-b", "a" * 37 + "_b")
+    names = {dns_name(run) for run in runs}
+    assert len(names) == len(runs)
+    assert all(re.fullmatch(r"[a-z]([-a-z0-9]{0,45}[a-z0-9])?", name) for name in names)
 
 
 def test_it_is_handed_to_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
