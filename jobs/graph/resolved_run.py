@@ -30,23 +30,16 @@ _BIBTEX = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class ResolvedRun:
-    """A config and all that follows from it and from the files that it names.
-
-    `conf_folders`: the `conf` folders of the plugins, then our own. `family`: completed from its
-    bases, with the overrides of `reply_tokens`. `methods`: those that `methods` names, ranges and
-    alternatives expanded, then those of `predictions`; of an audit one for each kind of known
-    answers. `judging`: the stages that follow every method. `steps_with_engines`: in dependency
-    order; the first two load the corpus, and memories have their names. `named_by`: the first
-    method that names a step, by step id.
-    """
+    """A config and all that follows from it and from the files that it names."""
 
     config: RunConfig
-    conf_folders: tuple[Path, ...]
-    family: Family
+    conf_folders: tuple[Path, ...]  # of the plugins, then our own
+    family: Family  # completed from its bases, with the overrides of `reply_tokens`
+    # Those of `methods`, then of `predictions`; of an audit one for each kind of known answers.
     methods: tuple[Method, ...]
-    judging: tuple[StageSpec, ...]
-    steps_with_engines: tuple[StepWithEngine, ...]
-    named_by: Mapping[str, str]
+    judging: tuple[StageSpec, ...]  # the stages that follow every method
+    steps_with_engines: tuple[StepWithEngine, ...]  # in dependency order, those of the corpus first
+    named_by: Mapping[str, str]  # the first method that names a step, by step id
 
     @property
     def steps(self) -> list[Step]:
@@ -153,7 +146,9 @@ def _check_family(
         raise UsageError(line)
     for name in config.reply_tokens.keys() - PROMPTS.keys():
         raise UsageError(f"reply_tokens.{name}: no such prompt; {hint(name, sorted(PROMPTS))}")
-    stages = [spec.stage for variant in variants for spec in (*variant.specs, *judging)]
+    methods = [method for variant in variants for method in variant.methods]
+    specs = [spec for part in (*variants, *methods) for spec in part.stages]
+    stages = [spec.stage for spec in (*specs, *judging)]
     for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
         for template in (prompt, *prompt.follows):
             family.check_template(template)

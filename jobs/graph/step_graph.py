@@ -51,16 +51,12 @@ def default_settings(config: RunConfig, family: Family) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Variant:
-    """`memory`: the stages of the memory that its methods share, which starts as `shared`."""
+    """`stages`: those of the memory that its methods share, which starts as `shared`."""
 
     config: RunConfig
-    memory: tuple[StageSpec, ...]
+    stages: tuple[StageSpec, ...]
     shared: str
     methods: list[Method]
-
-    @property
-    def specs(self) -> list[StageSpec]:
-        return [*self.memory, *(spec for method in self.methods for spec in method.stages)]
 
 
 def variants(
@@ -186,7 +182,7 @@ class _Graph:
         """Add the steps of the run's own memory; methods read the one derived last."""
         place, earlier = f"memory={self.config.memory.name}", self.memory.setdefault(repeat, {})
         values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
-        for spec in self.variant.memory:
+        for spec in self.variant.stages:
             if not spec.stage.is_index():
                 raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
             self._add(place, spec, values, ("", repeat), earlier)

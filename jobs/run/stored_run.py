@@ -17,6 +17,7 @@ from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import conf_folders
 from pipeline.core.settings import sha
+from pipeline.core.sql_files import sql_beside
 from pipeline.files.storage import as_path, exists, is_remote, write
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
@@ -33,19 +34,7 @@ from stages.corpora.audits.known_answers import (
 )
 
 _ADDING = ("run", "warehouse", "rater", "cluster")  # the words where `score` adds to a run
-_QUESTIONS_TO_AUDIT = """
-select document_id, question_id, question, "references", question_type, task
-from questions
-where problem is null and len(options) = 0 and len("references") > 0
-order by document_id, question_id"""
-_UNUSABLE = {
-    "document": """select document_id as id from documents where problem is not null or skipped
-        union all select document_id from questions anti join documents using (document_id)
-        where problem is not null""",
-    "question": """select question_id as id from questions
-        where problem is not null or document_id in
-            (select document_id from documents where problem is not null or skipped)""",
-}
+_SQL = sql_beside(__file__)
 
 
 def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
@@ -115,11 +104,11 @@ def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> No
 def refuse_fewer(folder: RunFolder, plan: Path) -> None:
     """Raise UsageError if `plan` lacks documents or questions of the run, except unusable ones:
     these may be deleted or fixed, which changes some ids."""
-    for what, unusable in _UNUSABLE.items():
+    for what in ("document", "question"):
         missing = folder.missing_from(plan, f"{what}_id")
         if missing:
             with connect(folder.warehouse, folder.path.name) as connection:
-                missing -= {row["id"] for row in query(connection, unusable)}
+                missing -= {row["id"] for row in query(connection, _SQL[f"unusable_{what}s"])}
         if missing:
             raise UsageError(
                 f"run={folder.path.name} has {counted(len(missing), what)} that this command "
@@ -258,7 +247,7 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
 
 def _known_answers(config: RunConfig, warehouse: UPath, options: ReadOptions) -> list[Known]:
     with connect(warehouse, config.run) as connection:
-        rows = query(connection, _QUESTIONS_TO_AUDIT)
+        rows = query(connection, _SQL["to_audit"])
     questions = [FreeForm(**{**row, "references": tuple(row["references"])}) for row in rows]
     maker = Maker(questions, resolve(config).family.known_answers, options.seed)
     if sample := maker.sample(options.n):

@@ -1,6 +1,8 @@
 """What submissions to all kinds of cluster share: words, code, files and templates."""
 
+import json
 import math
+import re
 import shlex
 import shutil
 import subprocess
@@ -11,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.run_config import (
@@ -34,6 +35,7 @@ _PACKAGES = ("pipeline", "stages", "jobs", "gistmill")
 _FILES = ("script", "chat_template")  # keys of an engine that name files on this machine
 # Keys of some kinds of cluster, passed on because the driver there reads conf/cluster/ray.yaml.
 _OF_KIND = ("autoscales", "wait_minutes")
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SECONDS_TO_ANSWER = 60
 
 
@@ -177,18 +179,10 @@ def _engines(config: RunConfig) -> dict[str, EngineSettings]:
     return {key: value for key, value in sections.items() if isinstance(value, EngineSettings)}
 
 
-class _Quoted(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
-    """A YAML dumper that writes every string in double quotes."""
-
-
-_Quoted.add_representer(
-    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
-)
-
-
 def _quoted(value: Any) -> str:
-    text = yaml.dump(value, Dumper=_Quoted, default_flow_style=True, width=math.inf)
-    return str(text).removesuffix("...\n").strip()
+    """JSON, which is YAML if no sign in it is a line break or not printable there."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def filled_template(file: str, **fields: Any) -> str:

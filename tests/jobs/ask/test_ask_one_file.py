@@ -64,11 +64,6 @@ def test_a_run_without_methods_makes_memories_and_reports_them(asked: Asked) -> 
     assert (words["n"], words["min"], words["max"]) == (2, 12.0, 32.0)
 
 
-def test_a_document_of_another_run_is_found(asked: Asked) -> None:
-    line = refused("show", "deep/mill", f"warehouse={asked.warehouse}")
-    assert line == "deep/mill: not in this run; add run=night"
-
-
 def test_a_question_is_answered_from_the_memory_that_is_there(asked: Asked) -> None:
     out = succeeded(asked.first)
     assert out.startswith("On the ninth of March") or out.startswith("The baker freed the keeper.")
