@@ -132,7 +132,6 @@ def ask_files(words: AskWords, each: bool, most_words: int, warn: Warn) -> Answe
 
 
 def _memories(words: AskWords, name: str, warn: Warn) -> tuple[str, list[MemoryPage]]:
-    """Make the pages of all files. Raises IncompleteError, and UsageError if there are none."""
     # Every bad file has its own line already.
     changes = {"name": f"memories-{name}", "methods": "", "max_problem_rate": 1.0}
     resolved = run_of({**words.asking(""), **changes})
@@ -160,7 +159,6 @@ def _of_gathered(words: AskWords, gathered: Gathered, run: ResolvedRun) -> Resol
 def _execute(
     resolved: ResolvedRun, warn: Warn
 ) -> tuple[Outcome, list[dict[str, Any]], list[MemoryPage]]:
-    """Execute a run; its answers and pages."""
     results: list[tuple[list[dict[str, Any]], list[MemoryPage]]] = []
     outcome = execute(
         resolved,

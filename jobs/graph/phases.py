@@ -56,7 +56,6 @@ class RunPlan:
         return document
 
     def documents(self, steps: Collection[str] | None = None) -> Iterator[PlannedDocument]:
-        """The documents with their units in `steps`; None: with all units."""
         return read_plan(self.file, steps)
 
     def pending(self) -> set[str]:
@@ -91,7 +90,6 @@ class Phase:
         return num_slots(self.engine) if self.engine else _SCORING_DOCUMENTS
 
     def with_upstream(self) -> dict[str, Step]:
-        """The steps and all that they read directly, by id."""
         upstream = [up for step in self.steps for up in step.upstream]
         return {step.id: step for step in (*self.loading, *upstream, *self.steps)}
 

@@ -179,7 +179,6 @@ class _Graph:
             self.steps.setdefault(step.id, (step, None))
 
     def add_memory(self, repeat: int) -> None:
-        """Add the steps of the run's own memory; methods read the one derived last."""
         place, earlier = f"memory={self.config.memory.name}", self.memory.setdefault(repeat, {})
         values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
         for spec in self.variant.stages:
@@ -230,7 +229,6 @@ class _Graph:
         engine: EngineSettings | None,
         of: tuple[str, int],
     ) -> Step:
-        """A stage's step; the existing one if an equal step was built before."""
         memory, is_index = _memory(where, stage, upstream), stage.is_index()
         method, repeat = of
         stage.refuse_upstream(method or where, [step.stage for step in upstream if step.stage])

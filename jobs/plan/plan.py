@@ -115,7 +115,6 @@ def _step(step: Step, costs: Numbers, price: Price) -> Json:
 
 
 def _sum(stage: str, steps: Sequence[Json]) -> Json:
-    """The sums of the steps; of money only those whose engine has a price."""
     totals: Json = {"stage": stage, **({"expected": {}, "budgets": {}} if steps else {})}
     for step in steps:
         for kind in ("expected", "budgets"):

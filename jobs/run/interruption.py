@@ -26,5 +26,4 @@ def raise_at_ctrl_c() -> None:
 
 
 def end(number: int, frame: FrameType | None) -> None:
-    """The signal handler that ends this process: a line, exit code 4."""
     end_process(INTERRUPTED)

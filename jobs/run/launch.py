@@ -70,8 +70,6 @@ Look = Callable[[Any, RunFolder], None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run; `complaints`: why the exit code is not 0."""
-
     run: str
     exit_code: int
     complaints: tuple[str, ...]
@@ -185,7 +183,6 @@ def _planned(
 
 
 def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: GracefulStop) -> None:
-    """Execute what is pending; the run's folder records why that has ended early."""
     if not executor.plan.num_pending:
         return
     never_made.add(folder.warehouse)  # even if it disappears now

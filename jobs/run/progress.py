@@ -121,7 +121,6 @@ class Progress:
             self._print(printable(findings[name]))
 
     def state(self) -> dict[str, Any]:
-        """The phase, its share done, rates and estimated end, as JSON."""
         seconds = max(self._clock() - self._started, 1e-9)
         done = self._phase_total()
         total = self._before + done
@@ -169,7 +168,6 @@ def _counts(values: Mapping[str, Any]) -> dict[str, int]:
 
 
 def progress_line(state: Mapping[str, Any]) -> str:
-    """`Progress.state` as a line, the most important parts first."""
     return f"{state['phase']} {100 * state['share']:.0f}%: {_parts(state)}"
 
 

@@ -141,7 +141,6 @@ def with_rater(words: Sequence[str]) -> ResolvedRun:
 
 
 def run_again(words: Sequence[str]) -> tuple[ResolvedRun, RetryPolicy]:
-    """The stored run, and the policy of what to retry. Raises UsageError."""
     values, others = _split("retry", words, ("problem",), KEYS["retry"])
     problems = re.split(r"\s*,\s*", values.get("problem", ",".join(RETRYABLE)).strip())
     for problem in problems:

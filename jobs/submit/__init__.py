@@ -59,7 +59,6 @@ def _manifest(run: ResolvedRun, words: Sequence[str]) -> str:
 
 
 def stop(words: Sequence[str]) -> Submission:
-    """Stop the job of a run. Raises UsageError if there is nothing to stop."""
     run, words = _read(words)
     config = run.config
     if not isinstance(config.cluster, RayCluster):

@@ -31,7 +31,6 @@ _SECONDS_AFTER_DEADLINE = 600
 
 
 def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
-    """The manifest of the run. Raises UsageError for an overlay that cannot be used."""
     config, cluster = run.config, run.config.cluster
     assert isinstance(cluster, KubeRayCluster)
     there = words_in_place(run, words)

@@ -70,7 +70,6 @@ def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Sub
 
 
 def _send(jobs: RayJobs, resolved: ResolvedRun, cluster: RayCluster, words: Sequence[str]) -> str:
-    """Submit the run as a new job; returns its id."""
     run, warehouse = resolved.name, resolved.config.warehouse
     numbers = [int(job.id.rpartition("-")[2]) for job in jobs_of(jobs, run, None)]
     job_id = f"gistmill-{run}-{max(numbers, default=0) + 1}"
@@ -125,7 +124,6 @@ def _normal(warehouse: str) -> str:
 
 
 def job_state(address: str, run: str, warehouse: str | None = None) -> Job | None:
-    """The last job submitted for a run. Raises UsageError if the head cannot be reached."""
     return next(reversed(jobs_of(RayJobs(address), run, warehouse)), None)
 
 
