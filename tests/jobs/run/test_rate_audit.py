@@ -155,25 +155,13 @@ def true_judge(body: dict[str, Any]) -> Answer:
     return Answer(text="Yes" if re.search(SAME, text, re.DOTALL) else "No")
 
 
-def mostly_wrong(body: dict[str, Any]) -> Answer:
-    """Right where the number of the question ends in 6 to 9."""
-    is_late = re.search(r"is \d*[6-9]\?", body["messages"][-1]["content"])
-    said = true_judge(body).text
-    return Answer(text=said if is_late else "Yes" if said == "No" else "No")
-
-
-_SHARE = r"\d\d\.\d%"
-USELESS = ", so its verdicts say nothing and no mean can be corrected; take another rater model, or"
-
-
 @pytest.mark.parametrize(
     ("judge", "says"),
     [
-        (lambda body: Answer(text="Yes"), f"the rater accepts every answer{USELESS}"),
-        (mostly_wrong, f"accepts {_SHARE} of right answers and {_SHARE} of wrong ones{USELESS}"),
+        (lambda body: Answer(text="Yes"), "every answer, so its verdicts say nothing and no mean"),
         (true_judge, r"\| mean +\| right \| false rejection  \| 12 \| +0\.0 \["),
     ],
-    ids=["accepts all", "is mostly wrong", "is right"],
+    ids=["accepts all", "is right"],
 )
 def test_a_judge_on_a_server(
     run: AuditedRun, tmp_path: Path, judge: Callable[[dict[str, Any]], Answer], says: str

@@ -1,12 +1,14 @@
-"""The manifest that `gistmill submit cluster=kuberay` makes, against the schema of KubeRay's CRD.
-
-tests/data/rayjob_schema.json says where that is from. Only overlays need kubectl.
-"""
+"""The manifest that `gistmill submit cluster=kuberay` makes, against the schema of KubeRay's CRD, which
+tests/data/rayjob_schema.json names the source of; and the entry point of its jobs: after exit codes
+2 and 4 Ray shows a job as stopped, which KubeRay does not start again."""
 
 import json
 import os
 import re
+import runpy
 import shlex
+import subprocess
+import sys
 import textwrap
 from datetime import datetime
 from functools import cache
@@ -18,8 +20,11 @@ import jsonschema
 import pytest
 import yaml
 
+from jobs import cli
 from jobs.config.run_config import deadline
 from jobs.submit.kuberay import dns_name
+from pipeline.cluster import ray_jobs
+from tests.support.clusters.ray_head import TOKEN, RayHead, environment
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.docs.pages import blocks
 
@@ -248,3 +253,52 @@ def test_it_is_handed_to_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert f"kubectl get rayjob {name} -n default shows it" in done.stderr
     (tmp_path / "code").write_text("1")
     assert refused("submit", *WORDS) == "kubectl: already exists sorry"
+
+
+ENTRY = ["python", "-m", "jobs.cli.rayjob_entry", "run"]
+
+# Sends the commands as jobs, waits for their ends, prints the status of each and what it has said.
+SEND = """
+import json, os, shlex, sys, time
+from ray.job_submission import JobSubmissionClient
+client = JobSubmissionClient(sys.argv[1])
+env = {"env_vars": {"PYTHONPATH": os.getcwd()}}
+sent = [client.submit_job(entrypoint=shlex.join(words), runtime_env=env)
+        for words in json.loads(sys.argv[2])]
+while any(not client.get_job_status(job).is_terminal() for job in sent):
+    time.sleep(0.5)
+print(json.dumps([[client.get_job_status(job), client.get_job_logs(job)] for job in sent]))
+"""
+
+
+@pytest.mark.slow
+def test_what_is_no_failure_is_stopped(head: RayHead) -> None:
+    commands = [[*ENTRY, "limitt=3"], ["python", "-c", "raise SystemExit(2)"]]
+    done = subprocess.run(
+        [sys.executable, "-c", SEND, head.address, json.dumps(commands)],
+        cwd=ROOT,
+        env=environment(TOKEN),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    wrong, failed = json.loads(done.stdout.splitlines()[-1])
+    assert wrong[0] == "STOPPED", wrong
+    assert "limitt: no such key; nearest: limit" in wrong[1]
+    assert failed[0] == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_stopped"), [(0, False), (1, False), (2, True), (3, False), (4, True)]
+)
+def test_after_which_exit_codes(
+    monkeypatch: pytest.MonkeyPatch, code: int, is_stopped: bool
+) -> None:
+    stopped: list[bool] = []
+    monkeypatch.setattr(cli, "main", lambda: sys.exit(code))
+    monkeypatch.setattr(ray_jobs, "stop_this_job", lambda: stopped.append(True))
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("jobs.cli.rayjob_entry", run_name="__main__")
+    assert end.value.code == code, "where Ray does not stop it"
+    assert bool(stopped) == is_stopped
