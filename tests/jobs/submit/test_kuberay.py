@@ -1,6 +1,6 @@
-"""The manifest that `gistmill submit cluster=kuberay` makes, against the schema of KubeRay's CRD, which
-tests/data/rayjob_schema.json names the source of; and the entry point of its jobs: after exit codes
-2 and 4 Ray shows a job as stopped, which KubeRay does not start again."""
+"""The manifest that `gistmill submit cluster=kuberay` makes, against the schema of KubeRay's CRD
+(tests/data/rayjob_schema.json); and the entry point of its jobs: after exit codes 2 and 4 Ray shows
+a job as stopped, which KubeRay does not start again."""
 
 import json
 import os
