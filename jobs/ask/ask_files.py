@@ -156,18 +156,17 @@ def _of_gathered(words: AskWords, gathered: Gathered, run: ResolvedRun) -> Resol
     return run_of({**composed_values([_EXPERIMENT, *corpus, *options]), "run": name})
 
 
-def _execute(
-    resolved: ResolvedRun, warn: Warn
-) -> tuple[Outcome, list[dict[str, Any]], list[MemoryPage]]:
-    results: list[tuple[list[dict[str, Any]], list[MemoryPage]]] = []
-    outcome = execute(
-        resolved,
-        warn,
-        look=lambda views, _: results.append((read_answers(views), read_pages(views))),
-    )
+def _execute(resolved: ResolvedRun, warn: Warn) -> tuple[Outcome, Any, list[MemoryPage]]:
+    results: list[Any] = []
+
+    def look(views: Any, _: RunFolder) -> None:
+        results.extend((read_answers(views), read_pages(views)))
+
+    outcome = execute(resolved, warn, look=look)
     for complaint in outcome.complaints:
         warn(complaint)
-    return outcome, *results[0]
+    rows, pages = results
+    return outcome, rows, pages
 
 
 def ask(

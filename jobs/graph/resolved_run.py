@@ -167,7 +167,7 @@ def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWi
         raise UsageError(f"repeats={config.repeats}: all would be the same: {advice}, or repeats=1")
     memories = [engine for is_index, engine in asked if is_index]
     if memories and not any(engine.samples for engine in memories):
-        raise UsageError(f"repeat_from=memory: every repeat's memory would be the same: {advice}")
+        raise UsageError(f"repeat_from=memory: all would be the same: {advice}, or set questions")
 
 
 def run_manifest(run: ResolvedRun) -> dict[str, Any]:

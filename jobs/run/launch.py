@@ -64,8 +64,7 @@ _PACKAGES = (
 )  # fmt: skip
 _SENT_FROM = "GISTMILL_COMMIT"  # environment variable of jobs, whose code is not a git checkout
 Warn = Callable[[str], None]
-Look = Callable[[Any, RunFolder], None]
-"""Reads a run that has ended, by a connection with its views."""
+Look = Callable[[Any, RunFolder], None]  # at a run that has ended, by a connection with its views
 
 
 @dataclass(frozen=True)
@@ -110,12 +109,10 @@ class RunExecutor:
     def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
         self.run, self.plan = prepared.run, prepared.plan
         self._cluster = prepared.run.config.cluster
-        self._folder = folder
-        self._launch = uuid.uuid4().hex
+        self._folder, self._launch = folder, uuid.uuid4().hex
         self._publish = partial(folder.write_progress, self._launch)  # for `status`
-        self.progress = Progress(
-            self.plan.num_pending, self._publish, refused=folder.advisory.state
-        )
+        refused = folder.advisory.state
+        self.progress = Progress(self.plan.num_pending, self._publish, refused=refused)
 
     def execute(self, stop: GracefulStop) -> None:
         """Execute the phases, until `stop` has begun. Raises UsageError if there is no Ray to join,
@@ -292,8 +289,7 @@ def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -
     if not_done:
         why = f"{not_done} inputs are left; run the same command to resume"
         code, complaints = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
-    workers = {phase: dict(n) for phase, n in progress.workers.items()}
-    return Outcome(folder.path.name, code, complaints, dict(progress.calls), workers)
+    return Outcome(folder.path.name, code, complaints, dict(progress.calls), progress.workers)
 
 
 def exceeded_limits(
