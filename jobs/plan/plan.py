@@ -45,12 +45,13 @@ class Options:
 
     @classmethod
     def of(cls, rates: str | None, gpus: int, price: str | None) -> "Options":
-        both = None
+        speeds = None
         if rates is not None:
-            prefill, decode = both = tuple(numbers("rates", rates, "PREFILL,DECODE"))
-            if min(prefill, decode) <= 0:
+            prefill, decode = numbers("rates", rates, "PREFILL,DECODE")
+            speeds = (prefill, decode)
+            if min(speeds) <= 0:
                 raise UsageError(f"--rates {rates}: both must be above 0")
-        return cls(both, gpus, None if price is None else price_of(price))
+        return cls(speeds, gpus, None if price is None else price_of(price))
 
     def num_engines(self, settings: EngineSettings) -> int:
         """Those that run at once. Raises UsageError if one needs more GPUs than there are."""
