@@ -13,13 +13,8 @@ from tests.support.runs.hand_run import HandRun
 pytestmark = pytest.mark.slow
 
 # x1 is a bad row of the corpus, b1 asks of a bad document; m2 is missing.
-THEIRS: dict[str, Any] = {
-    "m1": "The great flood.",
-    "t1": "gulls and waves",
-    "l1": "(B)",
-    "l2": 17,
-    "b1": "Nothing.",
-}
+THEIRS: dict[str, Any] = {"m1": "The great flood.", "t1": "gulls and waves", "l1": "(B)", "l2": 17,
+                          "b1": "Nothing."}  # fmt: skip
 
 
 class Scored:

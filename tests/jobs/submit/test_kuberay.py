@@ -274,14 +274,9 @@ print(json.dumps([[client.get_job_status(job), client.get_job_logs(job)] for job
 @pytest.mark.slow
 def test_what_is_no_failure_is_stopped(head: RayHead) -> None:
     commands = [[*ENTRY, "limitt=3"], ["python", "-c", "raise SystemExit(2)"]]
-    done = subprocess.run(
-        [sys.executable, "-c", SEND, head.address, json.dumps(commands)],
-        cwd=ROOT,
-        env=environment(TOKEN),
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = [sys.executable, "-c", SEND, head.address, json.dumps(commands)]
+    env = environment(TOKEN)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     wrong, failed = json.loads(done.stdout.splitlines()[-1])
     assert wrong[0] == "STOPPED", wrong
