@@ -177,17 +177,12 @@ def _assumptions(
         yield f"counted: {left}, all that is left; nothing is scaled"
     else:
         questions = {(u.document_id, q) for u in sample.units if not u.is_done for q in u.inputs}
-        yield (
-            f"counted: {len(sample.documents)} of {left}, spaced by length, with "
-            f"{len(questions):,} questions; scaled to the words and questions of all"
-        )
+        some = f"{len(sample.documents)} of {left}, with {len(questions):,} questions"
+        yield f"counted: {some}; scaled to the words and questions of all"
     for name, counts in estimated.counts.items():
         yield f"tokens of {name}: {counts.how}"
     yield f"expected: {'; '.join(f'{p.name} {p.assumed}' for p in prompts)}"
-    yield (
-        "budgets: every reply of these calls takes its whole budget; the number of calls has no "
-        "bound here: walks, look-ups in turns and pages that a model cuts may take more"
-    )
+    yield "budgets: every reply takes its whole budget; walks and turns may take more calls"
     yield "cached: what a prefix cache with room for all prompts holds"
     for phase in phases:
         yield f"rates of {phase['phase']}: {phase['rates'] or _UNKNOWN}"
