@@ -146,8 +146,8 @@ def _check_family(
         raise UsageError(line)
     for name in config.reply_tokens.keys() - PROMPTS.keys():
         raise UsageError(f"reply_tokens.{name}: no such prompt; {hint(name, sorted(PROMPTS))}")
-    methods = [method for variant in variants for method in variant.methods]
-    specs = [spec for part in (*variants, *methods) for spec in part.stages]
+    specs = [spec for variant in variants for spec in variant.stages]
+    specs += [spec for variant in variants for method in variant.methods for spec in method.stages]
     stages = [spec.stage for spec in (*specs, *judging)]
     for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
         for template in (prompt, *prompt.follows):

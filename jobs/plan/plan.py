@@ -1,6 +1,6 @@
 """`gistmill plan`: the remaining work of a run, its cost in tokens, hours and money."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,7 +127,7 @@ def _sum(stage: str, steps: Sequence[Json]) -> Json:
 
 def _speeds_so_far(folder: RunFolder) -> dict[str, float]:
     """Prompt tokens a second per engine, by phase; a reply token counts as REPLY_COSTS."""
-    costs, seconds = Counter[str](), Counter[str]()
+    costs, seconds = defaultdict[str, float](float), defaultdict[str, float](float)
     for launch in folder.readable_launches():
         for took in launch.get("phases", ()):
             name = took["phase"].split(":")[0]
