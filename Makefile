@@ -11,8 +11,23 @@ QUICK := not slow and not chaos and not browser and not latex and not vllm and n
 SLOW := slow and not chaos and not browser and not latex and not vllm and not dense and not gpu and not model
 
 .PHONY: demo test test-contrib test-slow chaos test-browser test-latex test-duckdb test-vllm test-model test-gpu bench-gpu lint docs picture
+define DEMO
+
+The table of methods above: CR is how much of the document was left unread, # LU the pages looked
+up, rouge the answer against its references, recall the share of the evidence that was read. Look
+next at what is behind a row:
+  .venv/bin/gistmill trace meeting-02 method=readagent   one question, step by step
+  .venv/bin/gistmill show tide_mill_handbook page=1      a page beside its short form
+  .venv/bin/gistmill report by=question_type             the table by type of question
+  .venv/bin/gistmill trace meeting-02 --prompts          with every model call, as it was sent
+  .venv/bin/gistmill sql "select stage, reply from calls"   what came back
+endef
+export DEMO
 demo: .venv/base
-	@$(BIN)/python -m jobs.api.demo
+	@echo "Reading three short texts with ten methods into the folder warehouse. Ray starts first, which"
+	@echo "takes some seconds, and longer the first time."
+	@$(BIN)/gistmill run experiment=demo warehouse=warehouse
+	@echo "$$DEMO"
 
 test: .venv/dev
 	$(PYTEST) 3 -m "$(QUICK)"
@@ -96,15 +111,14 @@ picture: .venv/dev
 	  || { echo "picture needs Chromium: apt-get install chromium chromium-driver"; exit 1; }
 	$(BIN)/python -m tests.support.docs.picture $(QMSUM)
 
-# The base has no torch. The seconds it took are for `make demo` to print.
+# The base has no torch.
 .venv/base: pyproject.toml
-	@started=$$(date +%s); \
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "gistmill needs Python 3.11 or newer; set PYTHON=..."; exit 2; }; \
 	echo "Installing gistmill and what it needs into .venv of this folder: some 100 packages (Ray,"; \
 	echo "PyArrow, DuckDB, SciPy ...; no torch), 1 GB on disk, a minute or more. pip says how far it is."; \
 	$(PYTHON) -m venv .venv && $(BIN)/pip install --disable-pip-version-check --editable . \
-	  && echo $$(( $$(date +%s) - started )) > $@
+	  && touch $@
 
 .venv/dev: .venv/base
 	$(BIN)/pip install --quiet --editable '.[dev]'

@@ -17,9 +17,8 @@ from benchmarks.figures import Figure, figure_of
 from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import prepare
 from jobs.graph.resolved_run import resolve, run_manifest
-from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
-from jobs.run.launch import provenance
+from jobs.run.launch import RunExecutor, provenance
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
 

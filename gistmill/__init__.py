@@ -6,9 +6,7 @@
     print(done.exit_code, done.complaints)
     print(done.connect().sql("select method, count(*) as n from answers group by method"))
 
-Commands and library take the same words, make the same checks and write the same files; a mistake
-that ends a command with one line is an exception here. What executes runs is imported when one of
-its names is used, so that plugins and workers, which import `gistmill.plugin`, do without it.
+What executes runs is imported when one of its names is used: plugins and workers do without it.
 """
 
 import importlib.metadata

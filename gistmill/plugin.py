@@ -1,7 +1,5 @@
 """All that a plugin imports, from one place; docs/extending.md explains each name.
 
-    from gistmill.plugin import Lookup, Page, RankedPages
-
 These names stay even if the modules that define them move. Importing them does not load the
 command, Ray or scipy.
 """

@@ -17,8 +17,9 @@ from typing import Any
 
 import gistmill
 from pipeline.core.rows import RECORDS
+from pipeline.store.sql.connection import query
 
-__all__ = ["DOCUMENT", "QUESTIONS", "document_words", "engine_words", "run"]
+__all__ = ["DOCUMENT", "QUESTIONS", "run"]
 
 Rows = dict[str, list[dict[str, Any]]]
 Replies = Sequence[Mapping[str, Any]] | None
@@ -53,63 +54,40 @@ def run(
 ) -> Rows:
     """Run a method of the plugin's folder; returns the committed rows by table, sorted by key.
 
-    `replies`: see `engine_words`. `words`: more words of `gistmill run`, which replace those used
-    here: memory=uniform with a page per paragraph, rater=none. `folder` keeps the run: the same
-    call again resumes it and asks no answered question again. Without it the run is in a temporary
-    folder. Raises gistmill.UsageError for a mistake, as the command does.
+    A request gets the first of `replies` whose `prompt` is the request's and whose `match`, a
+    regular expression, is found in its text; either may be left out. `finish_reason="length"` makes
+    it a truncated one. A request without a reply has problem engine_failed. None: the engine
+    `extractive`, which replies by the prompts' own rules.
+
+    The keys of `document` and `questions` are those of corpus=tables. `words`: more words of
+    `gistmill run`, which replace those used here: memory=uniform with a page per paragraph,
+    rater=none. `folder` keeps the run: the same call again resumes it and asks no answered question
+    again. Raises gistmill.UsageError for a mistake, as the command does.
     """
     if folder is None:
-        with TemporaryDirectory() as made:
-            return run(plugin, method, replies, *words, folder=Path(made), document=document,
+        with TemporaryDirectory() as temporary:
+            return run(plugin, method, replies, *words, folder=Path(temporary), document=document,
                        questions=questions)  # fmt: skip
-    ours = [
-        f"plugins={plugin}", f"methods={method}", f"warehouse={folder / 'warehouse'}", "run=test",
-        "cluster=inline", "rater=none", "memory=uniform", "memory.words=12",
-        *document_words(folder, document, questions), *engine_words(folder, replies),
-    ]  # fmt: skip
-    given = {word.partition("=")[0] for word in words}
-    kept = [word for word in ours if not given & {*_keys(word)}]
-    done = gistmill.run(*kept, *words)
-    with done.connect() as connection:
-        return {table: _rows(connection, table) for table in sorted(RECORDS)}
-
-
-def document_words(
-    folder: Path, document: Mapping[str, Any], questions: Iterable[Mapping[str, Any]]
-) -> list[str]:
-    """Write this document and its questions to `folder`; returns the words of `gistmill run` that
-    read them. Their keys are those of corpus=tables."""
-    place = folder / "corpus"
-    place.mkdir(parents=True, exist_ok=True)
+    corpus, script = folder / "corpus", folder / "replies.yaml"
+    corpus.mkdir(parents=True, exist_ok=True)
     asked = [{"document_id": document["document_id"], **question} for question in questions]
     for name, rows in (("documents", [document]), ("questions", asked)):
         lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-        (place / f"{name}.jsonl").write_text(lines, encoding="utf-8")
-    return ["corpus=tables", f"corpus.path={place}"]
-
-
-def engine_words(folder: Path, replies: Replies) -> list[str]:
-    """Write an engine's replies to `folder`; returns the words of `gistmill run` that choose it.
-
-    A request gets the first reply whose `prompt` is the request's and whose `match`, a regular
-    expression, is found in its text; either may be left out. `finish_reason="length"` makes it a
-    truncated one. A request without a reply has problem engine_failed. None: the engine
-    `extractive`, which replies by the prompts' own rules.
-    """
-    if replies is None:
-        return ["engine=extractive"]
-    script = folder / "replies.yaml"
-    folder.mkdir(parents=True, exist_ok=True)
-    script.write_text(json.dumps({"replies": [*replies]}), encoding="utf-8")  # JSON is YAML
-    return ["engine=scripted", f"engine.script={script}"]
-
-
-def _keys(word: str) -> tuple[str, str]:
-    key = word.partition("=")[0]
-    return key, key.partition(".")[0]
-
-
-def _rows(connection: Any, table: str) -> list[dict[str, Any]]:
-    found = connection.execute(f"select * from {table} order by {', '.join(RECORDS[table].key)}")
-    names = [column[0] for column in found.description]
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        (corpus / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    engine = ["engine=extractive"]
+    if replies is not None:
+        script.write_text(json.dumps({"replies": [*replies]}), encoding="utf-8")  # JSON is YAML
+        engine = ["engine=scripted", f"engine.script={script}"]
+    ours = [
+        f"plugins={plugin}", f"methods={method}", f"warehouse={folder / 'warehouse'}", "run=test",
+        "cluster=inline", "rater=none", "memory=uniform", "memory.words=12",
+        "corpus=tables", f"corpus.path={corpus}", *engine,
+    ]  # fmt: skip
+    given = {word.partition("=")[0] for word in words}
+    keys = {word: word.partition("=")[0] for word in ours}
+    kept = [word for word, key in keys.items() if given.isdisjoint((key, key.partition(".")[0]))]
+    with gistmill.run(*kept, *words).connect() as connection:
+        return {
+            table: query(connection, f"from {table} order by {', '.join(record.key)}")
+            for table, record in sorted(RECORDS.items())
+        }

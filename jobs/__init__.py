@@ -17,13 +17,13 @@ submit/     gistmill submit: Ray Jobs, KubeRay, Slurm
 html/       gistmill report html=FILE, view: the page of a run
 export/     gistmill export: files for other programs, and the picture of scores against tokens
 warehouse/  gistmill ls, status, schema, rm, gc
-api/        `import gistmill`; make demo
+api/        `import gistmill`
 plugin/     gistmill plugin new: a user's folder of stages, metrics, engines ...
 ask/        gistmill ask: a question to files, as a run; the passages that the answer rests on
 cli/        one function per verb (sql, prompts and bench are here alone), exit codes; the entry
             points of cluster jobs
 
 A run: `cli.execute_verbs` -> `graph.read_run` -> `run.launch`, which plans units by
-`graph.preparation`, executes each of `graph.phases` by `run.execute`, and checks the accounting.
+`graph.preparation`, executes each of `graph.phases`, and checks the accounting.
 Stages, tables and prompts are named only in YAML, not here.
 """

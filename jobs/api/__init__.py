@@ -1,1 +1,1 @@
-"""The functions that a script or notebook calls: run, report, compare, config; the demo."""
+"""The functions that a script or notebook calls: run, report, compare, config."""

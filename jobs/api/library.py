@@ -2,8 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from jobs.compare.compare import Comparison
@@ -27,18 +27,11 @@ _LOG = logging.getLogger("gistmill")
 
 
 @dataclass(frozen=True)
-class RunResult:
+class RunResult(Outcome):
     """The result of a run. `exit_code` is that of `gistmill run`: 0 complete, 3 finished with more
-    problems than allowed, 4 incomplete (the same call resumes).
+    problems than allowed, 4 incomplete (the same call resumes)."""
 
-    `warehouse` is a folder or an address; `calls`: model calls of this launch, by step.
-    """
-
-    run: str
-    warehouse: str
-    exit_code: int
-    complaints: tuple[str, ...]
-    calls: Mapping[str, int]
+    warehouse: str  # a folder or an address
     config: RunConfig
     report: Report
 
@@ -50,33 +43,26 @@ class RunResult:
 def run(*words: str | RunConfig) -> RunResult:
     """Execute a run, or resume it: `run("experiment=qmsum", "limit=3")`, or `run(config)`.
 
-    `words` are those of `gistmill run`. Warnings go to the logger `gistmill`. Unless
-    cluster=inline, it uses the Ray that this process has joined, or starts one, which stays up for
-    the next run. Raises CommandError: UsageError for a mistake (exit code 2 of the command),
-    IncompleteError for a run that did not complete (exit code 4: the deadline, storage, an
+    Warnings go to the logger `gistmill`. Unless cluster=inline, it uses the Ray that this process
+    has joined, or starts one, which stays up for the next run. Raises CommandError: UsageError for
+    a mistake, IncompleteError for a run that did not complete (the deadline, storage, an
     unreachable server or Ray), others for a crash.
     """
+    texts = [word for word in words if isinstance(word, str)]
     if len(words) == 1 and isinstance(words[0], RunConfig):
         resolved = resolve(words[0])
-    elif any(isinstance(word, RunConfig) for word in words):
-        raise UsageError("gistmill.run: give one config, or words; gistmill.config makes a config")
+    elif len(texts) < len(words):
+        raise UsageError("gistmill.run: give one config, or words such as 'limit=3'")
     else:
-        resolved = _read_texts("run", words)
+        resolved = read_run(texts)
     if threading.current_thread() is not threading.main_thread():
         raise UsageError("gistmill.run: call it from the main thread; only that one sees signals")
     try:
         outcome, report = run_and_report(resolved, lambda line: _LOG.warning("%s", redacted(line)))
     except filesystem_errors() as error:
         raise refusal_error(getattr(error, "filename", None) or "storage", error) from error
-    return RunResult(
-        run=outcome.run,
-        warehouse=resolved.config.warehouse,
-        exit_code=outcome.exit_code,
-        complaints=outcome.complaints,
-        calls=outcome.calls,
-        config=resolved.config,
-        report=report,
-    )
+    config = resolved.config
+    return RunResult(**vars(outcome), warehouse=config.warehouse, config=config, report=report)
 
 
 def report(  # noqa: PLR0913  # they are its options
@@ -89,15 +75,17 @@ def report(  # noqa: PLR0913  # they are its options
     price: str | None = None,
     split_shared: bool = False,
 ) -> Report:
-    """The table of a run, by default the latest: `rows` has one per method, with its means by
-    measure.
+    """The table of a run, by default the latest: a row per method, with its means by measure.
 
     `by` and `where` are SQL over the questions; `price` (PROMPT,REPLY[,CACHED], money a million
     tokens) adds money to the counts, `split_shared` divides the costs of shared memory steps among
     their methods. Raises UsageError.
     """
-    options = ReadOptions(as_path(warehouse), run, by, where, rater=rater, price=price)
-    return make_report(replace(options, split_shared=split_shared))
+    return make_report(
+        ReadOptions(
+            as_path(warehouse), run, by, where, rater=rater, price=price, split_shared=split_shared
+        )
+    )
 
 
 def compare(
@@ -108,11 +96,9 @@ def compare(
     where: str | None = None,
     rater: str | None = None,
 ) -> Comparison:
-    """Compare methods A and B on the questions for which both have a value: a row per metric.
-
-    One method is compared, as A, with every other; without methods, all are compared with the best,
-    as B. `run` may name two runs, `metric` several, separated by commas. Raises UsageError.
-    """
+    """Compare methods A and B on the questions for which both have a value: a row per metric. One
+    method is compared, as A, with every other; without methods, all with the best, as B. `run` may
+    name two runs, `metric` several, separated by commas. Raises UsageError."""
     options = ReadOptions(as_path(warehouse), run, where=where, metric=metric, rater=rater)
     return compare_methods(options, methods)
 
@@ -124,34 +110,22 @@ def sent(
     question: str | None = None,
     document: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The rows of `calls` for a question, or for a document's memories, in the order of the stages.
-
-    `messages` is what the engine got, a list of {role, content}; None if it was not kept. `run` is
-    by default the latest. Raises UsageError.
-    """
+    """The rows of `calls` for a question, or for a document's memories, in the order of the stages;
+    `messages` is what the engine got, a list of {role, content}, or None if it was not kept. `run`
+    is by default the latest. Raises UsageError."""
     return read_sent(ReadOptions(as_path(warehouse), run), question, document)
 
 
 def reading_map(
     question: str, warehouse: AnyPath = "warehouse", run: str | None = None
 ) -> ReadingMap:
-    """The text that each method read for a question, along its document and against the gold
-    evidence; a notebook shows it as a picture. `run` is by default the latest. Raises
-    UsageError."""
+    """The text that each method read for a question, beside the gold evidence, as a picture."""
     return read_reading_map(ReadOptions(as_path(warehouse), run), question)
 
 
 def config(*words: str) -> RunConfig:
     """The checked config that the words of `gistmill run` make. Raises UsageError."""
-    return _read_texts("config", words).config
-
-
-def _read_texts(function: str, words: Sequence[object]) -> ResolvedRun:
-    for word in words:
-        if not isinstance(word, str):
-            shown = repr(str(word)[:80])
-            raise UsageError(f"gistmill.{function}: {shown} is no text; write 'key=value'")
-    return read_run([str(word) for word in words])
+    return read_run(words).config
 
 
 def run_and_report(
@@ -171,8 +145,7 @@ def run_and_report(
 
 
 def _shown_rater(run: ResolvedRun, connection: Any) -> str | None:
-    """The rater (as named in `ratings`) whose verdicts a command's report shows: the config's last
-    one if it is a model, else the run's first by name; None if no rater is a model."""
+    """The config's last rater if it is a model, else the first by name, or None."""
     last = run.config.model_copy(update={"raters": run.config.raters[-1:]}).engines("judge")
     steps = [
         step.id

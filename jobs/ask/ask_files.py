@@ -1,9 +1,7 @@
-"""`gistmill ask`: asks files a question, in runs of the warehouse, and prints the answer, the
-passages that it rests on with file and page, and the commands that show more.
+"""`gistmill ask`: asks files a question, and prints the answer, and the passages that it rests on.
 
-Many files are asked at once in two runs. The first makes the pages and gists of every file, which
-are kept, so an added file costs only itself. The second asks one document made of the pages, from
-all files, that match the question best, by any method.
+Many files are asked at once in two runs: the first makes the pages and gists of every file, the
+second asks one document made of the pages, from all files, that match the question best.
 """
 
 import re
@@ -15,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlencode
 
 from jobs.config.options import ReadOptions
@@ -46,7 +44,6 @@ from stages.gathered.gathered_pages import (
     read_pages,
 )
 
-T = TypeVar("T")
 Warn = Callable[[str], None]
 MOST_WORDS = 6000
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
@@ -68,8 +65,7 @@ class AskWords:
     options: Sequence[str]
 
     def asking(self, question: str) -> dict[str, Any]:
-        """The config values of a run that asks every file the question; "" makes one without
-        questions."""
+        """The config values of a run that asks every file the question, or none if it is ""."""
         path = f"corpus.path={self.files[0]}"
         values = composed_values([_EXPERIMENT, path, *self.options])
         corpus = {"format": "asked", "paths": list(self.files), "question": question}
@@ -77,8 +73,7 @@ class AskWords:
 
 
 def ask_words(words: Sequence[str]) -> AskWords:
-    """Parse `FILE... QUESTION key=value...`. Raises UsageError where a file or the question is
-    missing, or an option is not for `ask`."""
+    """Parse `FILE... QUESTION key=value...`. Raises UsageError for other words."""
     options = [word for word in words if _OPTION.match(word) and not _is_file(word)]
     for key in (word.partition("=")[0].lstrip("+~") for word in options):
         if key in _REFUSED:
@@ -112,11 +107,7 @@ class Answers:
 
 
 def ask_files(words: AskWords, each: bool, most_words: int, warn: Warn) -> Answers:
-    """Ask all files at once, by pages of at most `most_words`, or `each` by itself.
-
-    `warn` gets the run's complaints. Raises UsageError where nothing can be asked, and as `run`
-    does.
-    """
+    """Ask all at once, by pages of at most `most_words`, or `each` by itself. Raises as `run`."""
     run = run_of(words.asking(words.question))
     config, corpus = run.config, run.config.corpus
     if not run.methods:
@@ -131,7 +122,7 @@ def ask_files(words: AskWords, each: bool, most_words: int, warn: Warn) -> Answe
         memories_run, memories = _memories(words, name, warn)
         gathered = gather(name, memories, files, words.question, most_words)
         sources, run = gathered.pages, _of_gathered(words, gathered, run)
-    outcome, (rows, pages) = _execute(run, lambda v: (read_answers(v), read_pages(v)), warn)
+    outcome, rows, pages = _execute(run, warn)
     weight = rarity([page.text for page in memories or pages])
     answers = quoted_answers(rows, pages, words.question, files, weight, sources)
     if not config.engine.is_model:
@@ -141,11 +132,10 @@ def ask_files(words: AskWords, each: bool, most_words: int, warn: Warn) -> Answe
 
 
 def _memories(words: AskWords, name: str, warn: Warn) -> tuple[str, list[MemoryPage]]:
-    """Make the pages of all files. Raises IncompleteError, and UsageError if there are none."""
     # Every bad file has its own line already.
     changes = {"name": f"memories-{name}", "methods": "", "max_problem_rate": 1.0}
     resolved = run_of({**words.asking(""), **changes})
-    outcome, pages = _execute(resolved, read_pages, warn)
+    outcome, _, pages = _execute(resolved, warn)
     if outcome.exit_code == INCOMPLETE:
         raise IncompleteError("; ".join(outcome.complaints))
     if not (of_shared := of_methods(pages, resolved.steps)):
@@ -154,8 +144,7 @@ def _memories(words: AskWords, name: str, warn: Warn) -> tuple[str, list[MemoryP
 
 
 def _of_gathered(words: AskWords, gathered: Gathered, run: ResolvedRun) -> ResolvedRun:
-    """The run that asks a gathered document, which has its memory; equal content and settings give
-    an equal name."""
+    """The run that asks a gathered document; equal content and settings have one name."""
     tables = gathered.tables(words.question)
     name = f"ask-{sha([run.settings_sha, *map(bytes.decode, tables.values())], 8)}"
     folder = RunFolder(run.config.warehouse, name).path / "asked"
@@ -167,22 +156,23 @@ def _of_gathered(words: AskWords, gathered: Gathered, run: ResolvedRun) -> Resol
     return run_of({**composed_values([_EXPERIMENT, *corpus, *options]), "run": name})
 
 
-def _execute(resolved: ResolvedRun, read: Callable[[Any], T], warn: Warn) -> tuple[Outcome, T]:
-    results: list[T] = []
-    outcome = execute(resolved, warn, look=lambda views, _: results.append(read(views)))
+def _execute(resolved: ResolvedRun, warn: Warn) -> tuple[Outcome, Any, list[MemoryPage]]:
+    results: list[Any] = []
+
+    def look(views: Any, _: RunFolder) -> None:
+        results.extend((read_answers(views), read_pages(views)))
+
+    outcome = execute(resolved, warn, look=look)
     for complaint in outcome.complaints:
         warn(complaint)
-    return outcome, results[0]
+    rows, pages = results
+    return outcome, rows, pages
 
 
 def ask(
     words: Sequence[str], as_json: bool, warn: Warn, each: bool, most_words: int, html: Path | None
 ) -> int:
-    """Ask, and print the answer and the passages that it rests on; returns the run's exit code.
-
-    With `html`, the page of the run is written there and its address printed, and opened if
-    standard output is a terminal.
-    """
+    """Returns the run's exit code. `html`: a file for its page, opened if there is a terminal."""
     parsed = ask_words(words)
     if html:
         check_page_name(html)  # before anything is read
@@ -211,13 +201,13 @@ def _print(answer: AskedAnswer, answers: Answers) -> None:
     quoted = [page for page in answer.pages if page.score and page.score >= least][:_MOST_QUOTES]
     quotes = [f'  {page.file}, page {page.page_index}:\n    "{page.passage}"' for page in quoted]
     text = "\n".join([answer.answer or why_none, "", *quotes, _basis(answer, answers)])
-    if len(answers.results) > 1:
+    several = len(answers.results) > 1
+    if several:
         print_line(f"== {answer.document_id}, {answer.method}")
-    is_terminal = sys.stdout.isatty()
-    print_line(wrapped(text, shutil.get_terminal_size().columns) if is_terminal else text)
+    print_line(wrapped(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text)
     for command in _commands(answer, answers, quoted):
-        print_line(f"  {command}")
-    if len(answers.results) > 1:
+        print_line(f"  {shlex.join(['gistmill', *command])}")
+    if several:
         print_line()
 
 
@@ -228,16 +218,16 @@ def _basis(answer: AskedAnswer, answers: Answers) -> str:
     if answers.memories_run != answers.run:
         files = {page.file for page in answer.pages}
         which = f"{counted(len(answer.pages), 'page')} of {counted(len(files), 'file')} "
-        which += f"(of {answers.num_files})"
-    else:
-        indexes = ", ".join(map(str, sorted(page.page_index for page in answer.pages)))
-        which = f"page{'' if len(answer.pages) == 1 else 's'} {indexes} of {answer.num_pages}"
-    return f"rests on {which}; {words}"
+        return f"rests on {which}(of {answers.num_files}); {words}"
+    indexes = ", ".join(map(str, sorted(page.page_index for page in answer.pages)))
+    plural = "" if len(answer.pages) == 1 else "s"
+    return f"rests on page{plural} {indexes} of {answer.num_pages}; {words}"
 
 
-def _commands(answer: AskedAnswer, answers: Answers, quoted: Sequence[QuotedPage]) -> Iterator[str]:
-    is_default = answers.warehouse == "warehouse"
-    where = [] if is_default else [f"warehouse={answers.warehouse}"]
+def _commands(
+    answer: AskedAnswer, answers: Answers, quoted: Sequence[QuotedPage]
+) -> Iterator[list[str]]:
+    where = [] if answers.warehouse == "warehouse" else [f"warehouse={answers.warehouse}"]
     shown = quoted[0].document_id if quoted else answer.document_id
     indexes = sorted(page.page_index for page in answer.pages if page.document_id == shown)
     if answer.num_pages:
@@ -246,5 +236,5 @@ def _commands(answer: AskedAnswer, answers: Answers, quoted: Sequence[QuotedPage
         memory = [] if is_shared else [f"memory={answer.memory}"]
         mark = ["--"] if shown.startswith("-") else []  # the id is no option
         run = answers.memories_run if indexes else answers.run
-        yield shlex.join(["gistmill", "show", *mark, shown, *pages, *memory, f"run={run}", *where])
-    yield shlex.join(["gistmill", "trace", answer.question_id, f"run={answers.run}", *where])
+        yield ["show", *mark, shown, *pages, *memory, f"run={run}", *where]
+    yield ["trace", answer.question_id, f"run={answers.run}", *where]

@@ -1,12 +1,10 @@
-"""Phases: groups of steps that one engine can execute without waiting for another engine; and the
-plan of a run, which has the units of its documents in a file.
+"""Phases: groups of steps that one engine executes without waiting for another; and a run's plan.
 
-A model is loaded once per GPU and phase, and a run with one engine has one phase. A step without an
-engine belongs to the phase of the steps that read it; if none of those asks an engine, to the last
-phase, after GPUs are released.
+A step without an engine belongs to the phase of the steps that read it; if none of those asks an
+engine, to the last phase, after GPUs are released.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,17 +35,13 @@ _NAMES: Mapping[Role, str] = {
 
 
 class RunPlan:
-    """The plan of one launch: `documents` with their units in these steps, written to the temporary
-    `file`, so that the process holds only sums.
-
-    `num_pending`: units; `has_chunks`: some document has pending questions in several chunks.
-    """
+    """The units of one launch, in the temporary `file`, so that the process holds only sums."""
 
     def __init__(self, steps: Sequence[Step], documents: Iterable[PlannedDocument]) -> None:
         self._folder = TemporaryDirectory(prefix="gistmill-plan-")
         self.file = Path(self._folder.name) / "units.parquet"
         self._documents = Counter[frozenset[str]]()  # by the steps that they have pending units in
-        self._words = dict[str, float]()  # of pending units, by step
+        self._words = defaultdict[str, float](float)  # of pending units, by step
         self.num_pending, self.has_chunks = 0, False
         asking = {step.id for step in steps if step.prompts}
         write_plan(self.file, (self._counted(document, asking) for document in documents))
@@ -58,34 +52,27 @@ class RunPlan:
         self._documents[frozenset(unit.step_id for unit in pending)] += 1
         self.has_chunks |= len({unit.chunk for unit in pending if unit.inputs}) > 1
         for unit in pending:
-            words = weight(unit, document.num_words, unit.step_id in asking)
-            self._words[unit.step_id] = self._words.get(unit.step_id, 0.0) + words
+            self._words[unit.step_id] += weight(unit, document.num_words, unit.step_id in asking)
         return document
 
     def documents(self, steps: Collection[str] | None = None) -> Iterator[PlannedDocument]:
-        """The documents with their units in `steps`; None: with all units."""
         return read_plan(self.file, steps)
 
     def pending(self) -> set[str]:
         return {*self._words}
 
-    def num_documents(self, steps: Collection[str]) -> int:
-        return sum(n for pending, n in self._documents.items() if not pending.isdisjoint(steps))
-
     def is_within(self, steps: Collection[str], others: Collection[str]) -> bool:
         """True if every document with pending units in `steps` has some in `others`."""
-        return not any(
-            pending.isdisjoint(others)
-            for pending in self._documents
-            if not pending.isdisjoint(steps)
-        )
+        with_steps = (pending for pending in self._documents if not pending.isdisjoint(steps))
+        return not any(pending.isdisjoint(others) for pending in with_steps)
 
     def work(self, execution: Execution) -> Work:
         documents, steps = PlannedWork(self.file, execution), execution.own
-        num_documents = (
-            sum(1 for _ in documents) if execution.by_chunk else self.num_documents(steps)
-        )
-        return Work(documents, num_documents, sum(self._words.get(step, 0.0) for step in steps))
+        if execution.by_chunk:
+            num = sum(1 for _ in documents)
+        else:
+            num = sum(n for pending, n in self._documents.items() if not pending.isdisjoint(steps))
+        return Work(documents, num, sum(self._words.get(step, 0.0) for step in steps))
 
 
 @dataclass(frozen=True)
@@ -103,7 +90,6 @@ class Phase:
         return num_slots(self.engine) if self.engine else _SCORING_DOCUMENTS
 
     def with_upstream(self) -> dict[str, Step]:
-        """The steps and all that they read directly, by id."""
         upstream = [up for step in self.steps for up in step.upstream]
         return {step.id: step for step in (*self.loading, *upstream, *self.steps)}
 
@@ -122,10 +108,7 @@ class Phase:
         )
 
     def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> MakeWorker:
-        """The function that makes a worker in its process; `start` starts the phase's engine.
-
-        The worker gets no RunConfig, whose import would take it a second.
-        """
+        """A function, as a worker's process gets no RunConfig, whose import takes a second."""
         steps = list(self.with_upstream().values())
         seconds = self.engine.start_timeout if self.engine else 60.0
         return partial(Worker, run, launch, steps=steps, start=start, start_timeout=seconds)
@@ -142,12 +125,8 @@ class Phase:
     def executions(
         self, plan: RunPlan, num_workers: Callable[[], int]
     ) -> Iterator[tuple[Execution, Work]]:
-        """Each execution with its work; none without pending units.
-
-        There are two if a document has several chunks of questions and several workers could share
-        them: the first makes what all questions of a document read, the second executes the chunks.
-        Otherwise there is one.
-        """
+        """One, or two if several workers can share a document's chunks of questions: what all of
+        them read comes first."""
         whole = self.execution
         work = plan.work(whole)
         if work.num_documents == 0:
@@ -168,11 +147,7 @@ class Phase:
 
 
 def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
-    """The phases in order of execution. The two loading steps are in none.
-
-    The next phase is of an engine that can execute all its remaining steps; if there is none, of
-    the ready engine whose role is first in `ROLES`. So judges come last.
-    """
+    """In order: first engines that can finish, then by `ROLES`; so judges come last."""
     loading = tuple(step for step, _ in steps_with_engines if step.stage is None)
     left = [(step, engine) for step, engine in steps_with_engines if step.stage is not None]
     asking = [(step.stage.role, engine) for step, engine in left if engine and step.stage]
@@ -204,8 +179,7 @@ def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
 def _executable(
     left: Sequence[StepWithEngine], engine: EngineSettings, done: Iterable[str]
 ) -> list[StepWithEngine]:
-    """The steps that can be executed now with this engine alone: those that ask it, and those
-    without an engine that they read. Empty where no step that asks it is ready."""
+    """The steps that ask this engine and are ready, and those without one that they read."""
     ready, candidates = set(done), list[StepWithEngine]()
     for step, asks in left:
         reads = {upstream.id for upstream in step.upstream}
@@ -222,9 +196,7 @@ def _executable(
 
 
 def with_scoring(phases: Sequence[Phase], plan: RunPlan) -> list[Phase]:
-    """`phases`, with scoring merged into the phase before it if that holds no GPU and has work for
-    every document to be scored: a worker takes more than a second of CPU to start, which a small
-    run would pay twice."""
+    """Let the last phase without a GPU score, if it has every document: workers start slowly."""
     if len(phases) > 1 and phases[-1].engine is None:
         *others, asking, scoring = phases
         holds_gpu = asking.engine is not None and asking.engine.gpus > 0

@@ -1,6 +1,5 @@
 """Prepare a run before execution: commit its documents and questions and plan their units, one
-document at a time; compare inputs that stages supply for single questions, such as imported
-answers, with the corpus."""
+document at a time; compare imported answers with the corpus."""
 
 import hashlib
 import heapq
@@ -20,7 +19,6 @@ from pipeline.work.units import (
     Committed,
     DocumentKey,
     PlannedDocument,
-    QuestionKey,
     RetryPolicy,
     Step,
     Unit,
@@ -31,20 +29,12 @@ from stages.corpora.reading.corpus import Loaded, without_spaces
 
 Warn = Callable[[str], None]
 _MOST_WARNINGS = 20
-# What is warned of, and where all of it can be seen.
-_WHERE = {
-    "not read": "the column detail of skipped documents",
-    "read in part": "`missing` in the metadata of documents",
-    "paged by characters": "their text in documents",
-    "in doubt": "the column detail of documents and questions",
-    "bad_input": "the column detail of their rows",
-}
+_REMARKS = ("not read", "read in part", "paged by characters", "in doubt", "bad_input")
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run before its execution. `committed`: what the store held before. `corpus_sha`: the hash,
-    12 hex digits, of the corpus's document and question rows."""
+    """`committed`: what the store held before; `corpus_sha`: of all document and question rows."""
 
     run: ResolvedRun
     shards: Shards
@@ -61,48 +51,40 @@ def prepare(
     retry_policy: RetryPolicy | None = None,
 ) -> Prepared:
     """Load the corpus into the warehouse, or into the given `shards`, whose loaded rows stay
-    pending, and plan every unit.
-
-    `retry_policy`: the committed units that are planned again, by default none. `warn` gets a line
-    per bad row, and on missing answers. Raises UsageError if corpus or predictions cannot be used,
-    or a step cannot be executed on this machine.
-    """
-    run.refuse_unusable()
+    pending, and plan every unit. Raises UsageError if corpus or predictions cannot be used, or a
+    step cannot be executed on this machine."""
     steps, loaded_steps = run.steps, set[str]()
+    for step in steps:
+        if step.stage is not None and step.id in run.named_by:
+            step.stage.refuse_unusable(run.named_by[step.id])
     if shards is None:
         shards, loaded_steps = Shards(warehouse), {step.id for step in steps[:2]}
     committed = replace(shards.committed(steps), retry_policy=retry_policy)
-    corpus, supplied = hashlib.sha256(), SuppliedInputs(run.config, steps)
+    corpus, supplied = hashlib.sha256(), supplied_inputs(run.config, steps)
+    can_ask: dict[str, bool] = {}  # by question_id
 
     def planned() -> Iterator[PlannedDocument]:
         for key, units in load_corpus(run.config, shards, steps, committed, warn):
             corpus.update(key.sha().encode())
-            supplied.add(key.questions)
+            if supplied:
+                can_ask.update((q.question_id, not q.is_bad) for q in key.questions)
             units = [replace(u, is_done=True) if u.step_id in loaded_steps else u for u in units]
             usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
             yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units)
-        supplied.check(warn)
+        compare_supplied(supplied, can_ask, run.config, warn)
 
     plan = RunPlan(steps, planned())
     return Prepared(run, shards, committed, plan, corpus.hexdigest()[:12])
 
 
 def load_corpus(
-    config: RunConfig,
-    shards: Shards,
-    steps: Sequence[Step],
-    committed: Committed,
-    warn: Warn,
+    config: RunConfig, shards: Shards, steps: Sequence[Step], committed: Committed, warn: Warn
 ) -> Iterator[tuple[DocumentKey, list[Unit]]]:
-    """Commit the rows of every chosen document that are not `committed`; yields each document's key
-    and its units after that, in corpus order.
-
-    The first two of `steps` are those of documents and questions. `warn` gets a line per bad row,
-    up to 20 of each kind, at the end. Raises UsageError if the corpus cannot be used.
-    """
+    """Commit the rows that are not `committed`, up to 20 warnings of each kind; yields each
+    document's key and units after that, in corpus order."""
     documents, questions = steps[:2]
     num_without_text = 0
-    lines: dict[str, dict[str, None]] = {what: {} for what in _WHERE}
+    lines: dict[str, dict[str, None]] = {what: {} for what in _REMARKS}
     for loaded in chosen_documents(config):
         key = DocumentKey.of(loaded.document, loaded.questions, steps, loaded.is_named_only)
         by_id = {question.question_id: question for question in loaded.questions}
@@ -118,21 +100,22 @@ def load_corpus(
         for what, line in _remarks(loaded):
             lines[what][line] = None
         yield key, units
-    _warn_of({what: [*of_kind] for what, of_kind in lines.items()}, num_without_text, warn)
-
-
-def _warn_of(lines: Mapping[str, Sequence[str]], num_without_text: int, warn: Warn) -> None:
     if num_without_text:
         warn(f"{num_without_text} documents have no text to read (no story) and are skipped")
+    for line in _most(lines):
+        warn(line)
+
+
+def _most(lines: Mapping[str, Iterable[str]]) -> Iterator[str]:
     for what, of_kind in lines.items():
-        for line in of_kind[:_MOST_WARNINGS]:
-            warn(f"{what}: {line}")
-        if len(of_kind) > _MOST_WARNINGS:
-            warn(f"{what}: and {len(of_kind) - _MOST_WARNINGS} more; see {_WHERE[what]}")
+        shown = [f"{what}: {line}" for line in of_kind]
+        yield from shown[:_MOST_WARNINGS]
+        if more := len(shown[_MOST_WARNINGS:]):
+            yield f"{what}: and {more} more; their rows in documents and questions say why"
 
 
 def _remarks(loaded: Loaded) -> Iterator[tuple[str, str]]:
-    """What is to be warned of in a document and its questions: a key of `_WHERE` and a line."""
+    """What is to be warned of in a document and its questions: one of `_REMARKS`, and a line."""
     document = loaded.document
     if document.skipped and document.detail:
         yield "not read", document.detail
@@ -141,18 +124,13 @@ def _remarks(loaded: Loaded) -> Iterator[tuple[str, str]]:
         yield "read in part", loaded.note
     if line := without_spaces(document):
         yield "paged by characters", line
-    rows: tuple[Document | Question, ...] = (document, *loaded.questions)
-    for row in rows:
+    for row in (document, *loaded.questions):
         if row.detail:
             yield "bad_input" if row.problem else "in doubt", row.detail
 
 
 def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
-    """The documents that `limit` or `sample` select, in corpus order.
-
-    Only documents with a text are counted. `limit` also yields those without one on the way;
-    `sample` does not.
-    """
+    """Those that `limit` or `sample` select, in corpus order, counting those with a text."""
     if config.sample is not None:
         ids = (i.document.document_id for i in load(config.corpus) if not i.document.skipped)
         draw = set(heapq.nsmallest(config.sample, ids, key=lambda i: sha([config.corpus.seed, i])))
@@ -166,58 +144,36 @@ def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
             return
 
 
-class SuppliedInputs:
-    """The inputs that stages supply for single questions, to compare with the questions of a
-    corpus, which are kept only if a stage does. An audit is not compared, as it is of a sample."""
+def supplied_inputs(config: RunConfig, steps: Sequence[Step]) -> dict[str, Mapping[str, str]]:
+    """Inputs that stages supply for single questions, by their file; of an audit none, as it is of
+    a sample."""
+    return {
+        f"predictions={config.predictions.get(step.method or '', step.name)}": inputs
+        for step in steps
+        if not config.audit_of and step.stage and (inputs := step.stage.inputs_per_question())
+    }
 
-    def __init__(self, config: RunConfig, steps: Sequence[Step]) -> None:
-        self._config = config
-        self._can_ask: dict[str, bool] = {}  # by question_id
-        self._inputs = {
-            f"predictions={config.predictions.get(step.method or '', step.name)}": inputs
-            for step in steps
-            if not config.audit_of and step.stage and (inputs := step.stage.inputs_per_question())
-        }
 
-    def add(self, questions: Iterable[QuestionKey]) -> None:
-        if self._inputs:
-            self._can_ask |= {question.question_id: not question.is_bad for question in questions}
-
-    def check(self, warn: Warn) -> None:
-        """Give `warn` a line per method that lacks some inputs. The corpus's bad rows, which no
-        method answers, are left out.
-
-        Raises UsageError for a question that the corpus does not have.
-        """
-        for source, inputs in self._inputs.items():
-            self._refuse_unknown(source, inputs.keys() - self._can_ask)
-        usable = sorted(question_id for question_id, can_ask in self._can_ask.items() if can_ask)
-        for source, inputs in self._inputs.items():
-            if missing := [
-                question_id for question_id in usable if inputs.get(question_id) is None
-            ]:
-                more = ", ..." if len(missing) > 3 else ""
-                warn(f"{source}: {len(missing)} of {len(usable)} questions have no answer and "
-                     f"count 0: {', '.join(missing[:3])}{more}")  # fmt: skip
-            if other := sorted(
-                i for i, v in inputs.items() if v is not None and type(v) is not str
-            ):
-                warn(f"{source}: {len(other)} answers are no text and count 0 (bad_input), the "
-                     f"first of {other[0]!r}")  # fmt: skip
-
-    def _refuse_unknown(self, source: str, unknown: set[str]) -> None:
-        config, question_ids = self._config, {*self._can_ask}
-        if unknown and (config.limit or config.sample):  # perhaps of a document not chosen
-            question_ids = {
-                q.question_id for loaded in load(config.corpus) for q in loaded.questions
-            }
-            unknown = unknown - question_ids
-        if not unknown:
-            return
-        first = min(unknown)
-        more = f" and {len(unknown) - 1} more of its ids" if len(unknown) > 1 else ""
-        raise UsageError(
-            f"{source}: no question {first!r}{more} in corpus={config.corpus.name}; "
-            f"{hint(first, sorted(question_ids))}; use the ids of "
-            "gistmill sql 'select question_id from questions'"
-        )
+def compare_supplied(
+    supplied: Mapping[str, Mapping[str, str]],
+    can_ask: Mapping[str, bool],
+    config: RunConfig,
+    warn: Warn,
+) -> None:
+    """Warn of questions without an input; `can_ask`: those that were read, by id. Raises UsageError
+    for an input without a question, if the whole corpus was read."""
+    usable = sorted(question_id for question_id, is_usable in can_ask.items() if is_usable)
+    for source, inputs in supplied.items():
+        unknown = inputs.keys() - can_ask
+        if unknown and not (config.limit or config.sample):
+            first = min(unknown)
+            more = f" and {len(unknown) - 1} more of its ids" if len(unknown) > 1 else ""
+            raise UsageError(
+                f"{source}: no question {first!r}{more} in corpus={config.corpus.name}; "
+                f"{hint(first, sorted(can_ask))}; use the ids of "
+                "gistmill sql 'select question_id from questions'"
+            )
+        if missing := [i for i in usable if inputs.get(i) is None]:
+            more = ", ..." if len(missing) > 3 else ""
+            warn(f"{source}: {len(missing)} of {len(usable)} questions have no answer and "
+                 f"count 0: {', '.join(missing[:3])}{more}")  # fmt: skip

@@ -1,8 +1,4 @@
-"""ResolvedRun: a command line with all that follows from it, made once by `resolve` and passed on;
-the content of a run's config.yaml, which later commands read.
-
-Nothing below reads a config file, a prompt family or a method's YAML, or builds the steps again.
-"""
+"""A command line with all that follows from it, made once by `resolve`; a run's config.yaml."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +8,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from jobs.config.read_config import check_config, parsed_config, read_config
-from jobs.config.run_config import MOST_RUN_NAME, SECTIONS, RunConfig
+from jobs.config.run_config import MOST_RUN_NAME, RunConfig
 from jobs.graph.phases import Phase, phases
 from jobs.graph.step_graph import StepWithEngine, Variant, default_settings, run_steps, variants
-from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.registry import conf_folders, hint
@@ -35,23 +30,16 @@ _BIBTEX = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class ResolvedRun:
-    """A config and all that follows from it and from the files that it names.
-
-    `conf_folders`: the `conf` folders of the plugins, then our own. `family`: completed from its
-    bases, with the overrides of `reply_tokens`. `methods`: those that `methods` names, ranges and
-    alternatives expanded, then those of `predictions`; of an audit one for each kind of known
-    answers. `judging`: the stages that follow every method. `steps_with_engines`: in dependency
-    order; the first two load the corpus, and memories have their names. `named_by`: the first
-    method that names a step, by step id.
-    """
+    """A config and all that follows from it and from the files that it names."""
 
     config: RunConfig
-    conf_folders: tuple[Path, ...]
-    family: Family
+    conf_folders: tuple[Path, ...]  # of the plugins, then our own
+    family: Family  # completed from its bases, with the overrides of `reply_tokens`
+    # Those of `methods`, then of `predictions`; of an audit one for each kind of known answers.
     methods: tuple[Method, ...]
-    judging: tuple[StageSpec, ...]
-    steps_with_engines: tuple[StepWithEngine, ...]
-    named_by: Mapping[str, str]
+    judging: tuple[StageSpec, ...]  # the stages that follow every method
+    steps_with_engines: tuple[StepWithEngine, ...]  # in dependency order, those of the corpus first
+    named_by: Mapping[str, str]  # the first method that names a step, by step id
 
     @property
     def steps(self) -> list[Step]:
@@ -61,16 +49,9 @@ class ResolvedRun:
     def phases(self) -> list[Phase]:
         return phases(self.steps_with_engines)
 
-    def refuse_unusable(self) -> None:
-        """Raise UsageError if a step cannot be executed on this machine."""
-        for step in self.steps:
-            if step.stage is not None and step.id in self.named_by:
-                step.stage.refuse_unusable(self.named_by[step.id])
-
     @cached_property
     def hashed(self) -> dict[str, Any]:
-        """The settings that change rows and that a named run must keep: all but methods, raters,
-        repeats and the selection of documents."""
+        """The settings that a run must keep: all but methods, raters, repeats, documents."""
         config = self.config
         engine = config.engine.identity()
         roles: tuple[Role, ...] = ("memory", "extractor", "query_expander")
@@ -110,7 +91,6 @@ class ResolvedRun:
 
 
 def read_run(overrides: Sequence[str]) -> ResolvedRun:
-    """The run of a command line. Raises UsageError, a single line, for every mistake."""
     return resolve(read_config(overrides))
 
 
@@ -119,10 +99,7 @@ def run_of(values: Mapping[str, Any]) -> ResolvedRun:
 
 
 def resolve(config: RunConfig) -> ResolvedRun:
-    """The run of a config, with all checks that need not read the corpus. Imports its plugins.
-
-    Raises UsageError for settings that cannot work, naming the key or file.
-    """
+    """Raises UsageError for what cannot work, unless only the corpus could tell."""
     try:
         confs = conf_folders(config.plugins)
         roots = [conf / "prompts" for conf in confs]
@@ -148,8 +125,7 @@ def resolve(config: RunConfig) -> ResolvedRun:
 def expanded(
     config: RunConfig, confs: Sequence[Path], defaults: Mapping[str, Any] = {}
 ) -> list[Method]:
-    """The methods that `methods` names, then those of `predictions` and of an audit; see
-    `ResolvedRun`."""
+    """The methods of a config, in the order of `ResolvedRun.methods`."""
     folders = [conf / "method" for conf in reversed(confs)]
     methods = expand_methods(config.methods, folders, defaults) if config.methods else []
     for name, file in config.predictions.items():
@@ -165,58 +141,38 @@ def expanded(
 def _check_family(
     config: RunConfig, family: Family, variants: Sequence[Variant], judging: Sequence[StageSpec]
 ) -> None:
-    """Raise UsageError for a setting that no stage has, a budget of an unknown prompt, or a
-    template of the run that does not parse or uses an unknown name: before the run, rather than in
-    every unit."""
+    """Raise UsageError for settings, budgets and names in templates that nothing uses."""
     for line in wrong_settings(family):
         raise UsageError(line)
-    for name in config.reply_tokens:
-        if name not in PROMPTS:
-            near = hint(name, sorted(PROMPTS))
-            raise UsageError(f"reply_tokens.{name}: no such prompt; {near}")
-    stages = [spec.stage for variant in variants for spec in (*variant.specs, *judging)]
+    for name in config.reply_tokens.keys() - PROMPTS.keys():
+        raise UsageError(f"reply_tokens.{name}: no such prompt; {hint(name, sorted(PROMPTS))}")
+    specs = [spec for variant in variants for spec in variant.stages]
+    specs += [spec for variant in variants for method in variant.methods for spec in method.stages]
+    stages = [spec.stage for spec in (*specs, *judging)]
     for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
         for template in (prompt, *prompt.follows):
             family.check_template(template)
 
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
-    """Raise UsageError if none of the engines that are asked again in every repeat samples, or,
-    with repeat_from=memory, none of those that make memories."""
-    if config.repeats == 1:
-        return
-    memories, questions = list[tuple[str, EngineSettings]](), list[tuple[str, EngineSettings]]()
-    for step, engine in steps_with_engines:
-        if engine and step.stage and step.repeat == 1 and step.stage.role != "judge":
-            section = "engine" if engine is config.engine else SECTIONS[step.stage.role]
-            (memories if step.stage.is_index() else questions).append((section, engine))
-    what = f"repeats={config.repeats}"
-    repeated = [*memories, *questions] or [("engine", config.engine)]
-    if not any(engine.samples for _, engine in repeated):
-        raise UsageError(
-            f"{what}: every repeat would be the same, as {_reasons(repeated)}; set "
-            "engine.temperature=0.7 or another above 0 of an engine that samples, or repeats=1"
-        )
-    if memories and not any(engine.samples for _, engine in memories):
-        raise UsageError(
-            f"{what}: repeat_from=memory would make the same memories in every repeat, as "
-            f"{_reasons(memories)}; set repeat_from=questions, or an engine that samples"
-        )
-
-
-def _reasons(sections: Sequence[tuple[str, EngineSettings]]) -> str:
-    reasons = [
-        f"{section}={engine.name} is deterministic" if engine.is_deterministic
-        else f"{section}.temperature is 0"
-        for section, engine in sections
-    ]  # fmt: skip
-    return " and ".join(dict.fromkeys(reasons))
+    """Raise UsageError if every repeat, or every memory of one, would be the same."""
+    advice = "no engine that is asked again samples; set engine.temperature=0.7 of one that can"
+    asked = [
+        (step.stage.is_index(), engine)
+        for step, engine in steps_with_engines
+        if engine and step.stage and step.repeat == 1 and step.stage.role != "judge"
+    ]
+    engines = [engine for _, engine in asked] or [config.engine]
+    if config.repeats > 1 and not any(engine.samples for engine in engines):
+        raise UsageError(f"repeats={config.repeats}: all would be the same: {advice}, or repeats=1")
+    memories = [engine for is_index, engine in asked if is_index]
+    if memories and not any(engine.samples for engine in memories):
+        raise UsageError(f"repeat_from=memory: all would be the same: {advice}, or set questions")
 
 
 def run_manifest(run: ResolvedRun) -> dict[str, Any]:
-    """The content of runs/<name>/config.yaml: the config, its hashed part, and facts that reports
-    need (stored, as the files they come from may change). A Ray job's runtime_env is left out: it
-    may hold secrets, and the next command brings its own."""
+    """The content of config.yaml: the config, its hashed part, and facts for reports (the files
+    they come from may change). A Ray job's runtime_env is left out: it may hold secrets."""
     config = {**run.config.model_dump(mode="json"), "run": run.name}
     if "runtime_env" in config["cluster"]:
         config["cluster"]["runtime_env"] = {}
@@ -279,20 +235,15 @@ def _report_facts(run: ResolvedRun) -> dict[str, Any]:
 def papers_of(
     keys_by_origin: Iterable[tuple[str, Sequence[str]]], folders: Sequence[Path]
 ) -> dict[str, str]:
-    """The BibTeX entries of papers, by key, from `papers.bib` in `conf` folders.
-
-    `keys_by_origin`: keys, each after the file or config key that names it. Raises UsageError for a
-    key without an entry.
-    """
+    """The BibTeX entries by key, from `papers.bib` in `conf` folders. `keys_by_origin`: keys by
+    the file or config key that names them. Raises UsageError for one without an entry."""
     files = [file for folder in folders if (file := folder / "papers.bib").is_file()]
     texts = [file.read_text(encoding="utf-8") for file in files]
     entries = {entry[1]: entry[0] for text in texts for entry in _BIBTEX.finditer(text)}
     named = [(origin, key) for origin, keys in keys_by_origin for key in keys]
     for origin, key in named:
         if key not in entries:
-            raise UsageError(
-                f"{origin}: papers: no entry {key!r} in papers.bib; there are {', '.join(entries)}"
-            )
+            raise UsageError(f"{origin}: papers: no entry {key!r}; there are {', '.join(entries)}")
     return {key: entries[key] for _, key in named}
 
 

@@ -1,6 +1,5 @@
-"""Build the steps of a run in dependency order: the two that load the corpus, those of the shared
-memory, then for every method those of its `stages` and those that judge its answers. Rows of a
-memory that no question needs are not made, unless there is no method.
+"""Build the steps of a run in dependency order: those of the corpus, of the shared memory, then for
+every method those of its `stages` and those that judge its answers.
 
 Methods with settings of their own, as in `gist_only[memory=uniform]`, are grouped by these: each
 set of settings is a variant, whose steps are built as those of a run with these settings.
@@ -21,7 +20,7 @@ from jobs.config.run_config import SECTIONS, Memory, RunConfig
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
-from pipeline.core.rows import Document, IndexRow, Question, Record
+from pipeline.core.rows import Document, IndexRow, Question
 from pipeline.families.family import Family
 from pipeline.store.shards.layout import SHARED, WHOLE_TEXT, of_repeat
 from pipeline.work.methods import Method, StageSpec, stage_specs, value_of
@@ -52,59 +51,35 @@ def default_settings(config: RunConfig, family: Family) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Variant:
-    """`memory`: the stages of the memory that its methods share, which starts as `shared`."""
+    """`stages`: those of the memory that its methods share, which starts as `shared`."""
 
     config: RunConfig
-    memory: tuple[StageSpec, ...]
-    methods: tuple[Method, ...]
+    stages: tuple[StageSpec, ...]
     shared: str
-
-    @property
-    def specs(self) -> list[StageSpec]:
-        return [*self.memory, *(spec for method in self.methods for spec in method.stages)]
+    methods: list[Method]
 
 
 def variants(
-    config: RunConfig,
-    methods: Sequence[Method],
-    confs: Sequence[Path],
-    defaults: Mapping[str, Any],
+    config: RunConfig, methods: Sequence[Method], confs: Sequence[Path], defaults: Mapping[str, Any]
 ) -> list[Variant]:
-    """The variants of a run, that of its own settings first, then in the order of the methods.
-
-    Raises UsageError for a setting that a method cannot have, naming it.
-    """
-    all_variants = [_variant(config, (), defaults, confs)]
+    """That of the run's own settings first. Raises UsageError for a setting of no method."""
+    all_variants = [_variant(config, (), confs, defaults)]
     for method in methods:
-        variant = _variant(config, method.given, defaults, confs)
-        for index, other in enumerate(all_variants):
-            if other.config == variant.config:
-                all_variants[index] = replace(other, methods=(*other.methods, method))
-                break
-        else:
-            all_variants.append(replace(variant, methods=(method,)))
+        variant = _variant(config, method.given, confs, defaults)
+        same = [other for other in all_variants if other.config == variant.config]
+        if not same:
+            all_variants.append(variant)
+        [*same, variant][0].methods.append(method)
     return all_variants
 
 
 def _variant(
     config: RunConfig,
     given: Sequence[tuple[str, str]],
-    defaults: Mapping[str, Any],
     confs: Sequence[Path],
+    defaults: Mapping[str, Any],
 ) -> Variant:
-    """The variant with these settings of methods. The memory that its methods share is named
-    `shared`; memories that its settings derive from it have names of their own."""
-    of_memory = [f"{key}={value}" for key, value in given if key.split(".")[0] in _OF_MEMORY]
-    shared = f"{SHARED} [{','.join(of_memory)}]" if of_memory else SHARED
-    varied = _varied(config, given, confs)
-    memory, settings = varied.memory, {**defaults, **varied.memory.overrides()}
-    first, *others = stage_specs(f"memory={memory.name}", memory.stages, settings)
-    return Variant(varied, (replace(first, memory=shared), *others), (), shared)
-
-
-def _varied(
-    config: RunConfig, given: Sequence[tuple[str, str]], confs: Sequence[Path]
-) -> RunConfig:
+    """Its memory is named `shared`; memories derived from it have names of their own."""
     memory_keys = [f"memory.{name}" for name in type(config.memory).model_fields][2:]
     engine_keys = [f"{engine}.{name}" for engine in _ENGINES for name in _OF_ENGINE]
     keys = ["memory", *memory_keys, *(f"embedder.{name}" for name in _OF_EMBEDDER), *engine_keys]
@@ -133,7 +108,12 @@ def _varied(
     except ValidationError as error:
         written = ",".join(f"{key}={value}" for key, value in given)
         raise UsageError(f"methods: [{written}]: {error.errors()[0]['msg']}") from None
-    return config.model_copy(update=changed)
+    varied = config.model_copy(update=changed)
+    memory, settings = varied.memory, {**defaults, **varied.memory.overrides()}
+    of_memory = [f"{key}={value}" for key, value in given if key.split(".")[0] in _OF_MEMORY]
+    shared = f"{SHARED} [{','.join(of_memory)}]" if of_memory else SHARED
+    first, *others = stage_specs(f"memory={memory.name}", memory.stages, settings)
+    return Variant(varied, (replace(first, memory=shared), *others), shared, [])
 
 
 def _memory_file(name: str, confs: Sequence[Path]) -> Any:
@@ -147,21 +127,17 @@ def _memory_file(name: str, confs: Sequence[Path]) -> Any:
 def run_steps(
     variants: Sequence[Variant], family: Family, judging: Sequence[StageSpec]
 ) -> tuple[list[StepWithEngine], dict[str, str]]:
-    """Every step of a run, without duplicates, in dependency order; and the first method that names
-    it, by step id. `judging`: the stages that follow each method.
-
-    Raises UsageError, naming the file, the stage and what to do, if a stage reads a table that no
-    earlier one writes, or has contradictory settings.
-    """
+    """Every step, without duplicates, in dependency order; and the first method that names it,
+    by id. Raises UsageError for a stage whose inputs or settings do not fit."""
     steps: dict[str, StepWithEngine] = {}
     named_by: dict[str, str] = {}
     for variant in variants:
-        graph, config = _Graph(variant, family, steps), variant.config
+        graph, config = _Graph(variant, family, judging, steps), variant.config
         for repeat in range(config.repeats if config.repeat_from == "memory" else 1):
             graph.add_memory(repeat)
         for method in variant.methods:
             for repeat in range(config.repeats if method.has_repeats else 1):
-                for step in graph.add_method(method, judging, repeat):
+                for step in graph.add_method(method, repeat):
                     named_by.setdefault(step.id, method.name)
     # Without methods the memory is the result; else its rows are made if a method reads them.
     needed: set[str] = set()
@@ -175,73 +151,69 @@ def run_steps(
 
 
 class _Graph:
-    """Builds the steps of one variant of a run. `steps`: step_id -> step and engine, of all
-    variants, including steps of memories that no question needs."""
+    """Builds the steps of one variant. `steps`: those of all variants, needed or not."""
 
-    def __init__(self, variant: Variant, family: Family, steps: dict[str, StepWithEngine]) -> None:
+    def __init__(
+        self,
+        variant: Variant,
+        family: Family,
+        judging: Sequence[StageSpec],
+        steps: dict[str, StepWithEngine],
+    ) -> None:
         self.variant, self.config, self.family = variant, variant.config, family
-        self.steps = steps
-        self.documents, _ = self._load(Document), self._load(Question)
+        self.judging, self.steps = judging, steps
         self.memory: dict[int, dict[str, Step]] = {}  # repeat -> the shared memory's steps, by key
         self.defaults = default_settings(self.config, family)
-
-    def _load(self, record: type[Record]) -> Step:
         corpus = self.config.corpus
-        step = Step(
-            corpus=corpus.name,
-            name=record.table,
-            version=corpus.version,
-            writes=record,
-            settings=corpus.hashed(),
+        self.documents, questions = (
+            Step(
+                corpus=corpus.name,
+                name=record.table,
+                version=corpus.version,
+                writes=record,
+                settings=corpus.hashed(),
+            )
+            for record in (Document, Question)
         )
-        return self.steps.setdefault(step.id, (step, None))[0]
+        for step in (self.documents, questions):
+            self.steps.setdefault(step.id, (step, None))
 
     def add_memory(self, repeat: int) -> None:
-        """Add the steps of the run's own memory; methods read the one derived last."""
         place, earlier = f"memory={self.config.memory.name}", self.memory.setdefault(repeat, {})
         values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
-        for spec in self.variant.memory:
-            where = f"{place}: {spec.key}"
+        for spec in self.variant.stages:
             if not spec.stage.is_index():
-                raise UsageError(f"{where}: answers questions; name it in a method")
-            stage = spec.made(place, values)
-            self._refuse_no_engine(where, stage)
-            self._add(where, spec, stage, ("", repeat), earlier)
+                raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
+            self._add(place, spec, values, ("", repeat), earlier)
 
-    def add_method(self, method: Method, judging: Sequence[StageSpec], repeat: int) -> list[Step]:
+    def add_method(self, method: Method, repeat: int) -> list[Step]:
         values, of = {**self.defaults, "repeat": repeat}, (method.name, repeat)
         earlier = dict(self.memory.get(repeat, self.memory[0]))
-        steps: list[Step] = []
-        for spec in method.stages:
-            where = f"{method.file}: {spec.key}"
-            stage = spec.made(f"{method.file} ({method.name})", values)
-            self._refuse_no_engine(where, stage)
-            steps += self._add(where, spec, stage, of, earlier)
-        place = f"{method.file}, judged as {self.family.folder}/family.yaml says"
-        for spec in judging:
-            stage = spec.made(f"{place} ({method.name})", values)
-            steps += self._add(f"{place}: {spec.key}", spec, stage, of, earlier)
-        return steps
+        judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
+        placed = [(method.file, spec) for spec in method.stages]
+        placed += [(judged, spec) for spec in self.judging]
+        return [step for place, spec in placed
+                for step in self._add(place, spec, values, of, earlier)]  # fmt: skip
 
-    def _refuse_no_engine(self, where: str, stage: Stage) -> None:
-        if stage.prompts_used() and not self.config.engines(stage.role):
+    def _add(
+        self,
+        place: str,
+        spec: StageSpec,
+        values: Mapping[str, Any],
+        of: tuple[str, int],
+        earlier: dict[str, Step],
+    ) -> list[Step]:
+        """Add and return the steps of a stage: one for each engine of its role, by `of`: method
+        and repeat. `earlier`: the steps that it may read, by key."""
+        where, (method, _) = f"{place}: {spec.key}", of
+        stage = spec.made(f"{place} ({method})" if method else place, values)
+        engines = self.config.engines(stage.role) if stage.prompts_used() else [None]
+        if not engines and not any(spec is judging for judging in self.judging):
             raise UsageError(
                 f"{where}: asks the role {stage.role}, which has no engine; set "
                 f"{SECTIONS[stage.role]}=..."
             )
-
-    def _add(
-        self,
-        where: str,
-        spec: StageSpec,
-        stage: Stage,
-        of: tuple[str, int],
-        earlier: dict[str, Step],
-    ) -> list[Step]:
-        """Add the steps of a stage: one for each engine of its role, which are several for a judge.
-        `of`: method and repeat. `earlier`: the steps that it may read, by key; it is added."""
         upstream = _upstream(where, spec, earlier)
-        engines = self.config.engines(stage.role) if stage.prompts_used() else [None]
         steps = [self._step(where, spec, stage, upstream, engine, of) for engine in engines]
         for step in steps:
             earlier.pop(spec.key, None)  # later stages read the nearest
@@ -257,11 +229,9 @@ class _Graph:
         engine: EngineSettings | None,
         of: tuple[str, int],
     ) -> Step:
-        """A stage's step; the existing one if an equal step was built before."""
-        memory = _memory(where, stage, upstream)
+        memory, is_index = _memory(where, stage, upstream), stage.is_index()
         method, repeat = of
         stage.refuse_upstream(method or where, [step.stage for step in upstream if step.stage])
-        is_index = stage.is_index()
         if is_index and self.config.repeat_from != "memory":
             repeat = 0
         if memory is None and is_index and not stage.starts_memory:
@@ -281,29 +251,27 @@ class _Graph:
             stage=stage,
         )
         if stage.starts_memory:
-            of_run = of_repeat(self.variant.shared, repeat)
-            shared = replace(step, memory=of_run)
-            if memory in (None, of_run):
+            shared = replace(step, memory=of_repeat(self.variant.shared, repeat))
+            name = f"{spec.memory} of {memory}"  # which says the repeat
+            if memory in (None, shared.memory):
                 name = of_repeat(spec.memory, repeat)
-            else:
-                name = f"{spec.memory} of {memory}"  # which says the repeat
             step = shared if shared.id in self.steps else replace(step, memory=name)
-        if issubclass(step.writes, IndexRow) and step.writes.once_per_memory:
-            for other, _ in self.steps.values():
-                same_rows = (other.writes, other.memory) == (step.writes, step.memory)
-                if same_rows and other.id != step.id:
-                    starts = sorted(label for label, kind in STAGES.items() if kind.starts_memory)
-                    raise UsageError(
-                        f"{where}: {step.table} of the memory {step.memory} are made already, with "
-                        "other settings; put a stage before it that starts another memory: "
-                        f"{', '.join(starts)}"
-                    )
+        self._refuse_two_of_a_memory(where, step)
         return self.steps.setdefault(step.id, (step, engine))[0]
 
+    def _refuse_two_of_a_memory(self, where: str, step: Step) -> None:
+        if not (issubclass(step.writes, IndexRow) and step.writes.once_per_memory):
+            return
+        for other, _ in self.steps.values():
+            same_rows = (other.writes, other.memory) == (step.writes, step.memory)
+            if same_rows and other.id != step.id:
+                raise UsageError(
+                    f"{where}: {step.table} of the memory {step.memory} are made already, with "
+                    "other settings; put a stage before it that starts another memory"
+                )
+
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
-        """The hashed part of a step's prompts and of those that they follow: template, reply
-        budget, forms of constrained and of shown replies, words of refusals if they are the
-        family's own, and version, as a parser may change."""
+        """The hashed part of a step's prompts and of those that they follow."""
         family, is_constrained = self.family, engine and self.config.is_constrained(engine)
         followed = [earlier for prompt in stage.prompts_used() for earlier in prompt.follows]
         prompts = dict.fromkeys((*stage.prompts_used(), *followed))
@@ -323,25 +291,21 @@ class _Graph:
 
 
 def _upstream(where: str, spec: StageSpec, earlier: Mapping[str, Step]) -> list[Step]:
-    """The steps whose rows the stage reads, in the order of its `reads`: for each the nearest
-    earlier step that writes the record, or the one that `from` names."""
+    """The nearest earlier steps that write what the stage reads, or those that `from` names."""
     tables = [record.table for record in spec.stage.reads]
-    for table in spec.reads_from:
-        if table not in tables:
-            raise UsageError(
-                f"{where}: from: it does not read {table}; it reads "
-                f"{', '.join(tables) or 'no table of another stage'}"
-            )
+    for table in spec.reads_from.keys() - tables:
+        reads = ", ".join(tables) or "no table of another stage"
+        raise UsageError(f"{where}: from: it does not read {table}; it reads {reads}")
     upstream = []
     for record in spec.stage.reads:
         writers = {key: step for key, step in earlier.items() if step.writes is record}
-        key = spec.reads_from.get(record.table) or next(reversed(writers), None)
         if not writers:
             names = dict.fromkeys(kind.name for kind in STAGES.values() if kind.writes is record)
             raise UsageError(
                 f"{where}: reads {record.table}, which no earlier stage writes; put "
                 f"{' or '.join(names) or 'a stage that does'} before it"
             )
+        key = spec.reads_from.get(record.table, [*writers][-1])
         if key not in writers:
             raise UsageError(
                 f"{where}: from: {record.table}: no earlier stage {key!r} writes it; "
@@ -352,18 +316,14 @@ def _upstream(where: str, spec: StageSpec, earlier: Mapping[str, Step]) -> list[
 
 
 def _memory(where: str, stage: Stage, upstream: Sequence[Step]) -> str | None:
-    """The memory that a stage's page indexes refer to: that of the rows it reads, except rows of
-    `reads_other_memory`.
-
-    Raises UsageError if it reads rows of two memories: their page indexes mean different pages.
-    """
-    paged = [step for step in upstream if step.writes.has_pages]
+    """The memory that page indexes refer to. Raises UsageError if the rows read are of two."""
+    named = [step for step in upstream if step.memory]
+    paged = [step for step in named if step.writes.has_pages]
     memories = {step.memory for step in paged if step.writes not in stage.reads_other_memory}
-    memories -= {None}
     if len(memories) > 1:
-        rows = [f"{step.table} of {step.memory}" for step in upstream if step.memory]
+        rows = [f"{step.table} of {step.memory}" for step in named]
         raise UsageError(
             f"{where}: would mix two memories, {' and '.join(rows)}; read all from stages that "
             "use the same one, with `from` where several write a table"
         )
-    return next((name for name in (*memories, *(step.memory for step in upstream)) if name), None)
+    return next(iter([*memories, *(step.memory for step in named)]), None)

@@ -1,2 +1,1 @@
-"""Estimates of a run's cost before anything runs: the real stages, prompts and executor process
-documents with an engine that only counts tokens. No stage or prompt is named here."""
+"""Estimates of a run's cost, by the real stages and an engine that only counts tokens."""

@@ -1,16 +1,11 @@
 """The expected costs of a run's remaining work: all documents, or a sample of every length, go
-through all stages with an engine that counts the tokens of prompts and of expected replies; the
-counts are scaled to all documents.
-
-For a model, its tokenizer, if this machine has it, gives the tokens per byte of the corpus;
-otherwise that ratio is an estimate. The warehouse is read, never written.
-"""
+through all stages with an engine that counts tokens. The warehouse is read, never written."""
 
 import asyncio
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,8 +54,7 @@ _Shard = tuple[str, str, str, int]  # table, step id, unit, attempt
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """`of_text` counts the tokens of a text alone, `per_prompt` is added for the chat template,
-    `how` names the method."""
+    """`of_text`: of a text alone; `per_prompt`: of the chat template; `how`: by what method."""
 
     of_text: Callable[[str], int]
     per_prompt: int
@@ -71,6 +65,7 @@ class TokenCounts:
 
 
 def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
+    """By the ratio of tokens to bytes, if this machine has the model's tokenizer; else a guess."""
     if isinstance(settings, ExtractiveSettings):
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
     if not isinstance(settings, VllmSettings | OpenAISettings):
@@ -88,10 +83,7 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
 
 
 class CountingEngine:
-    """Stands in for the engine of `settings`; its tokens are counted by `counts`.
-
-    A beginning that an earlier prompt also had counts as cached, as if the cache were unlimited.
-    """
+    """Its cache is unlimited: any beginning of an earlier prompt counts as cached."""
 
     name = "counting"
 
@@ -104,8 +96,7 @@ class CountingEngine:
         self._beginnings: set[int] = set()  # of all prompts so far
 
     async def generate(self, request: Request) -> Reply:
-        """The expected reply, after half of the thinking budget; a reply that other prompts may
-        show is cut to its own budget. Never fails, and takes no time."""
+        """The expected reply, after half of the thinking budget."""
         assert request.fields is not None, "nothing but prompts is counted"
         prompt_tokens = await self.count_tokens(request.messages)
         prompt = "\n".join(message["content"] for message in request.messages)
@@ -126,13 +117,12 @@ class CountingEngine:
         return self._counts.of(messages)
 
     def cached_share(self, prompt: str) -> float:
-        """The share of a prompt, 0 to 1, with which an earlier one began, in pieces of 64
-        characters; records its beginnings."""
-        cached, beginning, is_known = 0, 0, True
+        """How much of a prompt, 0 to 1, an earlier one began with; records its beginnings."""
+        cached, beginning = 0, 0
         for end in range(_PIECE_CHARS, len(prompt) + 1, _PIECE_CHARS):
             beginning = hash((beginning, prompt[end - _PIECE_CHARS : end]))
-            is_known = is_known and beginning in self._beginnings
-            cached = end if is_known else cached
+            if beginning in self._beginnings:  # so were all shorter ones
+                cached = end
             self._beginnings.add(beginning)
         return cached / len(prompt) if prompt else 0.0
 
@@ -176,9 +166,7 @@ class DryRunShards(Shards):
 
 @dataclass(frozen=True)
 class Sample:
-    """The counted documents, of `num_documents` with model calls to make. `scale`: by step id, all
-    remaining work divided by the counted work, in questions, or in words if the step reads whole
-    documents; 1 everywhere if nothing is scaled."""
+    """`scale`: all remaining work divided by the counted work, by step id."""
 
     num_documents: int
     documents: Sequence[PlannedDocument]
@@ -191,9 +179,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Estimate:
-    """`costs`: of the remaining work, in `MEASURES` by step id; its `budget_tokens` assume that
-    every reply takes its whole budget. `disk`: bytes by table. `counts`: by phase, the method of
-    counting tokens."""
+    """`costs`: in `MEASURES` by step id; `disk`: bytes by table; `counts`: by phase."""
 
     sample: Sample
     costs: dict[str, Numbers]
@@ -237,54 +223,41 @@ def estimate(prepared: Prepared) -> Estimate:
 
 
 def choose_sample(prepared: Prepared) -> Sample:
-    """The documents to count, and the factors that scale them to the remaining work: as many as the
-    words of their prompts allow, evenly spaced by length, and one for each step that would be
-    missing."""
+    """As many documents as the words of their prompts allow, evenly spaced by length, and one for
+    each step that would be missing."""
     steps = prepared.run.steps
     asking = {step.id for step in steps if step.prompts}
     by_question = {step.id for step in steps if step.per_question}
-
-    def to_ask() -> Iterator[tuple[PlannedDocument, list[Unit]]]:
-        for document in prepared.plan.documents():
-            pending = [unit for unit in document.units if not unit.is_done]
-            if not document.is_bad and any(unit.step_id in asking for unit in pending):
-                yield document, pending
-
-    def work(document: PlannedDocument, pending: Sequence[Unit]) -> Counter[str]:
-        """The work of each step: its questions, or the document's words."""
-        sizes = Counter[str]()
+    left = list[tuple[int, str, Counter[str]]]()  # words, id, work by step
+    total = 0.0
+    for document in prepared.plan.documents():
+        pending = [unit for unit in document.units if not unit.is_done]
+        if document.is_bad or asking.isdisjoint(unit.step_id for unit in pending):
+            continue
+        work = Counter[str]()  # in questions, or in words if the step reads whole documents
         for unit in pending:
+            total += weight(unit, document.num_words, unit.step_id in asking)
             size = len(unit.inputs) if unit.step_id in by_question else document.num_words
-            sizes[unit.step_id] += max(1, size)
-        return sizes
-
-    left = list[tuple[int, str, frozenset[str]]]()  # words, id, steps of pending units
-    total, total_work = 0.0, Counter[str]()
-    for document, pending in to_ask():
-        total += sum(weight(unit, document.num_words, unit.step_id in asking) for unit in pending)
-        steps_left = frozenset(unit.step_id for unit in pending)
-        left.append((document.num_words, document.document_id, steps_left))
-        total_work += work(document, pending)
+            work[unit.step_id] += max(1, size)
+        left.append((document.num_words, document.document_id, work))
     left.sort(key=lambda item: item[:2])
     num = max(_MIN_DOCUMENTS, int(len(left) * _MAX_WORDS / max(1.0, total)))
     groups = np.array_split(np.arange(len(left)), min(num, len(left)) or 1)
     chosen = [left[indexes[len(indexes) // 2]] for indexes in groups if len(indexes)]
-    covered = {step_id for *_, steps_left in chosen for step_id in steps_left}
+    covered = {step_id for *_, work in chosen for step_id in work}
     for item in left:
-        if not item[-1] <= covered:
+        if not item[-1].keys() <= covered:
             chosen.append(item)
-            covered |= item[-1]
+            covered |= item[-1].keys()
     ids = {document_id for _, document_id, _ in chosen}
-    counted = [item for item in to_ask() if item[0].document_id in ids]
-    counted.sort(key=lambda item: (item[0].num_words, item[0].document_id))
-    counted_work = sum((work(*item) for item in counted), Counter[str]())
-    scale = {step_id: total_work[step_id] / counted_work[step_id] for step_id in counted_work}
-    return Sample(len(left), [document for document, _ in counted], scale)
+    documents = [d for d in prepared.plan.documents() if d.document_id in ids]
+    documents.sort(key=lambda document: (document.num_words, document.document_id))
+    all_work, counted = (sum((w for *_, w in some), Counter[str]()) for some in (left, chosen))
+    return Sample(len(left), documents, {i: all_work[i] / counted[i] for i in counted})
 
 
 class _InOrder(ThreadPoolExecutor):
-    """Runs an event loop's thread calls at once, in the loop's own thread. This fixes the order of
-    prompts, and so which beginnings count as cached, on every machine."""
+    """Runs thread calls at once, so that prompts, and what is cached, are in the same order."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **named: Any) -> Future[T]:
         done: Future[T] = Future()

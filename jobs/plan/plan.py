@@ -1,12 +1,9 @@
-"""`gistmill plan`: the remaining work of a run, its cost in tokens, hours and money, and the
-assumptions behind these, printed on one screen."""
+"""`gistmill plan`: the remaining work of a run, its cost in tokens, hours and money."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from jobs.config.options import numbers, price_of
 from jobs.config.read_config import read_config
@@ -40,8 +37,7 @@ Warn = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Options:
-    """The command's options. `rates`: prompt and reply tokens a second of one engine; `price`:
-    replaces the engines' own."""
+    """`rates`: prompt and reply tokens a second of one engine."""
 
     rates: tuple[float, float] | None
     gpus: int
@@ -49,15 +45,16 @@ class Options:
 
     @classmethod
     def of(cls, rates: str | None, gpus: int, price: str | None) -> "Options":
-        speeds = None if rates is None else numbers("rates", rates, "PREFILL,DECODE")
-        if speeds and min(speeds) <= 0:
-            raise UsageError(f"--rates {rates}: both must be above 0")
-        both = (speeds[0], speeds[1]) if speeds else None
-        return cls(both, gpus, None if price is None else price_of(price))
+        speeds = None
+        if rates is not None:
+            prefill, decode = numbers("rates", rates, "PREFILL,DECODE")
+            speeds = (prefill, decode)
+            if min(speeds) <= 0:
+                raise UsageError(f"--rates {rates}: both must be above 0")
+        return cls(speeds, gpus, None if price is None else price_of(price))
 
     def num_engines(self, settings: EngineSettings) -> int:
-        """The number of engines that run at once; of engines without GPUs, as many as the config
-        asks for. Raises UsageError if one engine needs more GPUs than there are."""
+        """Those that run at once. Raises UsageError if one needs more GPUs than there are."""
         if not settings.gpus_elsewhere:
             return settings.max_workers or settings.min_workers
         num = int(self.gpus / settings.gpus_elsewhere)
@@ -76,11 +73,7 @@ def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn)
 
 
 def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
-    """The plan of the remaining work of a run whose embedder is a `NoEmbedder`, as JSON. Reads the
-    warehouse and writes nothing.
-
-    Raises UsageError if corpus or options cannot be used.
-    """
+    """Writes nothing. Raises UsageError if corpus or options cannot be used."""
     folder = RunFolder(as_path(run.config.warehouse), run.name)
     check_layout(folder.warehouse)
     run = merge_with_stored_run(run, folder)
@@ -92,8 +85,7 @@ def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
     speeds = _speeds_so_far(folder)
     phases = [_phase(p, p.engine, estimated, options, speeds.get(p.name))
               for p in run.phases if p.engine and steps]  # fmt: skip
-    documents = (document for document in prepared.plan.documents() if not document.is_bad)
-    sizes = [(document.num_questions, document.num_words) for document in documents]
+    sizes = [(d.num_questions, d.num_words) for d in prepared.plan.documents() if not d.is_bad]
     of_stage = ((name, [s for s in steps if s["stage"] == name]) for name in stage_names(run.steps))
     return {
         "run": folder.path.name,
@@ -124,34 +116,31 @@ def _step(step: Step, costs: Numbers, price: Price) -> Json:
 
 
 def _sum(stage: str, steps: Sequence[Json]) -> Json:
-    """The sums of the steps; of money only those whose engine has a price."""
-    totals: Json = {"stage": stage}
-    for kind in ("expected", "budgets") if steps else ():
-        totals[kind] = {}
-        for name in steps[0][kind]:
-            values = [step[kind][name] for step in steps if step[kind][name] is not None]
-            totals[kind][name] = sum(values) if values else None
+    totals: Json = {"stage": stage, **({"expected": {}, "budgets": {}} if steps else {})}
+    for step in steps:
+        for kind in ("expected", "budgets"):
+            for name, value in step[kind].items():
+                before = totals[kind].setdefault(name, None)
+                totals[kind][name] = before if value is None else value + (before or 0)
     return totals
 
 
 def _speeds_so_far(folder: RunFolder) -> dict[str, float]:
     """Prompt tokens a second per engine, by phase; a reply token counts as REPLY_COSTS."""
     costs, seconds = defaultdict[str, float](float), defaultdict[str, float](float)
-    for took in (
-        took for launch in folder.readable_launches() for took in launch.get("phases", ())
-    ):
-        name = took["phase"].split(":")[0]
-        costs[name] += took["prompt_tokens"] - took["cached_tokens"]
-        costs[name] += REPLY_COSTS * took["reply_tokens"]
-        seconds[name] += took["seconds"] * took["workers"]
+    for launch in folder.readable_launches():
+        for took in launch.get("phases", ()):
+            name = took["phase"].split(":")[0]
+            uncached = took["prompt_tokens"] - took["cached_tokens"]
+            costs[name] += uncached + REPLY_COSTS * took["reply_tokens"]
+            seconds[name] += took["seconds"] * took["workers"]
     return {name: costs[name] / seconds[name] for name in costs if costs[name] and seconds[name]}
 
 
 def _phase(
     phase: Phase, engine: EngineSettings, estimated: Estimate, options: Options, speed: float | None
 ) -> Json:
-    """A phase's engines, their rates and the hours, None without rates: the rates of the options,
-    else the run's own `speed`, else those of the engine's settings."""
+    """By the rates of the options, else the run's own `speed`, else the engine's settings."""
     rates, how = engine.token_rates(), "the engine's settings"
     if options.rates is not None:
         rates, how = options.rates, "--rates {:.15g},{:.15g}".format(*options.rates)
@@ -161,10 +150,10 @@ def _phase(
     num, gpus = options.num_engines(engine), engine.gpus_elsewhere
     hours = None
     if rates:
-        costs = sum(estimated.costs.get(step.id, NO_COST) for step in phase.steps)
-        _, _, uncached, *replies = np.asarray(costs).tolist()  # in the order of MEASURES
-        of_an_engine = [(uncached / rates[0] + reply / rates[1]) / 3600 for reply in replies]
-        hours = dict(zip(("expected", "budgets"), of_an_engine, strict=True))
+        costs = sum((estimated.costs.get(step.id, NO_COST) for step in phase.steps), NO_COST)
+        _, _, uncached, expected, budgets = costs.tolist()  # in the order of MEASURES
+        hours = {name: (uncached / rates[0] + reply / rates[1]) / 3600
+                 for name, reply in (("expected", expected), ("budgets", budgets))}  # fmt: skip
     return {
         "phase": phase.name,
         "engine": engine.title,
@@ -188,17 +177,12 @@ def _assumptions(
         yield f"counted: {left}, all that is left; nothing is scaled"
     else:
         questions = {(u.document_id, q) for u in sample.units if not u.is_done for q in u.inputs}
-        yield (
-            f"counted: {len(sample.documents)} of {left}, spaced by length, with "
-            f"{len(questions):,} questions; scaled to the words and questions of all"
-        )
+        some = f"{len(sample.documents)} of {left}, with {len(questions):,} questions"
+        yield f"counted: {some}; scaled to the words and questions of all"
     for name, counts in estimated.counts.items():
         yield f"tokens of {name}: {counts.how}"
     yield f"expected: {'; '.join(f'{p.name} {p.assumed}' for p in prompts)}"
-    yield (
-        "budgets: every reply of these calls takes its whole budget; the number of calls has no "
-        "bound here: walks, look-ups in turns and pages that a model cuts may take more"
-    )
+    yield "budgets: every reply takes its whole budget; walks and turns may take more calls"
     yield "cached: what a prefix cache with room for all prompts holds"
     for phase in phases:
         yield f"rates of {phase['phase']}: {phase['rates'] or _UNKNOWN}"
@@ -229,7 +213,7 @@ def _parts(plan: Mapping[str, Any]) -> list[Part]:
         row: dict[str, object] = {name: phase[name] for name in ("phase", "engine", "engines")}
         for name in ("prefill", "decode"):
             rate = phase[f"{name}_tokens_per_second"]
-            row[f"{name}/s"] = None if rate is None else short(rate)
+            row[f"{name}/s"] = rate and short(rate)
         gpu_hours = phase["gpus"] and phase["gpu_hours"]
         for heading, hours in (("hours", phase["hours"]), ("GPU-hours", gpu_hours)):
             row[heading] = f"{hours['expected']:.3g}" if hours else None

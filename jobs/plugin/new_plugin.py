@@ -11,11 +11,8 @@ KINDS = tuple(sorted(folder.name for folder in _TEMPLATES.iterdir()))
 
 
 def new_plugin(name: str, kind: str) -> list[Path]:
-    """Write the folder `name` with a plugin of this kind, in which the name replaces the templates'
-    `my_plugin` and `MyPlugin`; returns its files.
-
-    Raises UsageError for a folder that exists, and for a name that is not a lower-case identifier.
-    """
+    """Write the folder `name`, a copy of the template `kind` with its `my_plugin` and `MyPlugin`
+    replaced; returns its files. Raises UsageError for a folder that exists, or no identifier."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} cannot be imported: write small letters, digits and _")
     if Path(name).exists():

@@ -1,8 +1,7 @@
-"""The problems of a run by cause, each with the rows that failed because of it and the questions
-and documents that it reached, as rows and as lines that advise what to do; and findings about the
-replies of its models."""
+"""The problems of a run by cause, with advice; findings about its models' replies."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,28 +71,25 @@ def _tables(connection: Any) -> dict[str, set[str]]:
     return {row["table_name"]: set(row["columns"]) for row in query(connection, _SQL["tables"])}
 
 
-def cause_lines(connection: Any) -> Iterator[str]:
-    yield from map(_line, causes(connection))
-
-
 def reply_findings(connection: Any, facts: Mapping[str, Any]) -> list[str]:
-    """A line per finding about the replies of models, by stage; `facts`: the run's. Options chosen
-    without a call count as the run's own engine's."""
+    """Lines by stage; `facts`: the run's. Options chosen without a call count as the run's
+    engine's."""
     models: Mapping[str, bool] = facts.get("models", {})
     if not models and not facts.get("is_model"):
         return []
-    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
     for row in query(connection, _REPLIES):
         if row["stage"] in models or (row["prompt"] is None and facts.get("is_model")):
-            lines = findings(row, models.get(row["stage"], False)).values()
-            found |= dict.fromkeys(map(on_one_line, lines))
-    return [*found]
+            of_row = findings(row, models.get(row["stage"], False)).values()
+            lines |= dict.fromkeys(map(on_one_line, of_row))
+    return [*lines]
 
 
-def _line(cause: Mapping[str, Any]) -> str:
-    such_as = f", such as: {_example(cause['detail'])[:_MOST_CHARS]}" if cause["detail"] else ""
-    advice = _ADVICE.get(cause["problem"], "gistmill trace QUESTION shows it")
-    return f"{cause['problem']} in {cause['stage']}: {_size(cause)}{such_as}; {advice}"
+def cause_lines(connection: Any) -> Iterator[str]:
+    for cause in causes(connection):
+        such_as = f", such as: {_example(cause['detail'])[:_MOST_CHARS]}" if cause["detail"] else ""
+        advice = _ADVICE.get(cause["problem"], "gistmill trace QUESTION shows it")
+        yield f"{cause['problem']} in {cause['stage']}: {_size(cause)}{such_as}; {advice}"
 
 
 def _example(detail: str) -> str:
@@ -106,8 +102,7 @@ def _example(detail: str) -> str:
 
 
 def _size(cause: Mapping[str, Any]) -> str:
-    """The number of rows, and of the questions and documents that the cause reached; for the corpus
-    the number of bad entries: a question about a missing document is one entry, but two rows."""
+    """Rows, questions and documents; of the corpus entries, as one may have two rows."""
     after = f" and {cause['num_after']} after" if cause["num_after"] else ""
     if cause["problem"] == "bad_input":
         number = cause["num_details"]
@@ -120,10 +115,10 @@ def _size(cause: Mapping[str, Any]) -> str:
 
 def problem_counts(connection: Any) -> dict[str, int]:
     """The rows of a run, by problem, that have it themselves."""
-    found: dict[str, int] = {}
+    counts = Counter[str]()
     for cause in causes(connection):
-        found[cause["problem"]] = found.get(cause["problem"], 0) + cause["num_rows"]
-    return found
+        counts[cause["problem"]] += cause["num_rows"]
+    return dict(counts)
 
 
 def healed_line(before: Mapping[str, int], after: Mapping[str, int]) -> str:

@@ -1,9 +1,5 @@
-"""The reasons why a run has to stop: its deadline, SIGTERM (which spot machines receive), Ctrl-C,
-storage that refuses what it makes, no progress.
-
-No new unit is started then, those in flight have `cluster.grace_minutes` to be committed (none
-after Ctrl-C), and the command exits with code 4. The same command resumes. A slow run is not
-stalled: a model may take an hour to load."""
+"""What ends a run early: its deadline, SIGTERM, Ctrl-C, storage that refuses, no progress. Then no
+new unit is started, and those in flight have `cluster.grace_minutes` (none after Ctrl-C)."""
 
 import signal
 import time
@@ -34,11 +30,7 @@ _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
 
 class GracefulStop:
-    """Context manager of a run that handles SIGTERM and Ctrl-C; `should_stop` is called every
-    second.
-
-    `failure`: the error of a document that the run ends with, rows before storage.
-    """
+    """Handles SIGTERM and Ctrl-C. `failure`: of a document, with which the run ends."""
 
     def __init__(self, cluster: ClusterSettings, now: datetime | None = None) -> None:
         """Read the deadline. Raises UsageError if it is malformed, PassedError if it has passed."""
@@ -75,8 +67,7 @@ class GracefulStop:
         launch: str,
         on_heartbeats: Callable[[list[dict[str, Any]]], None] = lambda workers: None,
     ) -> Iterator[None]:
-        """Watch the workers of an execution in the `with` block: until it ends, stops are graceful.
-        Their heartbeats are passed to `on_heartbeats`."""
+        """Until the `with` block ends, stops are graceful, and heartbeats passed on."""
         self._folder, self._launch, self._on_heartbeats = folder, launch, on_heartbeats
         self._signal = StopSignal(folder.path, launch)
         self._moved = self._looked = time.monotonic()
@@ -87,8 +78,7 @@ class GracefulStop:
             self._folder = None
 
     def done(self, outcome: Summary | CommandError) -> None:
-        """Count a document as progress, and keep the error of a failed one, with which the run
-        ends: after the grace period if it is a StorageError."""
+        """Count a document as progress; a StorageError begins the grace period."""
         self._moved = time.monotonic()
         if not isinstance(outcome, CommandError):
             return
@@ -99,8 +89,7 @@ class GracefulStop:
             self._begin(str(outcome))
 
     def should_stop(self) -> CommandError | None:
-        """The error to end with now; None while there is no reason, or in the grace period. Signals
-        the workers when that begins."""
+        """The error to end with now; the workers are told when the grace period begins."""
         now = time.time()
         if now >= self._over_at:  # even if storage refused the signal
             self.has_begun = True
@@ -115,12 +104,9 @@ class GracefulStop:
 
     def _of_workers(self, folder: RunFolder) -> CommandError | None:
         """The reason to stop that the heartbeats show: no document is in flight in the grace
-        period, or no call and no unit was finished for `stall_minutes`.
-
-        A starting engine counts as progress, and so does one whose server is away: they have limits
-        of their own. While storage refuses progress files or heartbeats, time does not count:
-        workers may be working unseen.
-        """
+        period, or no call and no unit was finished for `stall_minutes`. An engine that starts, or
+        whose server is away, has limits of its own. While storage refuses progress files or
+        heartbeats, time does not count: workers may be working unseen."""
         now = time.monotonic()
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return None

@@ -1,8 +1,7 @@
 """Ctrl-C and SIGTERM end a command in one line, from its first moment on.
 
 SIGTERM ends the process without raising: what a handler raises may hit a library while it holds a
-lock, or be turned into another error. A run whose workers are at work ends gracefully instead
-(jobs/run/graceful_stop.py).
+lock. A run whose workers are at work ends gracefully instead (graceful_stop.py).
 """
 
 import signal
@@ -27,5 +26,4 @@ def raise_at_ctrl_c() -> None:
 
 
 def end(number: int, frame: FrameType | None) -> None:
-    """The signal handler that ends this process: a line, exit code 4."""
     end_process(INTERRUPTED)

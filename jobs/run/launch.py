@@ -1,9 +1,5 @@
-"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting;
-compact the warehouse before, periodically meanwhile, and after. A second command for the same run
-waits until the first has ended.
-
-jobs/graph/phases.py decides which stages are executed together, jobs/run/execute.py executes them.
-"""
+"""Run or resume: load the corpus, plan every unit, execute pending ones, check the accounting,
+compact the warehouse. A second command for the same run waits until the first has ended."""
 
 import importlib.metadata
 import os
@@ -12,23 +8,27 @@ import shlex
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
 from jobs.config.run_config import PassedError, RunConfig, refuse_elsewhere
-from jobs.graph.preparation import prepare
+from jobs.graph.phases import Phase, with_scoring
+from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun, run_manifest
 from jobs.output.cells import counted
 from jobs.problems.causes import cause_lines
-from jobs.run.execute import RunExecutor
 from jobs.run.graceful_stop import GracefulStop
+from jobs.run.progress import Progress
 from jobs.run.stored_run import merge_with_stored_run, refuse_fewer
+from pipeline.asking.reader import start_reader
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, holder, lease
 from pipeline.files.storage import (
@@ -49,7 +49,9 @@ from pipeline.store.shards.layout import check_layout, raise_layout
 from pipeline.store.sql.accounts import StepCounts, accounts, other_models
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import WORTH_IT, compact, removal_records
-from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
+from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy, Work
+from pipeline.worker.progress import Summary
+from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS, execute_inline
 
 COMPLETE, PROBLEMS, INCOMPLETE = 0, 3, 4
 _SECONDS_BETWEEN_COMPACTIONS = 300.0
@@ -61,14 +63,11 @@ _PACKAGES = (
 )  # fmt: skip
 _SENT_FROM = "GISTMILL_COMMIT"  # environment variable of jobs, whose code is not a git checkout
 Warn = Callable[[str], None]
-Look = Callable[[Any, RunFolder], None]
-"""Reads a run that has ended, by a connection with its views."""
+Look = Callable[[Any, RunFolder], None]  # at a run that has ended, by a connection with its views
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run; `complaints`: why the exit code is not 0."""
-
     run: str
     exit_code: int
     complaints: tuple[str, ...]
@@ -82,8 +81,8 @@ def run(
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
     look: Look = lambda connection, folder: None,
 ) -> Outcome:
-    """Execute a run, from the corpus to the checked accounting: units that are not committed, and
-    those that `retry_policy` selects. `look` is called then, with a connection that shows the run.
+    """Execute the units of a run that are not committed, and those that `retry_policy` selects, and
+    check the accounting; then call `look`.
 
     Raises UsageError before execution if the corpus cannot be used, AccountingError if rows
     do not match their inputs, EngineError if an engine died, StorageError if storage refuses,
@@ -101,6 +100,64 @@ def run(
             executor = _planned(resolved, folder, warn, retry_policy)
             _execute(executor, folder, warn, stop)
             return _outcome(executor, folder, warn, look)
+
+
+class RunExecutor:
+    """Keeps nothing else of `prepared`: what is committed takes a kilobyte a document."""
+
+    def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
+        self.run, self.plan = prepared.run, prepared.plan
+        self._cluster = prepared.run.config.cluster
+        self._folder, self._launch = folder, uuid.uuid4().hex
+        self._publish = partial(folder.write_progress, self._launch)  # for `status`
+        refused = folder.advisory.state
+        self.progress = Progress(self.plan.num_pending, self._publish, refused=refused)
+
+    def execute(self, stop: GracefulStop) -> None:
+        """Execute the phases, until `stop` has begun. Raises UsageError if there is no Ray to join,
+        ClusterError if a local one does not start, and the errors of workers."""
+        is_inline = self._cluster.name == "inline"
+        if not is_inline:
+            from pipeline.cluster import join  # imported here, as ray takes a second
+
+            join(self._cluster.address)
+        with self.progress:
+            for phase in with_scoring(self.run.phases, self.plan):
+                num_workers = (lambda: 1) if is_inline else phase.pool(self._cluster).size
+                for execution, work in phase.executions(self.plan, num_workers):
+                    with suppress(EndedError):  # units still in flight are not committed
+                        self._execution(phase, execution.name, work, stop)
+                    if stop.has_begun:
+                        self.progress.ended = stop.reason
+                        return
+
+    def _execution(self, phase: Phase, name: str, work: Work, stop: GracefulStop) -> None:
+        def done(outcome: Summary | CommandError) -> None:
+            stop.done(outcome)
+            if isinstance(outcome, Summary):
+                self.progress.add(outcome)
+
+        self.progress.start(name, work.num_documents, work.words)
+        self._publish(self.progress.state())
+        engine = phase.engine and phase.engine.of_run(self._folder.launched_at())
+        replies = (self.run.family, self.run.config.reply_format)
+        start = partial(start_reader, engine, *replies) if engine else None
+        make = phase.make_worker(self._folder.path, self._launch, start)
+        try:
+            with stop.watch(self._folder, self._launch, self.progress.alive):
+                if self._cluster.name == "inline":
+                    in_flight = phase.slots + DOCUMENTS_OVER_SLOTS
+                    execute_inline(make, in_flight, work, stop.should_stop, done)
+                else:
+                    from pipeline.cluster import execute_documents
+
+                    tags = {"run": self._folder.path.name, "phase": name}  # of workers' metrics
+                    pool = phase.pool(self._cluster)
+                    execute_documents(make, pool, tags, work, stop.should_stop, done)
+                if stop.failure:  # last, so that the other documents are committed
+                    raise stop.failure
+        finally:
+            self._folder.took(self.progress.took())
 
 
 def _planned(
@@ -122,11 +179,9 @@ def _planned(
 
 
 def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: GracefulStop) -> None:
-    """Execute what is pending. Meanwhile a warehouse that disappears is not created again. The
-    run's folder records why the execution has ended early."""
     if not executor.plan.num_pending:
         return
-    never_made.add(folder.warehouse)
+    never_made.add(folder.warehouse)  # even if it disappears now
     try:
         try:
             with compact_periodically(folder.warehouse):
@@ -144,8 +199,7 @@ def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: Gracefu
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
-    """Raises UsageError if the deadline is wrong, EndedError if it has passed and the run was
-    started before: a cluster that ignores exit codes has started it again."""
+    """Raises EndedError at a second start after the deadline, as of a cluster's retries."""
     try:
         return GracefulStop(config.cluster)
     except PassedError as error:
@@ -157,11 +211,8 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
 
 @contextmanager
 def run_lock(folder: UPath, stop: GracefulStop, warn: Warn) -> Iterator[None]:
-    """Hold the lease of a run, given by its folder, in the `with` block. Waits, after a line to
-    `warn`, while another command executes the run or deletes what removed runs had planned.
-
-    Raises EndedError at the deadline.
-    """
+    """Hold the lease of a run in the `with` block. Waits while another command executes the run
+    or deletes what removed runs had planned. Raises EndedError at the deadline."""
     while True:
         _wait(folder, RUN, f"run {folder.name} is being executed", stop, warn)
         with lease(folder, RUN) as held:
@@ -187,8 +238,7 @@ def _wait(folder: UPath, name: str, what: str, stop: GracefulStop, warn: Warn) -
 
 
 def compact_if_worth_it(warehouse: UPath, warn: Warn, least: int = WORTH_IT) -> None:
-    """Compact the warehouse if that is worth it; the rows are safe if it fails. A damaged file that
-    the run needs is reported when the run reads it."""
+    """Rows are safe if it fails; a damaged file is reported where it is read."""
     try:
         compact(warehouse, least)
     except DamagedError as error:
@@ -201,9 +251,7 @@ def compact_if_worth_it(warehouse: UPath, warn: Warn, least: int = WORTH_IT) -> 
 def compact_periodically(
     warehouse: UPath, seconds: float = _SECONDS_BETWEEN_COMPACTIONS, least: int = _MANY
 ) -> Iterator[None]:
-    """Compact every `seconds`, in a thread, the shards that the `with` block commits: tables of
-    `least` loose shards or more. A failure is not reported here, but by the compaction after the
-    run."""
+    """In a thread; failures are reported by the compaction after the `with` block."""
     is_over = threading.Event()
 
     def compact_now_and_then() -> None:
@@ -221,16 +269,13 @@ def compact_periodically(
 
 def _refuse_unwritable(warehouse: UPath) -> None:
     if blocking := unwritable(warehouse):
-        raise UsageError(
-            f"warehouse={warehouse}: {blocking} is not a writable folder; name another"
-        )
+        raise UsageError(f"warehouse={warehouse}: {blocking} is not a writable folder")
     if is_remote(warehouse):
         with refuse_unreachable_path(warehouse, "warehouse"):
             write(warehouse / "runs" / ".writable", b"")
 
 
 def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -> Outcome:
-    """Check the accounting, and whether there are more problems than allowed; call `look`."""
     with connect(folder.warehouse, folder.path.name) as connection:
         counts = accounts(connection)
         complaints = tuple(exceeded_limits(connection, counts, executor.run))
@@ -242,16 +287,14 @@ def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -
     if not_done:
         why = f"{not_done} inputs are left; run the same command to resume"
         code, complaints = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
-    workers = {phase: dict(n) for phase, n in progress.workers.items()}
-    return Outcome(folder.path.name, code, complaints, dict(progress.calls), workers)
+    return Outcome(folder.path.name, code, complaints, dict(progress.calls), progress.workers)
 
 
 def exceeded_limits(
     connection: Any, counts: Sequence[StepCounts], resolved: ResolvedRun
 ) -> Iterator[str]:
-    """Where a step exceeds `max_problem_rate`, a line per cause of the run's problems, and one with
-    the limit and a command that lists all rows with problems; and a line per stage that exceeds
-    `max_fallback_rate`. `connection` shows the run."""
+    """Lines about `max_problem_rate`, with causes and a command that lists all, and
+    `max_fallback_rate`."""
     config = resolved.config
     limit = config.max_problem_rate
     if over := [step for step in counts if step.problem > limit * step.inputs]:
@@ -271,8 +314,7 @@ def exceeded_limits(
 
 
 def provenance(corpus_sha: str | None) -> dict[str, Any]:
-    """The commit, versions and hardware of a launch, as JSON; recorded, never hashed into steps.
-    `corpus_sha`: the hash of every document and question row; None where it is not known."""
+    """The commit, versions and hardware of a launch, as JSON; never hashed into steps."""
     versions = {}
     for name in _PACKAGES:
         with suppress(importlib.metadata.PackageNotFoundError):  # in jobs gistmill is plain files
@@ -294,14 +336,12 @@ def commit_variable() -> dict[str, str]:
 
 
 def _commit() -> str | None:
-    """The commit in the environment of a job; else the checkout's, with `+` if files are modified;
-    None outside a checkout."""
+    """The commit in a job's environment, else the checkout's, with `+` if files are modified."""
     if sent := os.environ.get(_SENT_FROM):
         return sent
     here = Path(__file__).parent
     describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
-    try:
+    with suppress(OSError, subprocess.CalledProcessError):  # outside of a checkout
         done = subprocess.run(describe, cwd=here, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
+        return done.stdout.strip()
+    return None

@@ -1,7 +1,4 @@
-"""Show the progress of a run on standard error: a live bar in a terminal, else a line per minute.
-
-`runs/<name>/alive/progress` holds the same for `gistmill status`.
-"""
+"""The progress of a run: a live bar in a terminal, else a line per minute; and for `status`."""
 
 import sys
 import time
@@ -9,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, Self
 
 from rich.console import Console
@@ -26,12 +23,10 @@ _SECONDS_OF_RATE = 300.0  # that the time left is estimated by
 _BAR_WIDTH = 20
 _ONE_LINE = Column(no_wrap=True, overflow="ellipsis")  # as much as a terminal's width leaves
 _NAMES = [field.name for field in fields(UsageCounters)]
-_COUNTS: Callable[[Any], tuple[int, ...]] = attrgetter(*_NAMES)
 
 
 class Progress:
-    """The progress of one launch. `publish` is called with each new state, for `status`; `refused`
-    returns the refusals of storage to write it, as `Advisory.state` does."""
+    """Of one launch. `publish` gets each new state; `refused`: as `Advisory.state`."""
 
     def __init__(
         self,
@@ -55,53 +50,54 @@ class Progress:
         self._waiting_for = ""  # the server that requests wait for
         self._words = 0.0  # of finished documents: they differ a hundredfold in length
         self._started = self._printed = clock()
-        self._console = Console(file=sys.stderr)
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(_BAR_WIDTH, "dim", "none", "none", "none"),
             TaskProgressColumn(style="none"),
             TextColumn("{task.fields[parts]}", markup=False, table_column=_ONE_LINE),
-            console=self._console,
+            console=Console(file=sys.stderr),
             get_time=clock,
             speed_estimate_period=_SECONDS_OF_RATE,
         )
         self._bar.add_task("starting", total=1.0, parts="")
         (self._task,) = self._bar.tasks
+        self._is_terminal = self._bar.console.is_terminal
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal and self._num_units:
+        if self._is_terminal:
             self._bar.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._console.is_terminal:
+        if self._is_terminal:
             self._bar.stop()
-        elif self._num_units:
+        else:
             self._print(progress_line(self.state()))
 
     def start(self, phase: str, num_documents: int, words: float) -> None:
-        """Start a phase or execution. `num_documents`: documents or chunks; `words`: in all of
-        them."""
+        """Start a phase or execution of so many documents, or chunks of their questions."""
         self._gone |= set(self._alive)
         self._before += self._phase_total()
         self._alive, self._finished, self._inside = {}, Counter(), []
         self._phase, self._words, self._started = phase, 0.0, self._clock()
         self._bar.reset(self._task.id, total=words, description=phase, parts="")
-        if not self._console.is_terminal:
+        if not self._is_terminal:
             what = "chunks of questions" if phase.endswith("questions") else "documents"
             self._print(f"{phase}: {num_documents} {what}")
 
     def took(self) -> dict[str, Any]:
-        seconds = round(self._clock() - self._started, 3)
-        workers, total = len(self.workers.get(self._phase, ())), self._phase_total()
-        counts = {name: total[name] for name in _NAMES}
-        return {"phase": self._phase, "seconds": seconds, "workers": workers, **counts}
+        return {
+            "phase": self._phase,
+            "seconds": round(self._clock() - self._started, 3),
+            "workers": len(self.workers.get(self._phase, ())),
+            **_counts(self._phase_total()),
+        }
 
     def add(self, summary: Summary) -> None:
         self._print_findings(summary.findings)
         self.workers.setdefault(self._phase, Counter())[summary.worker] += summary.units
         self.calls.update(summary.asked)
-        self._finished.update(dict(zip(_NAMES, _COUNTS(summary), strict=True)))
+        self._finished.update(_counts(vars(summary)))
         self._words += summary.words
         parts = [part for part in self._inside if part["document_id"] == summary.document_id]
         if parts:  # until the next heartbeat: the part of it that is finished
@@ -113,22 +109,18 @@ class Progress:
         for worker in workers:
             self._print_findings(worker.get("findings", {}))
         of_phase = [worker for worker in workers if worker["worker"] not in self._gone]
-        for worker in of_phase:
-            self._alive[worker["worker"]] = Counter({name: worker[name] for name in _NAMES})
-        waiting = (away for worker in workers if (away := worker.get("waiting_for")))
-        self._waiting_for = next(waiting, "")
+        self._alive |= {worker["worker"]: Counter(_counts(worker)) for worker in of_phase}
+        self._waiting_for = next(filter(None, (w.get("waiting_for") for w in workers)), "")
         self._inside = [document for worker in of_phase for document in worker.get("inside", ())]
         self._show()
         self._publish(self.state())
 
     def _print_findings(self, findings: Mapping[str, str]) -> None:
-        for name, line in findings.items():
-            if name not in self._findings:
-                self._findings.add(name)
-                self._print(printable(line))
+        for name in (name for name in findings if name not in self._findings):
+            self._findings.add(name)
+            self._print(printable(findings[name]))
 
     def state(self) -> dict[str, Any]:
-        """The phase, its share done, rates and estimated end, as JSON."""
         seconds = max(self._clock() - self._started, 1e-9)
         done = self._phase_total()
         total = self._before + done
@@ -150,43 +142,45 @@ class Progress:
             "tokens": total["prompt_tokens"] + total["reply_tokens"],
             "refused": self._refused(),
             "waiting_for": self._waiting_for,
-            # With several documents in flight, the share shows the progress.
+            # Of several documents in flight, the share shows the progress.
             "inside": self._inside[0] if len(self._inside) == 1 else None,
         }
 
     def _phase_total(self) -> Counter[str]:
-        """The larger of two counts: heartbeats, which are late but include documents in flight, and
-        summaries of finished documents."""
+        """The larger count: of heartbeats, which are late, or of finished documents."""
         return sum(self._alive.values(), Counter[str]()) | self._finished
 
     def _show(self) -> None:
         words = self._words + sum(part["words"] * part["share"] for part in self._inside)
         self._bar.update(self._task.id, completed=words)
-        if self._console.is_terminal:
+        if self._is_terminal:
             self._bar.update(self._task.id, parts=_parts(self.state()))
         elif self._clock() - self._printed > _SECONDS_BETWEEN_LINES:
             self._printed = self._clock()
             self._print(progress_line(self.state()))
 
     def _print(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _counts(values: Mapping[str, Any]) -> dict[str, int]:
+    return {name: values[name] for name in _NAMES}
 
 
 def progress_line(state: Mapping[str, Any]) -> str:
-    """`Progress.state` as a line, the most important parts first."""
     return f"{state['phase']} {100 * state['share']:.0f}%: {_parts(state)}"
 
 
 def _parts(state: Mapping[str, Any]) -> str:
-    refused, seconds = state.get("refused"), state["seconds_left"] or 0.0
-    hours, minutes = divmod(round(seconds / 60), 60)
-    left = f"{hours} h {minutes} min" if hours else f"{minutes} min"
-    left = left if hours or minutes else "less than a minute"
+    refused, document = state.get("refused"), document_text(state.get("inside"))
+    hours, minutes = divmod(round((state["seconds_left"] or 0.0) / 60), 60)
+    left = f"{minutes} min" if minutes else "less than a minute"
+    left = f"{hours} h {minutes} min" if hours else left
     parts = (
         (state["ends_at"], f"ends {str(state['ends_at'])[11:]}, in {left}"),
         (state.get("waiting_for"), f"waiting for {state.get('waiting_for')}"),
         (refused, f"progress {refusal_text(refused)}" if refused else ""),
-        (document_text(state.get("inside")), document_text(state.get("inside"))),
+        (document, document),
         (True, f"{state['units']}/{state['planned_units']} units"),
         (state["problems"], counted(state["problems"], "problem")),
         (state["tokens_per_second"], f"{state['tokens_per_second']:.0f} tokens/s"),

@@ -1,29 +1,23 @@
-"""Continue a stored run. A named run may gain methods, raters, repeats, documents and questions;
-nothing else of it may change.
-
-`gistmill rate` adds a rater, `retry` plans units again whose rows have a problem, `score` adds the
-answers of another system. `rate audit` makes a run NAME-audit that gives the raters of run NAME
-answers of known worth: its methods are the kinds of answers, which its folder lists in
-known_answers.jsonl.
-"""
+"""Continue a stored run, which may gain methods, raters, repeats, documents and questions. `rate
+audit` makes a run NAME-audit, whose methods are the kinds of known answers."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
-from jobs.config.options import KEYS
+from jobs.config.options import KEYS, ReadOptions, read_options
 from jobs.config.read_config import composed_values, parsed_config
-from jobs.config.run_config import METHOD_NAME, RunConfig
+from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import ResolvedRun, expanded, resolve, run_of
 from jobs.output.cells import counted
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import conf_folders
 from pipeline.core.settings import sha
+from pipeline.core.sql_files import sql_beside
 from pipeline.files.storage import as_path, exists, is_remote, write
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
@@ -33,37 +27,19 @@ from pipeline.work.methods import methods_in
 from pipeline.work.units import RETRYABLE, RetryPolicy
 from stages.corpora.audits.known_answers import (
     FreeForm,
+    Known,
     Maker,
     known_answers_text,
     read_known_answers,
 )
 
-# Settings in the configs of version 0.2 that there are no more, with their values in runs that did
-# not use them.
-_GONE: Mapping[str, Any] = {"tracker": {"name": "none"}, "corpus.corrections": None}
 _ADDING = ("run", "warehouse", "rater", "cluster")  # the words where `score` adds to a run
-_MOST = 1_000_000  # of the numbers of an audit
-_QUESTIONS_TO_AUDIT = """
-select document_id, question_id, question, "references", question_type, task
-from questions
-where problem is null and len(options) = 0 and len("references") > 0
-order by document_id, question_id"""
-_UNUSABLE = {
-    "document": """select document_id as id from documents where problem is not null or skipped
-        union all select document_id from questions anti join documents using (document_id)
-        where problem is not null""",
-    "question": """select question_id as id from questions
-        where problem is not null or document_id in
-            (select document_id from documents where problem is not null or skipped)""",
-}
+_SQL = sql_beside(__file__)
 
 
 def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
-    """The run with the methods, raters and repeats that it was started with, too.
-
-    Raises UsageError showing the differences if the run was started with other settings, and for
-    the file of another method.
-    """
+    """The run with the methods, raters and repeats that it was started with, too. Raises
+    UsageError with the differences if the run was started with other settings."""
     stored = folder.config()
     if stored is None:
         return run
@@ -74,7 +50,7 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
     templates = {name: theirs.get(name, template) for name, template in ours.items()}
     hashed["family"] = {**hashed["family"], "templates": templates}
     hashed.pop("repeats", None)  # of an earlier version
-    config, before = run.config, parsed_config(_without_gone(stored["config"], run.name))
+    config, before = run.config, _parsed(stored["config"])
     differences = [*_differences(hashed, run.hashed, "")]
     # A run with a single repeat is the same with either value of repeat_from.
     keys = ["audit_of"] if 1 in (before.repeats, config.repeats) else ["repeat_from", "audit_of"]
@@ -117,24 +93,22 @@ def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> No
     """Raise UsageError if a method's new file is another method's: every launch reads files again,
     so new answers written over it would become both methods'."""
     for name, file in now.items():
-        for other, other_file in before.items():
-            is_shared = other != name and as_path(other_file).resolve() == as_path(file).resolve()
-            if is_shared and before.get(name) != file:
-                raise UsageError(
-                    f"predictions={file}: the file of the method {other}; copy it, and name the "
-                    "copy"
-                )
+        path = as_path(file).resolve()
+        others = [
+            n for n, other in before.items() if n != name and as_path(other).resolve() == path
+        ]
+        if others and before.get(name) != file:
+            raise UsageError(f"predictions={file}: the file of the method {others[0]}; copy it")
 
 
 def refuse_fewer(folder: RunFolder, plan: Path) -> None:
-    """Raise UsageError if the file of this command's `plan` leaves out documents or questions of
-    the run, except unusable ones: these may be deleted or fixed, which changes some ids, and files
-    that were never read may be converted or moved, as their rows advise."""
+    """Raise UsageError if `plan` lacks documents or questions of the run, except unusable ones:
+    these may be deleted or fixed, which changes some ids."""
     for what in ("document", "question"):
         missing = folder.missing_from(plan, f"{what}_id")
         if missing:
             with connect(folder.warehouse, folder.path.name) as connection:
-                missing -= {row["id"] for row in query(connection, _UNUSABLE[what])}
+                missing -= {row["id"] for row in query(connection, _SQL[f"unusable_{what}s"])}
         if missing:
             raise UsageError(
                 f"run={folder.path.name} has {counted(len(missing), what)} that this command "
@@ -148,30 +122,18 @@ def stored_config(folder: RunFolder) -> RunConfig:
     stored = folder.config()
     if stored is None:
         raise UsageError(f"{folder.path}: no such run; gistmill ls warehouse=DIR lists them")
-    config = _without_gone(stored["config"], folder.path.name)
-    return parsed_config({**config, "run": stored["run"]})
+    return _parsed({**stored["config"], "run": stored["run"]})
 
 
-def _without_gone(config: Mapping[str, Any], run: str) -> dict[str, Any]:
-    """A stored config without settings that no longer exist. Raises UsageError if one was used."""
-    remaining = deepcopy(dict(config))
-    for key, unused in _GONE.items():
-        *sections, name = key.split(".")
-        section = remaining
-        for part in sections:
-            section = section.get(part, {})
-        if (value := section.pop(name, unused)) != unused:
-            shown = value["name"] if isinstance(value, Mapping) else value
-            raise UsageError(f"run={run} has {key}={shown}, which is gone since version 0.2; it "
-                             "can be read, but not continued: name another run")  # fmt: skip
-    return remaining
+def _parsed(stored: Mapping[str, Any]) -> RunConfig:
+    """The config that a run stored, without the keys of version 0.2 that made no rows."""
+    corpus = {k: v for k, v in stored["corpus"].items() if (k, v) != ("corrections", None)}
+    others = {key: value for key, value in stored.items() if key != "tracker"}
+    return parsed_config({**others, "corpus": corpus})
 
 
 def with_rater(words: Sequence[str]) -> ResolvedRun:
-    """The stored run of `run=` in `warehouse=`, with the rater in `words` added.
-
-    Raises UsageError for other words, or without a rater.
-    """
+    """Raises UsageError for other words than of `rate add`, or without a rater."""
     _, words = _split("rate", words, (), KEYS["rate add"])
     if not any(word.startswith("rater") for word in words):
         raise UsageError("rate needs a rater: add rater=NAME (gistmill ls lists them)")
@@ -179,47 +141,31 @@ def with_rater(words: Sequence[str]) -> ResolvedRun:
 
 
 def run_again(words: Sequence[str]) -> tuple[ResolvedRun, RetryPolicy]:
-    """The stored run of `run=` in `warehouse=`, and the policy of what to retry: all problems
-    that can be, or only those that `problem=` lists. Raises UsageError for other words."""
     values, others = _split("retry", words, ("problem",), KEYS["retry"])
-    written = values["problem"].split(",") if "problem" in values else RETRYABLE
-    problems = [problem.strip() for problem in written]
-    if wrong := [problem for problem in problems if problem not in RETRYABLE]:
-        raise UsageError(
-            f"problem={wrong[0]}: not asked again; write some of {', '.join(RETRYABLE)}"
-        )
+    problems = re.split(r"\s*,\s*", values.get("problem", ",".join(RETRYABLE)).strip())
+    for problem in problems:
+        if problem not in RETRYABLE:
+            known = ", ".join(RETRYABLE)
+            raise UsageError(f"problem={problem}: not asked again; write some of {known}")
     return run_of(_extended(others)), RetryPolicy(frozenset(problems))
 
 
 def with_predictions(words: Sequence[str]) -> ResolvedRun:
-    """A run with the answers in the file `predictions=` as the method `method=`.
-
-    With corpus=, experiment= or any other word of `run`, a run of these words, without other
-    methods unless methods= names some; else the stored run that `run=` names, or the last one. The
-    file is stored as an absolute path: later launches read it again, from any folder. Raises
-    UsageError.
-    """
+    """The stored run of `run=`, or with any other word of `run` a run of these words, with the
+    answers in `predictions=` as the method `method=`. Raises UsageError."""
     given, others = _split("score", words, ("predictions", "method"), None)
     if missing := [f"{key}=" for key in ("predictions", "method") if not given.get(key)]:
-        raise UsageError(
-            f"{' and '.join(missing)} missing; write gistmill score predictions=FILE method=NAME"
-        )
+        raise UsageError(f"{' and '.join(missing)} missing; write predictions=FILE method=NAME")
     file, name = given["predictions"], given["method"]
-    if not re.fullmatch(METHOD_NAME, name):
-        raise UsageError(
-            f"method={name}: no name; write letters, digits, spaces and _.+:@/-, at most 100, as "
-            "the report is to show it"
-        )
     if all(word.partition("=")[0].split(".")[0] in _ADDING for word in others):
         values = _extended(others)
         if values["audit_of"]:
-            raise UsageError(f"run={values['run']}: an audit of raters has no other methods; name "
-                             "the run that it audits")  # fmt: skip
+            raise UsageError(f"run={values['run']}: an audit of raters has no other methods")
     else:
         values = parsed_config(composed_values(others)).model_dump(mode="json")
         if not any(word.startswith("methods=") for word in others):
             values["methods"] = ""
-    path = as_path(file)
+    path = as_path(file)  # absolute, as later launches read it again from any folder
     predictions = {**values["predictions"], name: file if is_remote(path) else str(path.absolute())}
     run = run_of({**values, "predictions": predictions})
     ours = methods_in([folder / "method" for folder in run.conf_folders])
@@ -233,7 +179,7 @@ def _split(
     verb: str, words: Sequence[str], keys: Collection[str], takes: Collection[str] | None
 ) -> tuple[dict[str, str], list[str]]:
     """The values of the verb's own `keys`, and the other words. `takes`: all keys that the verb
-    knows; None: any. Raises UsageError for a key that it does not know, or that is given twice."""
+    knows; None: any."""
     values: dict[str, str] = {}
     others = []
     for word in words:
@@ -265,19 +211,11 @@ def _extended(words: Sequence[str]) -> dict[str, Any]:
 
 
 def audit_run(words: Sequence[str]) -> ResolvedRun:
-    """The audit of the run that `words` name, or, of an audit, of the run that it audits; with its
-    known answers, which are added to those that earlier audits of the run have made.
-
-    Raises UsageError for wrong words, and for a run without questions that can be used or without a
-    rater that is a model.
-    """
+    """The audit of the run that `words` name; its known answers are added to those of earlier
+    audits. Raises UsageError."""
     values, others = _split("rate audit", words, ("n", "seed"), KEYS["rate audit"])
-    numbers = {"n": 50, "seed": 0}
-    for key, value in values.items():
-        least = 1 if key == "n" else 0
-        if not value.isdecimal() or not least <= int(value) <= _MOST:
-            raise UsageError(f"{key}={value}: write a whole number from {least} to {_MOST:,}")
-        numbers[key] = int(value)
+    numbers = [f"{key}={value}" for key, value in {"n": "50", **values}.items()]
+    options = read_options(numbers, ("n", "seed"))
     composed = compose(others)
     warehouse = as_path(composed["warehouse"])
     config = stored_config(RunFolder(warehouse, run_name(warehouse, composed["run"])))
@@ -285,15 +223,10 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
         config = stored_config(RunFolder(warehouse, config.audit_of))
     folder = RunFolder(warehouse, f"{config.run}-audit")
     if folder.config() is not None and stored_config(folder).audit_of != config.run:
-        raise UsageError(
-            f"run={folder.path.name} is no audit, and has the name of one; remove that run"
-        )
+        raise UsageError(f"run={folder.path.name} is no audit; remove that run")
     raters = [engine for engine in config.engines("judge") if engine.is_model]
     if not raters:
-        raise UsageError(
-            f"run={config.run} has no rater that is a model; add one first: gistmill rate "
-            f"run={config.run} rater=NAME"
-        )
+        raise UsageError(f"run={config.run} has no rater that is a model; gistmill rate adds one")
     stored = config.model_dump(mode="json")
     audit = parsed_config({
         **stored,
@@ -304,22 +237,18 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
         "raters": [rater.model_dump(mode="json") for rater in raters],
         **{"methods": "", "predictions": {}, "repeats": 1},
     })  # fmt: skip
-    maker = _maker(config, warehouse, numbers["seed"])
-    sample = maker.sample(numbers["n"])
-    if not sample:
-        raise UsageError(
-            f"run={config.run} has no question to audit raters with: they must be free-form and "
-            "have a reference that is an answer; name a run of a corpus with references"
-        )
-    answers = {(a.kind, a.question_id): a for question in sample for a in maker.made(question)}
+    answers = {(a.kind, a.question_id): a for a in _known_answers(config, warehouse, options)}
     if exists(folder.known_answers):
         answers = {**read_known_answers(str(folder.known_answers)), **answers}
     write(folder.known_answers, known_answers_text(answers.values()))
     return resolve(audit)
 
 
-def _maker(config: RunConfig, warehouse: UPath, seed: int) -> Maker:
+def _known_answers(config: RunConfig, warehouse: UPath, options: ReadOptions) -> list[Known]:
     with connect(warehouse, config.run) as connection:
-        rows = query(connection, _QUESTIONS_TO_AUDIT)
+        rows = query(connection, _SQL["to_audit"])
     questions = [FreeForm(**{**row, "references": tuple(row["references"])}) for row in rows]
-    return Maker(questions, resolve(config).family.known_answers, seed)
+    maker = Maker(questions, resolve(config).family.known_answers, options.seed)
+    if sample := maker.sample(options.n):
+        return [answer for question in sample for answer in maker.made(question)]
+    raise UsageError(f"run={config.run} has no free-form question with a reference to audit with")

@@ -20,10 +20,7 @@ from pipeline.core.errors import UsageError
 
 
 def submit(words: Sequence[str], log: TextIO | None) -> Submission:
-    """Submit the run to its cluster. A Ray job is followed into `log` unless that is None.
-
-    The exit code is 0 only if the run is complete, so never for RayJobs and Slurm scripts.
-    """
+    """Submit, and follow a Ray job into `log`. The exit code is 0 only if the run is complete."""
     run, words = _read(words)
     config = run.config
     if isinstance(config.cluster, RayCluster):
@@ -55,15 +52,13 @@ def rendered(words: Sequence[str]) -> str:
 
 
 def _manifest(run: ResolvedRun, words: Sequence[str]) -> str:
-    if isinstance(run.config.cluster, KubeRayCluster):
-        return rayjob(run, words)
     from jobs.submit.slurm import slurm_script  # imported here, as the module is a command, too
 
-    return slurm_script(run, words)
+    is_kuberay = isinstance(run.config.cluster, KubeRayCluster)
+    return rayjob(run, words) if is_kuberay else slurm_script(run, words)
 
 
 def stop(words: Sequence[str]) -> Submission:
-    """Stop the job of a run. Raises UsageError if there is nothing to stop."""
     run, words = _read(words)
     config = run.config
     if not isinstance(config.cluster, RayCluster):

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from jobs.config.run_config import KubeRayCluster, deadline
 from jobs.graph.resolved_run import ResolvedRun
@@ -22,14 +24,13 @@ from jobs.submit.package import (
     words_in_place,
 )
 from pipeline.core.errors import UsageError
-from pipeline.core.settings import sha
+from pipeline.core.settings import read_yaml, sha
 
 _LONGEST_NAME = 38  # characters; with `gistmill-` before it 47, KubeRay's limit
 _SECONDS_AFTER_DEADLINE = 600
 
 
 def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
-    """The manifest of the run. Raises UsageError for an overlay that cannot be used."""
     config, cluster = run.config, run.config.cluster
     assert isinstance(cluster, KubeRayCluster)
     there = words_in_place(run, words)
@@ -57,30 +58,27 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
     return _patched(manifest, Path(cluster.overlay)) if cluster.overlay else manifest
 
 
+class _Overlay(BaseModel, extra="allow"):
+    metadata: dict[str, Any] = {}
+
+
 def _patched(manifest: str, overlay: Path) -> str:
-    """The manifest as `kubectl kustomize` patches it: sections are merged key by key, lists of
-    named elements (containers, variables, volumes, worker groups) by their names."""
+    """The manifest, merged by kustomize: lists of named elements by their names."""
     try:
-        patch = yaml.safe_load(overlay.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cluster.overlay={overlay}: {error.strerror}; name a YAML file") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: of a date
-        raise UsageError(f"{overlay}: not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(patch, dict) or not isinstance(patch.get("metadata") or {}, dict):
-        raise UsageError(f"{overlay}: write sections, such as metadata: {{labels: ...}}")
+        patch = read_yaml(overlay, _Overlay, unchecked=frozenset({"spec"})).model_dump()
+    except ValueError as error:  # of a date
+        raise UsageError(f"{overlay}: not YAML: {error}") from None
     job = yaml.safe_load(manifest)
-    names = {key: job["metadata"][key] for key in ("name", "namespace")}
     patch |= {"apiVersion": job["apiVersion"], "kind": job["kind"]}
-    patch["metadata"] = {**(patch.get("metadata") or {}), **names}
+    patch["metadata"] |= {key: job["metadata"][key] for key in ("name", "namespace")}
     kustomization = {
         "resources": ["rayjob.yaml"],
-        "patches": [{"path": "overlay.yaml"}],
+        "patches": [{"patch": yaml.safe_dump(patch)}],
         "openapi": {"path": "rayjob_schema.json"},  # kustomize does not know RayJobs
     }
     with TemporaryDirectory(prefix="gistmill-") as folder:
         shutil.copy(Path(__file__).with_name("rayjob_schema.json"), folder)
         Path(folder, "rayjob.yaml").write_text(manifest, encoding="utf-8")
-        Path(folder, "overlay.yaml").write_text(yaml.safe_dump(patch), encoding="utf-8")
         Path(folder, "kustomization.yaml").write_text(json.dumps(kustomization), encoding="utf-8")
         return hand_over(["kubectl", "kustomize", folder]) + "\n"
 

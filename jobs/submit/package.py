@@ -1,7 +1,8 @@
-"""What submissions to all kinds of cluster share: the command's words there, the code and files
-that it needs, templates, and results."""
+"""What submissions to all kinds of cluster share: words, code, files and templates."""
 
+import json
 import math
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,10 +13,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from jobs.config.run_config import KubeRayCluster, RunConfig, SlurmCluster, absolute_deadline
+from jobs.config.run_config import (
+    SECTIONS,
+    KubeRayCluster,
+    RunConfig,
+    SlurmCluster,
+    absolute_deadline,
+)
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError, redacted
@@ -29,6 +35,7 @@ _PACKAGES = ("pipeline", "stages", "jobs", "gistmill")
 _FILES = ("script", "chat_template")  # keys of an engine that name files on this machine
 # Keys of some kinds of cluster, passed on because the driver there reads conf/cluster/ray.yaml.
 _OF_KIND = ("autoscales", "wait_minutes")
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SECONDS_TO_ANSWER = 60
 
 
@@ -52,11 +59,8 @@ def command(words: Sequence[str]) -> str:
 def words_on_cluster(
     run: ResolvedRun, words: Sequence[str], moved: Callable[[str, Path], str]
 ) -> list[str]:
-    """The words of `gistmill run` on the cluster.
-
-    `moved(key, path)` returns the path on the cluster of the file that a config key names. Raises
-    UsageError if a named file is missing.
-    """
+    """The words of `gistmill run` there. `moved(key, path)` returns the path there of a file that
+    a config key names. Raises UsageError if one is missing."""
     config, cluster = run.config, run.config.cluster
     replaced = {"run": run.name}
     replaced |= {key: moved(key, path) for key, path in _named_files(run).items()}
@@ -67,11 +71,10 @@ def words_on_cluster(
     if cluster.deadline is not None:  # a restarted job must not take 07:00 for tomorrow's
         replaced["cluster.deadline"] = absolute_deadline(cluster.deadline, datetime.now())
     # Other words are passed on, except those that only this kind of cluster knows.
-    shared = {f"cluster.{key}" for key in ClusterSettings.model_fields if key != "name"}
-    keys = [word.partition("=")[0] for word in words]
+    shared = {f"cluster.{key}" for key in ClusterSettings.model_fields.keys() - {"name"}}
     passed_on = [
         (key, word)
-        for key, word in zip(keys, words, strict=True)
+        for word, key in ((word, word.partition("=")[0]) for word in words)
         if key not in {*replaced, "cluster.deadline"}
         and (key in shared or not key.startswith("cluster."))
     ]
@@ -93,15 +96,11 @@ def words_on_cluster(
 
 
 def words_in_place(run: ResolvedRun, words: Sequence[str]) -> list[str]:
-    """`words_on_cluster` for files that have the same path there: on shared storage or in the
-    image. Raises UsageError if the config names one by a path that only exists here."""
+    """For files with the same path there. Raises UsageError for a path that only exists here."""
 
     def moved(key: str, path: Path) -> str:
         if isinstance(run.config.cluster, KubeRayCluster) and not path.is_absolute():
-            raise UsageError(
-                f"{key}={path}: local files are not sent to Kubernetes; put it into the image, and "
-                "name it by its absolute path"
-            )
+            raise UsageError(f"{key}={path}: local files are not sent to Kubernetes; use the image")
         return str(path.absolute())
 
     refuse_unshared(run.config)
@@ -125,17 +124,15 @@ def pack(folder: Path) -> Callable[[str, Path], str]:
 
 
 def _named_files(run: ResolvedRun) -> dict[str, Path]:
-    """The files and folders on this machine that the config names, by key, without those shipped
-    with gistmill. Raises UsageError if one is missing."""
-    files = {
-        f"{section}.{key}": Path(name)
-        for section, engine in _engines(run.config).items()
-        for key in _FILES
-        if (name := getattr(engine, key, None))
-    }
-    folder = Path(run.family.folder)
+    """The files and folders that the config names, by key, without those shipped with gistmill.
+    Raises UsageError if one is missing."""
+    files, folder = dict[str, Path](), Path(run.family.folder)
     if CONF not in folder.parents:
-        files = {"family" if run.config.family else "corpus.family": folder, **files}
+        files["family" if run.config.family else "corpus.family"] = folder
+    for section, engine in _engines(run.config).items():
+        for key in _FILES:
+            if name := getattr(engine, key, None):
+                files[f"{section}.{key}"] = Path(name)
     for key, path in files.items():
         if not path.exists():
             raise UsageError(f"{key}={path}: no such file")
@@ -153,14 +150,11 @@ def refuse_unshared(config: RunConfig) -> None:
             "s3://..., or set cluster.volume_claim= (or cluster.overlay=) to mount shared storage"
         )
     folders = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
-    for key in ("path", "stories"):
-        folders[f"corpus.{key}"] = str(getattr(config.corpus, key, None) or "")
-    for section, engine in _engines(config).items():
-        folders[f"{section}.model"] = getattr(engine, "model", None)
-    for key, value in folders.items():
-        if not value or is_remote(as_path(value)) or Path(value).is_absolute():
-            continue
-        if key == "warehouse" or Path(value).exists():
+    folders |= {f"corpus.{key}": getattr(config.corpus, key, None) for key in ("path", "stories")}
+    models = {f"{key}.model": getattr(e, "model", None) for key, e in _engines(config).items()}
+    for key, value in {**folders, **models}.items():
+        is_local = value and not is_remote(as_path(value)) and not Path(value).is_absolute()
+        if is_local and (key == "warehouse" or Path(value).exists()):
             raise UsageError(
                 f"{key}={value}: the cluster does not see this folder; name storage that it "
                 "shares, s3://... or an absolute path of a mounted folder"
@@ -170,38 +164,25 @@ def refuse_unshared(config: RunConfig) -> None:
 def gpus_of_a_machine(config: RunConfig) -> int:
     """By the cluster's section, else as many as the largest engine needs."""
     cluster = config.cluster
-    if isinstance(cluster, KubeRayCluster) and cluster.gpus is not None:
-        return cluster.gpus
-    if isinstance(cluster, SlurmCluster) and cluster.gpus_per_node is not None:
-        return cluster.gpus_per_node
+    given = cluster.gpus if isinstance(cluster, KubeRayCluster) else None
+    given = cluster.gpus_per_node if isinstance(cluster, SlurmCluster) else given
+    if given is not None:
+        return given
     raters = [rater for rater in config.raters if isinstance(rater, EngineSettings)]
     return max(math.ceil(engine.gpus_elsewhere) for engine in (*_engines(config).values(), *raters))
 
 
 def _engines(config: RunConfig) -> dict[str, EngineSettings]:
     """By section; among raters only the last, which this command adds."""
-    sections = {
-        "engine": config.engine,
-        "rater": config.raters[-1],
-        "memory_engine": config.memory_engine,
-        "extractor": config.extractor,
-        "query_expander": config.query_expander,
-    }
+    sections = {"engine": config.engine, "rater": config.raters[-1]}
+    sections |= {key: getattr(config, key) for key in SECTIONS.values() if key not in sections}
     return {key: value for key, value in sections.items() if isinstance(value, EngineSettings)}
 
 
-class _Quoted(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML has no types
-    """A YAML dumper that writes every string in double quotes."""
-
-
-_Quoted.add_representer(
-    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
-)
-
-
 def _quoted(value: Any) -> str:
-    text = yaml.dump(value, Dumper=_Quoted, default_flow_style=True, width=math.inf)
-    return str(text).removesuffix("...\n").strip()
+    """JSON, which is YAML if no sign in it is a line break or not printable there."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def filled_template(file: str, **fields: Any) -> str:
@@ -217,10 +198,8 @@ def filled_template(file: str, **fields: Any) -> str:
 
 
 def hand_over(to: Sequence[str], text: str = "") -> str:
-    """Run `kubectl` or `sbatch` with `text` as its input; returns its output.
-
-    Raises UsageError if the command is not installed, fails or does not answer.
-    """
+    """Give `text` to `kubectl` or `sbatch`; returns the output. Raises UsageError if the command is
+    not installed, fails or does not answer."""
     if shutil.which(to[0]) is None:
         hint = "--print shows what would be submitted" if text else "cluster.overlay needs it"
         raise UsageError(f"{to[0]}: not installed here; {hint}")

@@ -1,14 +1,12 @@
 """Submits a run as a job of a running Ray cluster, follows it to its end, or stops it.
 
-Exit codes are those of `gistmill run`: 0 only if the run is complete, and 4 if the job was stopped
-or is no longer followed. The file <warehouse>/runs/.<run>.sent holds the id of a job that was sent;
-a job on other storage than the submitter's does not find it, and refuses to run.
+The file <warehouse>/runs/.<run>.sent holds the id of a job that was sent; a job on other storage
+than the submitter's does not find it, and refuses to run.
 """
 
 import shlex
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -35,22 +33,18 @@ _EXIT_CODES_OF_RUN = (1, 2, 3, 4)
 
 
 def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Submission:
-    """Submit the run, unless it is already running there, and follow it into `log` unless that is
-    None.
-
-    Raises UsageError if it was not submitted, EngineError if the head is lost or has lost the job.
-    """
+    """Submit the run, unless it is running there already, and follow it into `log`. Raises
+    UsageError if it was not submitted, EngineError if the head is lost or has lost the job."""
     config = resolved.config
     assert isinstance(config.cluster, RayCluster)
     refuse_unshared(config)
-    jobs = RayJobs(config.cluster.address)
-    run = resolved.name
+    jobs, run = RayJobs(config.cluster.address), resolved.name
     if active := [job for job in jobs_of(jobs, run, config.warehouse) if not job.is_over]:
-        job_id, is_new = active[-1].id, False
+        job_id = active[-1].id
+        print_to_stderr(f"run {run} is running there already, as job {job_id}")
     else:
-        job_id, is_new = _send(jobs, resolved, words)
-    sent = f"sent run {run} as" if is_new else f"run {run} is running there already, as"
-    print_to_stderr(f"{sent} job {job_id}")
+        job_id = _send(jobs, resolved, config.cluster, words)
+        print_to_stderr(f"sent run {run} as job {job_id}")
     left = Submission(run, job_id, "SENT", INCOMPLETE)
     run_there = shlex.join([f"run={run}", f"cluster.address={jobs.address}"])
     how = f"The same command follows it again; gistmill submit --stop {run_there} stops it"
@@ -75,42 +69,27 @@ def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Sub
     return Submission(run, job_id, ended.status, exit_code)
 
 
-def _send(jobs: RayJobs, resolved: ResolvedRun, words: Sequence[str]) -> tuple[str, bool]:
-    """Submit the run as a new job; returns its id and True, or False if another submit sent the run
-    first: then job and marker are the other's."""
-    config, cluster = resolved.config, resolved.config.cluster
-    assert isinstance(cluster, RayCluster)
-    run, warehouse = resolved.name, as_path(config.warehouse)
+def _send(jobs: RayJobs, resolved: ResolvedRun, cluster: RayCluster, words: Sequence[str]) -> str:
+    run, warehouse = resolved.name, resolved.config.warehouse
     numbers = [int(job.id.rpartition("-")[2]) for job in jobs_of(jobs, run, None)]
     job_id = f"gistmill-{run}-{max(numbers, default=0) + 1}"
     seconds = round(_SECONDS_TO_STOP + 60 * cluster.grace_minutes)  # until Ray kills a stopped job
     env_vars = {"RAY_JOB_STOP_WAIT_TIME_S": str(seconds), **commit_variable()}
     env_vars |= cluster.runtime_env.get("env_vars", {})
     runtime_env = {**cluster.runtime_env, "env_vars": env_vars}
-    facts = {"run": run, "warehouse": _normal(config.warehouse)}
+    facts = {"run": run, "warehouse": _normal(warehouse)}
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         there = words_on_cluster(resolved, words, pack(Path(folder)))
-        begin = command(["-m", "jobs.cli.job_entry", job_id, config.warehouse, *there])
-        write_marker(warehouse, run, job_id)
-        try:
-            jobs.send(job_id, begin, Path(folder), runtime_env, facts)
-        except UsageError:
-            with suppress(UsageError):  # the head may have ended by now
-                if job_id in [job.id for job in jobs_of(jobs, run, config.warehouse)]:
-                    return job_id, False
-            marker_of(warehouse, run).unlink(missing_ok=True)
-            raise
-    return job_id, True
+        begin = command(["-m", "jobs.cli.job_entry", job_id, warehouse, *there])
+        # It stays if the head refuses: the reason may be another submit's job of the same id.
+        with refuse_unreachable_path(as_path(warehouse), "warehouse"):
+            write(marker_of(as_path(warehouse), run), job_id.encode())
+        jobs.send(job_id, begin, Path(folder), runtime_env, facts)
+    return job_id
 
 
 def marker_of(warehouse: UPath, run: str) -> UPath:
     return warehouse / "runs" / f".{run}.sent"
-
-
-def write_marker(warehouse: UPath, run: str, job_id: str) -> None:
-    """Raises UsageError if nothing can be written."""
-    with refuse_unreachable_path(warehouse, "warehouse"):
-        write(marker_of(warehouse, run), job_id.encode())
 
 
 def take_marker(warehouse: UPath, job_id: str) -> None:
@@ -131,10 +110,12 @@ def _run_of(job_id: str) -> str:
 
 def jobs_of(jobs: RayJobs, run: str, warehouse: str | None) -> list[Job]:
     """The jobs submitted for the run, oldest first; `warehouse` None: for any warehouse."""
-    ours = [job for job in jobs.all() if job.id.startswith("gistmill-") and _run_of(job.id) == run]
-    if warehouse is None:
-        return ours
-    return [job for job in ours if job.metadata.get("warehouse") == _normal(warehouse)]
+    return [
+        job
+        for job in jobs.all()
+        if job.id.startswith("gistmill-") and _run_of(job.id) == run
+        if warehouse is None or job.metadata.get("warehouse") == _normal(warehouse)
+    ]
 
 
 def _normal(warehouse: str) -> str:
@@ -143,14 +124,11 @@ def _normal(warehouse: str) -> str:
 
 
 def job_state(address: str, run: str, warehouse: str | None = None) -> Job | None:
-    """The last job submitted for a run, or None. Raises UsageError if the head cannot be
-    reached."""
     return next(reversed(jobs_of(RayJobs(address), run, warehouse)), None)
 
 
 def stop(cluster: RayCluster, run: str, warehouse: str | None) -> Submission:
-    """Stop the run's active job and wait for its end. Raises UsageError if there is none, or it
-    does not end in time."""
+    """Stop the run's active job. Raises UsageError if there is none, or it does not end in time."""
     jobs = RayJobs(cluster.address)
     active = [job for job in jobs_of(jobs, run, warehouse) if not job.is_over]
     if not active:

@@ -1,5 +1,5 @@
 """A run as a Slurm script. `python -m jobs.submit.slurm HOST:PORT NUMBER MINUTES` in it waits for
-the nodes of its Ray, and exits with code 4 if fewer have joined in time."""
+the nodes of its Ray; exit code 4 if fewer have joined in time."""
 
 import sys
 from collections.abc import Sequence

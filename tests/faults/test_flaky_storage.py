@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jobs.graph.resolved_run import run_manifest
-from jobs.run.execute import RunExecutor
+from jobs.run.launch import RunExecutor
 from jobs.run.progress import Progress, progress_line
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import CommandError, EndedError, EngineError, StorageError

@@ -1,18 +1,23 @@
-"""`import gistmill`: what the docs show, in a notebook's circumstances, and its errors."""
+"""`import gistmill`: what the docs show, in a notebook's circumstances, and its errors; and
+`gistmill.testing`: its document, its words, and a mistake of a plugin in one line."""
 
 import asyncio
+import json
 import logging
 import os
 import re
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import ray
 
 import gistmill
+from gistmill import testing
 from tests.support.command import ROOT, sql
 from tests.support.docs.pages import blocks
 from tests.support.runs.compared_run import ComparedRun
@@ -68,10 +73,7 @@ def test_a_loop_that_runs_and_a_ray_that_is_up(
     assert again.exit_code == 0
     assert first.warehouse == str(tmp_path / "w")
     assert [row.method for row in first.report.rows] == ["constant"]
-    rows = (
-        first.connect().sql("select method, answer from answers where problem is null").fetchall()
-    )
-    assert len(rows) == 1
+    assert len(first.connect().sql("from answers where problem is null").fetchall()) == 1
     assert any("bad_input" in record.getMessage() for record in caplog.records)
 
 
@@ -90,41 +92,37 @@ def test_methods_are_compared(tmp_path: Path) -> None:
     made = ComparedRun(tmp_path)
     made.add("r", {name: {"squad_em": {"a1": value}} for name, value in
                    (("m1", 3.0), ("m2", 1.0), ("m3", 2.0))})  # fmt: skip
-    found = gistmill.compare("m1", "m2", warehouse=made.warehouse.folder)
+    found = gistmill.compare("m2", warehouse=made.warehouse.folder, run="r", metric="squad_em")
     assert isinstance(found, gistmill.Comparison)
-    (row,) = found.rows
-    assert row.figures is not None
-    assert (row.metric, row.a.method, row.figures.difference) == ("squad_em", "m1", 2)
-    of_two = gistmill.compare("m2", warehouse=made.warehouse.folder, run="r", metric="squad_em")
-    assert [(row.a.method, row.b.method) for row in of_two.rows] == [("m2", "m1"), ("m2", "m3")]
-    with pytest.raises(gistmill.UsageError, match="'m4': no such method in run r"):
-        gistmill.compare("m4", warehouse=made.warehouse.folder)
+    assert [(row.a.method, row.b.method) for row in found.rows] == [("m2", "m1"), ("m2", "m3")]
+    assert [row.figures and row.figures.difference for row in found.rows] == [-2, -1]
 
 
-def test_mistakes_are_exceptions(tmp_path: Path, finished: FinishedRun) -> None:
-    with pytest.raises(gistmill.UsageError, match=r"limitt: no such key; nearest: limit"):
-        gistmill.run("limitt=3")
-    with pytest.raises(gistmill.UsageError, match="/nowhere: no such file or folder"):
-        gistmill.run("corpus=tables", "corpus.path=/nowhere", f"warehouse={tmp_path}")
-    config = gistmill.config("experiment=demo")
-    with pytest.raises(gistmill.UsageError, match="give one config, or words"):
-        gistmill.run(config, "limit=3")
-    with pytest.raises(gistmill.UsageError, match=r"gistmill\.config: '3' is no text; write 'key"):
-        gistmill.config(3)  # type: ignore[arg-type]
-    with pytest.raises(gistmill.UsageError, match="'3' is no text; write 'key=value'"):
-        gistmill.run(3)  # type: ignore[arg-type]
-    with pytest.raises(gistmill.UsageError, match="run=gone: not in"):
-        gistmill.report(finished.warehouse, "gone")
-    with pytest.raises(gistmill.CommandError, match="nosuch"):
-        gistmill.report(finished.warehouse, where="nosuch = 1")
-    assert gistmill.UsageError("x").exit_code == 2
-    assert gistmill.IncompleteError("x").exit_code == 4
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda w: gistmill.run("limitt=3"), "limitt: no such key; nearest: limit"),
+        (lambda w: gistmill.run("corpus=tables", "corpus.path=/nowhere"), "/nowhere: no such file"),
+        (lambda w: gistmill.run(gistmill.config("experiment=demo"), "limit=3"), "give one config"),
+        (lambda w: gistmill.run(3), "give one config, or words"),
+        (lambda w: gistmill.report(w, "gone"), "run=gone: not in"),
+        (lambda w: gistmill.report(w, where="nosuch = 1"), "nosuch"),
+        (lambda w: gistmill.compare("m4", warehouse=w), "'m4': no such method in run night"),
+    ],
+)
+def test_mistakes_are_exceptions(
+    finished: FinishedRun, call: Callable[[Any], object], says: str
+) -> None:
+    with pytest.raises(gistmill.UsageError, match=says) as raised:
+        call(finished.warehouse)
+    assert raised.value.exit_code == 2
 
 
 def test_a_deadline_that_has_passed(finished: FinishedRun) -> None:
     words = finished.words(finished.warehouse)[1:]
-    with pytest.raises(gistmill.IncompleteError, match="is in the past"):
+    with pytest.raises(gistmill.IncompleteError, match="is in the past") as raised:
         gistmill.run(*words, "cluster.deadline=2001-01-01T07:00")
+    assert raised.value.exit_code == 4
 
 
 def test_another_thread_is_refused(tmp_path: Path) -> None:
@@ -141,3 +139,50 @@ def test_another_thread_is_refused(tmp_path: Path) -> None:
     thread.join()
     assert "from the main thread" in str(raised[0])
     assert not (tmp_path / "w").exists()
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that brings nothing, as what it brought would stay in the process: methods are ours."""
+    return tmp_path_factory.mktemp("brings_nothing")
+
+
+@pytest.mark.slow
+def test_the_rows_of_every_table(plugin: Path) -> None:
+    replies = [
+        {"prompt": "answer", "match": "Who dug", "reply": "Tom dug it."},
+        {"prompt": "answer", "reply": "Answer: (B)", "finish_reason": "length"},
+    ]
+    rows = testing.run(plugin, "full_text", replies)
+    answers = [(a["question_id"], a["answer"], a["problem"]) for a in rows["answers"]]
+    assert answers == [("when", "Answer: (B)", "truncated"), ("who", "Tom dug it.", None)]
+    assert rows["documents"][0]["num_words"] == 48 == 4 * 12
+    assert all("Her brother Tom" in json.dumps(call["messages"]) for call in rows["calls"])
+
+
+@pytest.mark.slow
+def test_words_go_before_its_own(plugin: Path, tmp_path: Path) -> None:
+    """Pages of 24 words have two of its paragraphs; the same call again resumes the run."""
+    own = ("bm25(top_k=1)", None, "memory.words=24", "run=own")
+    rows = testing.run(plugin, *own, folder=tmp_path)
+    assert [page["num_words"] for page in rows["pages"]] == [24, 24]
+    assert (tmp_path / "warehouse" / "runs" / "own").is_dir()
+    assert len(rows["calls"]) == 2 and testing.run(plugin, *own, folder=tmp_path) == rows
+
+
+def test_another_memory_takes_the_words_of_its_own_away(plugin: Path) -> None:
+    rows = testing.run(plugin, "bm25(top_k=1)", None, "memory=tokens")
+    assert [page["num_words"] for page in rows["pages"]] == [48], "all of it in one segment"
+
+
+@pytest.mark.slow
+def test_a_request_without_a_reply(plugin: Path) -> None:
+    rows = testing.run(plugin, "full_text", [])
+    assert {row["problem"] for row in rows["answers"]} == {"engine_failed"}
+
+
+def test_a_mistake(plugin: Path, tmp_path: Path) -> None:
+    with pytest.raises(gistmill.UsageError, match="no such folder"):
+        testing.run(tmp_path / "missing", "full_text")
+    with pytest.raises(gistmill.UsageError, match="replies"):
+        testing.run(plugin, "full_text", [{"promt": "answer"}])

@@ -95,16 +95,6 @@ def test_the_order_of_phases(name: str) -> None:
     )
 
 
-def test_the_readers_own_ratings_need_no_second_start() -> None:
-    """The extractive reader rates too; then nobody but the scorers is left."""
-    found = _phases()
-    assert [phase.name for phase in found] == ["reading", "scoring"]
-    assert {step.name for step in found[0].steps} == {
-        "paginate", "gist", "look_up", "answer", "rate",
-    }  # fmt: skip
-    assert found[-1].engine is None
-
-
 GPU = ("engine=vllm", "engine.model=m", "engine.gpus_per_worker=1")
 JUDGE = ("rater=vllm", "rater.model=m", "rater.gpus_per_worker=1")
 

@@ -4,7 +4,6 @@ documents, scaled to the corpus. No network, no model."""
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from jobs.graph.preparation import Prepared, prepare
@@ -26,18 +25,11 @@ from tests.support.engines.tiny_model import make_tokenizer
 from tests.support.runs.plans import planned
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
-CACHING = ("engine=vllm", "engine.model=some/model-8B")  # counted as an engine with a cache
-
 
 def prepared(folder: Path, *words: str) -> Prepared:
     resolved = read_run([f"warehouse={folder / 'w'}", "rater=none", *words])
     shards = DryRunShards(resolved.config.warehouse)
     return prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
-
-
-def meetings(folder: Path, *words: str) -> Prepared:
-    methods = "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=3),full_text"
-    return prepared(folder, "corpus=qmsum", f"corpus.path={QMSUM}", methods, *CACHING, *words)
 
 
 def written(folder: Path, num_documents: int, *questions: dict[str, Any]) -> tuple[str, ...]:
@@ -75,24 +67,6 @@ def test_a_step_that_few_documents_lack_is_counted_too(
     assert [document.num_words for document in estimated.sample.documents] == [30, 180]
     (answer,) = [step for step in made.run.steps if step.name == "answer"]
     assert estimated.costs[answer.id][0] == 1
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_a_sample_speaks_for_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen meetings counted whole, and from those that fewer words allow."""
-    made = meetings(tmp_path, "limit=16")
-    monkeypatch.setattr(counting, "_MAX_WORDS", 1e9)
-    whole = estimate(made)
-    monkeypatch.setattr(counting, "_MAX_WORDS", 500_000)
-    some = estimate(made)
-    assert {*whole.sample.scale.values()} == {1}
-    assert len(some.sample.documents) == 8
-    for step_id, numbers in whole.costs.items():
-        share = np.array([0.25, 0.25, 1e9, 0.25, 0.25])  # who finds a prompt in the cache is chance
-        assert (abs(some.costs[step_id] - numbers) <= share * numbers + 1).all(), step_id
-    total, scaled_total = (sum(e.costs.values()) for e in (whole, some))
-    assert scaled_total == pytest.approx(total, rel=0.15)
 
 
 MEETINGS = ("corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "methods=gist_only", "rater=none")

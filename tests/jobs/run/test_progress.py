@@ -21,12 +21,8 @@ class Clock:
 
 def heartbeat(worker: str, **counts: int) -> dict[str, Any]:
     """A heartbeat, as Heartbeat writes it."""
-    return {
-        "worker": worker,
-        "is_starting": False,
-        "documents": {},
-        **vars(UsageCounters(**counts)),
-    }
+    about = {"worker": worker, "is_starting": False, "documents": {}}
+    return about | vars(UsageCounters(**counts))
 
 
 WORDS = {"a": 60.0, "b": 40.0}

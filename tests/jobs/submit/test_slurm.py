@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -91,22 +90,17 @@ def test_what_sbatch_reads() -> None:
     first_command = next(n for n, line in enumerate(lines) if line and not line.startswith("#"))
     assert max(n for n, line in enumerate(lines) if line.startswith("#SBATCH")) < first_command
 
-
-def test_nodes_are_ours_alone_unless_it_is_said() -> None:
-    assert "--exclusive" not in script(*WORDS, "cluster.exclusive=false")
-
-
-def test_a_longer_grace_than_slurm_signals_is_refused() -> None:
-    assert "#SBATCH --signal=B:TERM@65520\n" in script(*WORDS, "cluster.grace_minutes=1091.0")
-    line = refused("submit", "--print", *WORDS, "cluster.grace_minutes=1200.0")
+    other = script(*WORDS, "cluster.exclusive=false", "cluster.grace_minutes=1091.0")
+    assert "--exclusive" not in other and "#SBATCH --signal=B:TERM@65520\n" in other
+    line = refused("submit", "--print", *WORDS, "cluster.grace_minutes=1200.0")  # of the signal
     assert line.startswith("cluster.grace_minutes=1200.0: ") and "1091" in line
 
 
-@dataclass
 class DryRun:
     """The script among stubs, as one job of Slurm."""
 
-    folder: Path
+    def __init__(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
 
     def begin(self, *words: str, nodes: int = 3, **stubs: str) -> "subprocess.Popen[str]":
         for name in ("srun", "scontrol", "python"):
@@ -251,20 +245,18 @@ def test_words_survive_as_they_are(values: list[str]) -> None:
     assert done.stdout.decode().split("\0")[: len(words)] == words
 
 
-def test_files_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_handed_to_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With files by their absolute paths."""
     (tmp_path / "my script.yaml").write_text("replies: [{reply: so}]")
     monkeypatch.chdir(tmp_path)
-    words = ["engine=scripted", "engine.script=my script.yaml"]
-    last = script(*WORDS, *words).splitlines()[-1]
-    assert f"engine.script={tmp_path}/my script.yaml" in shlex.split(last)
-
-
-def test_it_is_handed_to_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [*WORDS, "engine=scripted", "engine.script=my script.yaml"]
     stub = tmp_path / "sbatch"
     stub.write_text(f"#!/bin/sh\ncat > {tmp_path}/given\necho Submitted batch job 17\n")
     stub.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    done = gistmill("submit", *WORDS)
+    done = gistmill("submit", *words)
     assert done.returncode == 4  # sent is not complete
-    assert (tmp_path / "given").read_text() == script(*WORDS)
+    given = (tmp_path / "given").read_text()
+    assert given == script(*words)
+    assert f"engine.script={tmp_path}/my script.yaml" in shlex.split(given.splitlines()[-1])
     assert "Submitted batch job 17. squeue --name gistmill-a_night shows it" in done.stderr

@@ -8,14 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import Any
 
 import pytest
 import yaml
 
+from tests.jobs.run.test_run_lock import until
 from tests.support.clusters.ray_head import TOKEN, RayHead, environment
 from tests.support.command import ROOT, one_line, sql, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -41,15 +40,6 @@ def ended(process: "subprocess.Popen[str]") -> "CompletedProcess[str]":
     out, err = process.communicate(timeout=120)
     assert TOKEN not in out + err
     return CompletedProcess(process.args, process.returncode, out, err)
-
-
-def until(is_so: Callable[[], Any], *processes: "subprocess.Popen[str]") -> None:
-    last = time.monotonic() + 90
-    while not is_so():
-        assert time.monotonic() < last
-        for process in processes:
-            assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
 
 
 class Story:
@@ -170,14 +160,9 @@ def test_the_token_is_nowhere_in_the_warehouse(story: Story) -> None:
 )
 def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, says: str) -> None:
     """As the Slurm script does."""
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs.submit.slurm", head.gcs, wanted, minutes],
-        cwd=ROOT,
-        env=environment(TOKEN),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", "jobs.submit.slurm", head.gcs, wanted, minutes]
+    env = environment(TOKEN)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert done.stderr.startswith(says)
     assert "Traceback" not in done.stderr

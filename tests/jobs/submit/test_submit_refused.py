@@ -10,16 +10,13 @@ import time
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socket import create_server
-from typing import Any, ClassVar
 
 import pytest
 
 from jobs.graph.resolved_run import read_run
 from jobs.submit import rendered
 from jobs.submit.package import pack, words_on_cluster
-from jobs.submit.ray_job import send, write_marker
-from pipeline.cluster.ray_jobs import Job
-from pipeline.core.errors import UsageError
+from jobs.submit.ray_job import marker_of
 from pipeline.files.storage import as_path
 from tests.support.clusters.loopback import serving
 from tests.support.clusters.ray_head import free_ports
@@ -124,50 +121,6 @@ def test_an_address_that_is_no_ray(tmp_path: Path, status: int, content: bytes) 
         assert ": not the answer of a Ray dashboard (" in sent_to(address, tmp_path)
 
 
-class Head:
-    """A head without jobs, until another submit sends the run just before this one does."""
-
-    address = "http://h:1"
-    sent: ClassVar[list[Job]] = []
-    is_first: ClassVar[bool] = False
-    warehouse: ClassVar[str] = ""
-
-    def __init__(self, address: str) -> None:
-        pass
-
-    def all(self) -> list[Job]:
-        return self.sent
-
-    def send(self, job_id: str, *given: Any) -> None:
-        metadata = {"run": "r", "warehouse": self.warehouse or given[-1]["warehouse"]}
-        if not self.is_first:
-            self.sent.append(Job(job_id, "RUNNING", None, "", metadata))
-        raise UsageError("Job with submission_id gistmill-r-1 already exists")
-
-
-@pytest.mark.parametrize(
-    ("is_first", "elsewhere"), [(False, ""), (True, ""), (False, "/another")],
-    ids=["the other sent this run", "no other", "the other's is another warehouse"],
-)  # fmt: skip
-def test_two_submits_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_first: bool, elsewhere: str
-) -> None:
-    """Both have chosen the same id. The second follows the first, whose marker stays; refused for
-    another reason, it leaves no marker."""
-    monkeypatch.setattr("jobs.submit.ray_job.RayJobs", Head)
-    monkeypatch.setattr("jobs.submit.ray_job.pack", lambda folder: lambda key, path: str(path))
-    Head.sent, Head.is_first, Head.warehouse = [], is_first, elsewhere
-    words = [*RAY, f"warehouse={tmp_path}", "run=r"]
-    marker = tmp_path / "runs" / ".r.sent"
-    if not is_first and not elsewhere:
-        assert send(read_run(words), words, None).job == "gistmill-r-1"
-        assert marker.read_text() == "gistmill-r-1"
-        return
-    with pytest.raises(UsageError, match="already exists"):
-        send(read_run(words), words, None)
-    assert not marker.exists()
-
-
 def begun(job: str, warehouse: Path) -> str:
     """The line that the head's command ends with, with words that would fail at once."""
     command = [sys.executable, "-m", "jobs.cli.job_entry", job, str(warehouse), "limitt=1"]
@@ -179,7 +132,8 @@ def test_a_job_runs_only_where_its_submitter_s_warehouse_is(tmp_path: Path) -> N
     line = begun("gistmill-my-run-3", tmp_path / "none")
     assert line.startswith(f"warehouse={tmp_path / 'none'}: not the one that gistmill-my-run-3")
     assert not (tmp_path / "none").exists()
-    write_marker(as_path(tmp_path), "my-run", "gistmill-my-run-3")
+    (tmp_path / "runs").mkdir()
+    marker_of(as_path(tmp_path), "my-run").write_text("gistmill-my-run-3")
     assert begun("gistmill-my-run-3", tmp_path).startswith("limitt: no such key")
     assert not list((tmp_path / "runs").iterdir()), "it takes its marker"
 

@@ -229,7 +229,7 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     keys = [*load_corpus(resolved.config, shards, steps, nothing, said.append)]
     assert len(keys) == 29
     assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1 + 3 + 2
-    assert said[20] == "not read: and 2 more; see the column detail of skipped documents"
+    assert said[20] == "not read: and 2 more; their rows in documents and questions say why"
     assert said[21] == "read in part: b.pdf: no text in 1 of 2 pages (2)"
     assert said[22].startswith("paged by characters: g: over 1,000 characters")
     notes = sorted(line for line in said if line.startswith("in doubt: "))
