@@ -43,33 +43,32 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         num_questions = query(connection, _QUESTIONS)[0]["questions"]
         report = report_of(connection, folder, ReadOptions(rater=models[0] if models else None))
     facts = folder.report_facts("methods", "judging")
-    judging = facts["judging"]
+    foot, judging = report.foot, facts["judging"]
     size = {key: report.memory[key] for key in ("documents", "words")}
     started = ("started_at", "python", "hardware")
+    launches = [{key: launch.get(key) for key in started} for launch in folder.readable_launches()]
     return {
         "run": folder.path.name,
         "inputs": report.inputs,
-        "corpus": {"name": report.foot["corpus"], **size, "questions": num_questions},
-        "repeats": report.foot["repeats"],
-        "repeat_from": report.foot["repeat_from"],
+        "corpus": {"name": foot["corpus"], **size, "questions": num_questions},
+        "repeats": foot["repeats"],
+        "repeat_from": foot["repeat_from"],
         "methods": _methods(report, facts.get("imported", {})),
         "reading": [engine for engine in engines if engine["stage"] not in judging],
-        "replies": report.foot["replies"],
-        "prompts": {"family": report.foot["family"], "wording": report.foot["wording"]},
+        "replies": foot["replies"],
+        "prompts": {"family": foot["family"], "wording": foot["wording"]},
         "raters": raters,
         "rating": [engine for engine in engines if engine["stage"] in judging],
         "people": people,
-        "metrics": _defined(report, read_names(options.names or PAPER, report.foot.get("plugins"))),
+        "metrics": _defined(report, read_names(options.names or PAPER, foot.get("plugins"))),
         "means": MEANS,
         "fallback": memories,
-        "commits": report.foot["commits"],
-        "versions": report.foot["versions"],
-        "launches": [
-            {key: launch.get(key) for key in started} for launch in folder.readable_launches()
-        ],
+        "commits": foot["commits"],
+        "versions": foot["versions"],
+        "launches": launches,
         "papers": facts.get("papers"),
         "licences": facts.get("licences"),
-        "other_models": report.foot["other_models"],
+        "other_models": foot["other_models"],
         "gistmill": _itself(report),
     }
 
@@ -98,13 +97,13 @@ def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _engine(row: Mapping[str, Any]) -> dict[str, Any]:
-    prompts = {name: own for text in row["prompts"] for name, own in json.loads(text).items()}
+    prompts = {name: of for text in row["prompts"] for name, of in json.loads(text).items()}
     return {"stage": row["stage"], "engine": json.loads(row["engine"]), "prompts": prompts}
 
 
 def _itself(report: Report) -> str:
     """BibTeX of the gistmill version that made the last rows, with its repository's URL."""
-    made = report.foot["versions"].get("gistmill", importlib.metadata.version("gistmill"))
+    version = report.foot["versions"].get("gistmill", importlib.metadata.version("gistmill"))
     urls = importlib.metadata.metadata("gistmill").get_all("Project-URL") or []
     url = next((url.partition(", ")[2] for url in urls if url.startswith("Repository,")), "")
     return (
@@ -112,7 +111,7 @@ def _itself(report: Report) -> str:
         "  title = {gistmill: reads very long documents and answers from memory},\n"
         "  author = {{The gistmill contributors}},\n"
         f"  url = {{{url}}},\n"
-        f"  version = {{{made}, commit {', '.join(report.foot['commits'])}}}\n}}"
+        f"  version = {{{version}, commit {', '.join(report.foot['commits'])}}}\n}}"
     )
 
 
@@ -122,9 +121,10 @@ def cite_parts(found: Mapping[str, Any]) -> list[Part]:
         found, repeated=REPEATED, wording=_WORDING.get(wording, f"in {wording} words")
     )
     paragraphs = [part.strip("\n") for part in text.split("\n\n") if part.strip()]
-    unknown = [f"% papers of methods and datasets: {_NO_PAPERS}"]
-    papers = unknown if found["papers"] is None else found["papers"].values()
-    entries = map(Verbatim, (found["gistmill"], *papers))
+    papers = found["papers"]
+    if papers is None:
+        papers = {"": f"% papers of methods and datasets: {_NO_PAPERS}"}
+    entries = map(Verbatim, (found["gistmill"], *papers.values()))
     return [Heading(found["run"]), *paragraphs, "BibTeX:", *entries]
 
 

@@ -63,7 +63,6 @@ class ReadOptions:
     split_shared: bool = False
     every: Annotated[float | None, Field(ge=0.1, le=86_400)] = None
     html: str | None = None
-    picture: str | None = None
     baseline: str | None = None
     only: str | None = None
 
@@ -113,7 +112,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "price": ("PROMPT,REPLY[,CACHED]", "Of a million tokens: adds money."),
     "every": ("SECONDS", "Print it again, so often, while the run is at work."),
     "html": ("FILE", "Write a page of it and every question."),
-    "picture": ("FILE", "Draw them, .png or .svg."),
     "baseline": ("METHOD", "Each row's difference from it, and p, too."),
     "only": ("PART", "All of one part: scores, reading or cost."),
 }

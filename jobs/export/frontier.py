@@ -36,13 +36,10 @@ _CAPTION = (
 
 @dataclass(frozen=True)
 class Point:
-    """A method in one group of questions (`by`).
-
-    `score`: the mean of a measure over `n` answers, a problem counts 0; None without a value. `low`
-    and `high`: its 95% interval over documents. `tokens`: the mean, by the reader's tokenizer, of
-    the final contexts of the same answers, of which `tokens_n` were counted; None if none was.
-    `competes`: it has score and tokens, and no such point of its group is over more answers.
-    """
+    """A method in one group of questions. `score`: the mean of a measure over `n` answers, with its
+    95% interval over documents; `tokens`: the mean, by the reader's tokenizer, of the final
+    contexts of the same answers, of which `tokens_n` were counted; None: no value. `competes`: it
+    has both, and no such point of its group is over more answers."""
 
     method: str
     by: str | None
@@ -63,11 +60,7 @@ class Point:
 
 def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
     """The points of `metric=`, in the format that `to=` ends in, and their number. `warn` gets a
-    line if the run is not complete. In CSV true and false are 1 and 0.
-
-    Raises UsageError for other endings and unknown metrics, and if no method has a score and
-    tokens.
-    """
+    line if the run is not complete. Raises UsageError, also if no method has a score and tokens."""
     is_file = options.to != STANDARD_OUTPUT
     ending = PurePosixPath(options.to).suffix.lower() if is_file else ".csv"
     if ending not in (".svg", ".csv", ".json"):
@@ -85,8 +78,8 @@ def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tupl
         return frontier_svg(report.run, column.heading, points, notes(report)), len(points)
     rows = [asdict(point) for point in points]
     if ending == ".json":
-        found = {"run": report.run, "metric": column.measure, "points": rows}
-        return json_text(found, indent=2) + "\n", len(points)
+        content = {"run": report.run, "metric": column.measure, "points": rows}
+        return json_text(content, indent=2) + "\n", len(points)
     as_numbers = [{k: int(v) if isinstance(v, bool) else v for k, v in r.items()} for r in rows]
     return csv_text(as_numbers, list(rows[0])), len(points)
 
@@ -106,9 +99,8 @@ def chosen_column(report: Report, wanted: str | None) -> Column:
         raise UsageError(f"run={report.run}: no answer has a score")
     if wanted is None:
         return known[0]
-    measure = measures_by_name(known, read_names(PAPER, report.foot.get("plugins"))).get(
-        wanted.lower()
-    )
+    names = read_names(PAPER, report.foot.get("plugins"))
+    measure = measures_by_name(known, names).get(wanted.lower())
     if measure is None:
         there = ", ".join(c.measure for c in known)
         raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {there}")
@@ -116,11 +108,8 @@ def chosen_column(report: Report, wanted: str | None) -> Column:
 
 
 def points_of(report: Report, column: Column) -> list[Point]:
-    """A point per row of the report, in its order.
-
-    A competing point is on the frontier if no other of its group has a higher score with at most as
-    many tokens, or an equal one with fewer. Floors and ceilings take part as all methods do.
-    """
+    """A point per row of the report, in its order. A competing point is on the frontier if no other
+    of its group has a higher score with at most as many tokens, or an equal one with fewer."""
     (part, *_) = column.geometric_mean_of or column.mean_of_means or (column.measure,)
     points = []
     for row in report.rows:
@@ -139,17 +128,18 @@ def points_of(report: Report, column: Column) -> list[Point]:
         return round(tokens, 6), round(score, 6)
 
     def is_on_frontier(point: Point) -> bool:
-        own, rivals = rounded(point), [p for p in points if p.competes and p.by == point.by]
-        better = ((x, y) for x, y in map(rounded, rivals) if x <= own[0] and y >= own[1])
-        return point.competes and all(rival == own for rival in better)
+        tokens, score = rounded(point)
+        rivals = [rounded(p) for p in points if p.competes and p.by == point.by]
+        at_least_as_good = [(x, y) for x, y in rivals if x <= tokens and y >= score]
+        return point.competes and set(at_least_as_good) <= {(tokens, score)}
 
     return [replace(point, on_frontier=is_on_frontier(point)) for point in points]
 
 
 def tones_of(methods: Iterable[str]) -> dict[str, int]:
     """An index of TONES by method, the same in all pictures; variants of a method share it."""
-    found: dict[str, int] = {}  # by the name without arguments
-    return {m: found.setdefault(re.split(r"[(\[]", m)[0], len(found)) % len(TONES)
+    tones: dict[str, int] = {}  # by the name without arguments
+    return {m: tones.setdefault(re.split(r"[(\[]", m)[0], len(tones)) % len(TONES)
             for m in methods}  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from jobs.output.cells import CONTROLS, Heading, Marks, Measured, Part, Table, c
 
 def markdown(parts: Iterable[Part]) -> str:
     """An empty line separates parts; no cell is cut, however long."""
-    return "\n\n".join(_part(part) for part in parts)
+    return "\n\n".join(map(_part, parts))
 
 
 def _part(part: Part) -> str:
@@ -34,24 +34,23 @@ def _table(table: Table) -> str:
     texts = [[cell(text).replace("|", "\\|") for text in line] for line in lines]
     widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
     is_left = [table.is_left(name) for name in names]
-    drawn = [
-        " | ".join(_aligned(*one) for one in zip(line, widths, is_left, strict=True))
-        for line in texts
-    ]
+
+    def drawn(line: Sequence[str]) -> str:
+        return " | ".join(
+            set_cell_size(text, width) if left else " " * (width - cell_len(text)) + text
+            for text, width, left in zip(line, widths, is_left, strict=True)
+        )
+
     rule = "|".join("-" * (width + 2) for width in widths)
-    head, *body = (f"| {line} |" for line in drawn)
+    head, *body = (f"| {drawn(line)} |" for line in texts)
     return "\n".join([head, f"|{rule}|", *body])
 
 
 def _cell(value: Any, marks: Marks) -> str:
-    if marks == "none" or not (isinstance(value, Measured) and value.is_best):
-        return cell(value)
     text = cell(value)
+    if marks == "none" or not (isinstance(value, Measured) and value.is_best):
+        return text
     return f"**{text}**" if marks == "bold" else f"{text}\\*"
-
-
-def _aligned(text: str, width: int, is_left: bool) -> str:
-    return set_cell_size(text, width) if is_left else " " * (width - cell_len(text)) + text
 
 
 # These begin a formula in some spreadsheet; the last four are the full-width signs.
@@ -77,11 +76,11 @@ def _csv_cell(value: Any) -> Any:
 
 
 def json_text(content: Any, indent: int | None = None, is_ascii: bool = False) -> str:
-    """The JSON text that `print_json` prints."""
+    """JSON without NaN; control characters are escapes."""
     text = json.dumps(
         json_value(content), indent=indent, default=str, ensure_ascii=is_ascii, allow_nan=False
     )
-    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def json_value(value: Any) -> Any:

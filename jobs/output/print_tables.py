@@ -1,6 +1,5 @@
-"""Prints parts, lines and JSON on standard output, and writes exports to files. Parts are printed
-as Markdown, ready to paste, or fitted to a terminal's width; control characters, which a corpus may
-hold and a terminal would obey, as escapes."""
+"""Prints parts, lines and JSON on standard output, as Markdown or fitted to a terminal, without
+characters that a terminal would obey; and writes exports to files."""
 
 import codecs
 import shutil
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from io import TextIOWrapper
-from typing import Any, TypeVar
+from typing import Any
 
 from upath import UPath
 
@@ -27,7 +26,8 @@ from pipeline.files.storage import (
     write,
 )
 
-_Found = TypeVar("_Found")
+STANDARD_OUTPUT = "-"
+_MOST_LINES = 20
 
 
 def print_line(text: str = "") -> None:
@@ -42,10 +42,7 @@ def print_json(content: Any) -> None:
 
 
 def print_found(
-    found: _Found,
-    parts: Callable[[_Found], Iterable[Part]],
-    as_json: bool,
-    whole: bool = False,
+    found: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool, whole: bool = False
 ) -> None:
     if as_json:
         print_json(found)
@@ -74,13 +71,10 @@ def exact_rows(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
     return [Table(exact, keeps_empty=True)]
 
 
-_MOST_LINES = 20
-
-
 @contextmanager
 def warn_in_lines(warn: Callable[[str], None]) -> Iterator[None]:
     """Give `warn` a line per LeftOutWarning inside the context, up to 20."""
-    found: dict[str, None] = {}
+    lines: set[str] = set()
     with warnings.catch_warnings():
         show_other = warnings.showwarning
 
@@ -89,20 +83,15 @@ def warn_in_lines(warn: Callable[[str], None]) -> Iterator[None]:
                 show_other(message, category, *where, **more)
                 return
             line = f"gistmill: left out {' '.join(str(message).split())}"
-            if line not in found:
-                found[line] = None
-                if len(found) <= _MOST_LINES:
-                    warn(line)
+            if line not in lines and len(lines) < _MOST_LINES:
+                warn(line)
+            lines.add(line)
 
         warnings.simplefilter("always", LeftOutWarning)
         warnings.showwarning = show
         yield
-    if len(found) > _MOST_LINES:
-        rest = len(found) - _MOST_LINES
+    if (rest := len(lines) - _MOST_LINES) > 0:
         warn(f"gistmill: left out {rest} more files; gistmill sql 'from left_out' lists them")
-
-
-STANDARD_OUTPUT = "-"
 
 
 @dataclass(frozen=True)

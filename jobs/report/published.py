@@ -1,10 +1,7 @@
 """A paper's figures beside those of a run of its experiment: published/EXPERIMENT.csv in our
-`conf`, or in a plugin's.
-
-A file's columns: `method`, the canonical name in the experiment; `split` and `by`, if the figure is
-of one split or group (`by=`) alone; `measure` and `value`, in our names and units (percent);
-`paper`, the paper's name of the row.
-"""
+`conf`, or in a plugin's. Its columns are `method`, the canonical name; `split` and `by`, if the
+figure is of one split or group alone; `measure` and `value`, in our names and units (percent);
+`paper`, the paper's name of the row."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -25,11 +22,8 @@ Figures = Sequence[Mapping[str, str]]
 
 
 def published(options: ReadOptions) -> list[dict[str, Any]]:
-    """A row per method, and split or group, of the paper's table, with the run's and the paper's
-    value of each measure; the run's is None if it has none.
-
-    Raises UsageError if there are no figures of the run's experiment, or of its split.
-    """
+    """A row per method, and split or group, of the paper's table, with both values of each measure.
+    Raises UsageError if there are no figures of the run's experiment, or of its split."""
     with options.opened() as (folder, connection):
         config = (folder.config() or {})["config"]
         figures = figures_of(str(config["name"]), found_conf_folders(config["plugins"]))

@@ -1,8 +1,7 @@
 """`columns=`: which columns a table of methods has, and in which order."""
 
-from jobs.report.chosen import FALLBACK
 from jobs.report.columns import COST_COLUMNS, Names, known_columns, with_columns
-from jobs.report.report import Report, Row
+from jobs.report.report import FALLBACK, Report, Row
 from pipeline.work.stage import STAGES, Column
 from stages.score.metrics import METRICS, PARTS
 from stages.tables.lookups import RANKING_MEASURES
@@ -31,7 +30,7 @@ def test_columns_are_named_by_measure_or_heading_in_any_order() -> None:
     assert chosen("recall,lr_1,tokens") == ["evidence_recall", "lr_1", "tokens"]
     assert chosen(" CR , LR-1,compression_rate") == ["compression_rate", "lr_1"]
     assert chosen("judge tokens,n,cr") == ["judge_tokens", "compression_rate"]
-    printed = Names({"evidence_recall": "R", "lr_1": "CR"}, {}, {}, {})
+    printed = Names(measures={"evidence_recall": "R", "lr_1": "CR"})
     assert chosen("R,CR", printed) == ["evidence_recall", "compression_rate"], (
         "a heading goes first"
     )
