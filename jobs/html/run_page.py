@@ -18,7 +18,7 @@ from markupsafe import Markup
 from jobs.output.formats import json_value
 
 _HERE = Path(__file__).parent
-_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
+_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk attempts reading_map panes question document main"  # noqa: E501  # in their order
 _STYLES = ("base", "tables", "pictures", "question", "print")
 _LONG = 160  # characters; shorter texts stay as they are
 _LINES = "$"  # a long text is {"$": [numbers of its lines]}; no other list has this key

@@ -16,41 +16,32 @@ from stages.tables.lookups import RANKING_MEASURES
 PRINTED = Names(
     measures={"rougeL_stem": "ROUGE-L", "lr_1": "LR-1", "other": "LR-1"},
     methods={"bm25": "BM25", "readagent_p": "ReadAgent-P", "bm25(top_k=9)": "Ours"},
-    memories={},
-    corpora={},
 )
 
 
-def shown(*names: str, by: Names = PRINTED) -> list[str]:
-    found = by.of_methods(names)
-    assert len({*found.values()}) == len(found) == len(names), "no two are alike"
-    return [found[name] for name in names]
+ALIKE = Names(methods={"bm25": "Best", "dense": "Best", "rag": "Theirs"})
 
 
-def test_only_the_arguments_that_differ_are_printed() -> None:
-    assert shown("readagent_p(max_pages=1,order=asc)", "readagent_p(max_pages=2,order=asc)") == [
-        "ReadAgent-P (max_pages=1)", "ReadAgent-P (max_pages=2)",
-    ]  # fmt: skip
-    assert shown("readagent_p(max_pages=5)", "bm25(top_k=3)", "gist_only") == [
-        "ReadAgent-P", "BM25", "gist_only",
-    ]  # fmt: skip
-    assert shown("m(a=1,b=1,c=0)", "m(a=1,b=2,c=0)", "m(a=2,b=2,c=0)") == [
-        "m (a=1, b=1)", "m (a=1, b=2)", "m (a=2, b=2)",
-    ]  # fmt: skip
-
-
-def test_a_name_with_its_arguments_is_that_method_s_alone() -> None:
-    assert shown("bm25(top_k=9)", "bm25(top_k=3)") == ["Ours", "BM25 (top_k=3)"]
-
-
-def test_methods_that_would_be_alike_stay_distinct() -> None:
-    alike = Names({}, {"bm25": "Best", "dense": "Best", "rag": "Theirs"}, {}, {})
-    assert shown("bm25(top_k=3)", "dense(top_k=4)", by=alike) == [
-        "Best (top_k=3)",
-        "Best (top_k=4)",
-    ]
-    assert shown("bm25(top_k=3)", "dense(top_k=3)", by=alike) == ["bm25(top_k=3)", "dense(top_k=3)"]
-    assert shown("rag(top_k=3)", "Theirs", by=alike) == ["Theirs (top_k=3)", "Theirs"]
+@pytest.mark.parametrize(
+    ("by", "shown"),
+    [
+        # Only the arguments that differ.
+        (PRINTED, {"readagent_p(max_pages=1,order=asc)": "ReadAgent-P (max_pages=1)",
+                   "readagent_p(max_pages=2,order=asc)": "ReadAgent-P (max_pages=2)"}),
+        (PRINTED, {"readagent_p(max_pages=5)": "ReadAgent-P", "bm25(top_k=3)": "BM25",
+                   "gist_only": "gist_only"}),
+        (PRINTED, {"m(a=1,b=1,c=0)": "m (a=1, b=1)", "m(a=1,b=2,c=0)": "m (a=1, b=2)",
+                   "m(a=2,b=2,c=0)": "m (a=2, b=2)"}),
+        # A name with its arguments is that method's alone.
+        (PRINTED, {"bm25(top_k=9)": "Ours", "bm25(top_k=3)": "BM25 (top_k=3)"}),
+        # Methods that would be alike stay distinct.
+        (ALIKE, {"bm25(top_k=3)": "Best (top_k=3)", "dense(top_k=4)": "Best (top_k=4)"}),
+        (ALIKE, {name: name for name in ("bm25(top_k=3)", "dense(top_k=3)")}),
+        (ALIKE, {"rag(top_k=3)": "Theirs (top_k=3)", "Theirs": "Theirs"}),
+    ],
+)  # fmt: skip
+def test_printed_names_of_methods(by: Names, shown: dict[str, str]) -> None:
+    assert by.of_methods([*shown]) == shown
 
 
 def test_measures_of_one_name_have_their_own_beside_it() -> None:
