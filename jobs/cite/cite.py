@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part, Verbatim
-from jobs.report.columns import PAPER, Names, known_columns, read_names
+from jobs.report.columns import PAPER, known_columns, read_names
 from jobs.report.render import REPEATED
 from jobs.report.report import Report, report_of
 from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
@@ -37,7 +37,11 @@ def statement(options: ReadOptions) -> dict[str, Any]:
     with options.opened() as (folder, connection):
         raters = query(connection, _RATERS)
         models = sorted({row["rater"] for row in raters if row["is_model"]})
-        engines = [_engine(row) for row in query(connection, _ENGINES)]
+        engines = [
+            {"stage": row["stage"], "engine": json.loads(row["engine"]),
+             "prompts": dict(item for text in row["prompts"] for item in json.loads(text).items())}
+            for row in query(connection, _ENGINES)
+        ]  # fmt: skip
         memories = query(connection, _FALLBACK)
         people = query(connection, "select rater, count(*) as labels from people group by all")
         num_questions = query(connection, _QUESTIONS)[0]["questions"]
@@ -45,6 +49,9 @@ def statement(options: ReadOptions) -> dict[str, Any]:
     facts = folder.report_facts("methods", "judging")
     foot, judging = report.foot, facts["judging"]
     size = {key: report.memory[key] for key in ("documents", "words")}
+    names, known = read_names(options.names or PAPER, foot.get("plugins")), known_columns(report)
+    metrics = [{"name": column.measure, "heading": column.heading, "about": column.about}
+               for column in (names.of_columns(known) if names else known)]  # fmt: skip
     started = ("started_at", "python", "hardware")
     launches = [{key: launch.get(key) for key in started} for launch in folder.readable_launches()]
     return {
@@ -60,7 +67,7 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "raters": raters,
         "rating": [engine for engine in engines if engine["stage"] in judging],
         "people": people,
-        "metrics": _defined(report, read_names(options.names or PAPER, foot.get("plugins"))),
+        "metrics": metrics,
         "means": MEANS,
         "fallback": memories,
         "commits": foot["commits"],
@@ -73,32 +80,17 @@ def statement(options: ReadOptions) -> dict[str, Any]:
     }
 
 
-def _defined(report: Report, names: Names | None) -> list[dict[str, str]]:
-    known = known_columns(report)
-    return [
-        {"name": column.measure, "heading": column.heading, "about": column.about}
-        for column in (names.of_columns(known) if names else known)
-    ]
-
-
 def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
     """`n` counts answers, over repeats; `sd` is that of the repeats' means, by measure."""
     return [
         {
             "method": row.method,
-            "n": row.counts.get("n"),
-            "answered": row.counts.get("answered"),
-            "unscored": row.counts.get("unscored"),
+            **{name: row.counts.get(name) for name in ("n", "answered", "unscored")},
             "file": given.get(row.method),
             "sd": {name: mean.sd for name, mean in row.means.items() if mean.sd is not None},
         }
         for row in report.rows
     ]
-
-
-def _engine(row: Mapping[str, Any]) -> dict[str, Any]:
-    prompts = {name: of for text in row["prompts"] for name, of in json.loads(text).items()}
-    return {"stage": row["stage"], "engine": json.loads(row["engine"]), "prompts": prompts}
 
 
 def _itself(report: Report) -> str:

@@ -18,6 +18,9 @@ from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
 
 _SQL = sql_beside(__file__)
+_GROUPS = "select distinct by_value from chosen order by 1 nulls first"
+_MEASURES = "select distinct measure from valued order by measure"
+_NOT_DONE = "select count(*) filter (not_done) as not_done from planned_done_rows"
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,6 @@ class RunValues:
     @staticmethod
     @contextmanager
     def opened(options: ReadOptions) -> "Iterator[RunValues]":
-        """Raises UsageError as `gistmill report` does."""
         with options.opened() as (folder, connection):
             yield RunValues(connection, folder, options)
 
@@ -134,11 +136,6 @@ class RunValues:
         most = max((row["n"] for row in rows), default=0)
         means = {row["method"]: row["mean"] for row in rows if row["n"] == most}
         return max((m for m in self.methods if m in means), key=means.__getitem__, default=None)
-
-
-_GROUPS = "select distinct by_value from chosen order by 1 nulls first"
-_MEASURES = "select distinct measure from valued order by measure"
-_NOT_DONE = "select count(*) filter (not_done) as not_done from planned_done_rows"
 
 
 def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = False) -> Comparison:
@@ -240,8 +237,8 @@ def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
         return matching[0]
     near = nearest(name, matching or methods, 5)
     if matching:
-        why = f"{name!r}: {len(matching)} methods of run {run}; write one of them: {near}"
-        raise UsageError(why)
+        several = f"{len(matching)} methods of run {run}"
+        raise UsageError(f"{name!r}: {several}; write one of them: {near}")
     raise UsageError(f"{name[:200]!r}: no such method in run {run}; nearest: {near}")
 
 
@@ -249,12 +246,9 @@ def _pairs(
     runs: Sequence[RunValues], methods: Sequence[str], metric: str
 ) -> list[tuple[Side, Side]]:
     first, last = runs[0], runs[-1]
-
-    def side(run: RunValues, method: str) -> Side:
-        return Side(run.name, resolve_method(method, run.methods, run.name))
-
     if methods and (len(methods) == 2 or len(runs) == 2):
-        a, b = side(first, methods[0]), side(last, methods[-1])
+        a = Side(first.name, resolve_method(methods[0], first.methods, first.name))
+        b = Side(last.name, resolve_method(methods[-1], last.methods, last.name))
         if a == b:
             both = f"A and B are both {a.method} of run {a.run}"
             raise UsageError(f"{methods[-1]}: {both}; name two methods")
@@ -264,7 +258,9 @@ def _pairs(
         if not both_have:
             raise UsageError(f"run={first.name},{last.name}: no method in both; name A and B")
         return [(Side(first.name, method), Side(last.name, method)) for method in both_have]
-    chosen = side(first, methods[0]).method if methods else first.best(metric)
+    chosen = (
+        resolve_method(methods[0], first.methods, first.name) if methods else first.best(metric)
+    )
     if chosen is None:
         return []
     pairs = [(Side(first.name, chosen), Side(first.name, m)) for m in first.methods if m != chosen]

@@ -52,7 +52,6 @@ class ReadOptions:
     to: str = "-"
     caption: str | None = None
     label: str | None = None
-    marks: str | None = None
     n: Annotated[_Number, Field(ge=1)] = 200
     seed: _Number = 0
     person: str = ""
@@ -102,7 +101,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "to": ("FILE", "On any filesystem; by default -, standard output."),
     "caption": ("TEXT", "By default what the numbers are over, and marks."),
     "label": ("NAME", "Of LaTeX's table; by default tab:RUN."),
-    "marks": ("NAME", "Of the best: bold, the default, stars or none."),
     "n": ("NUMBER", "How many answers; by default 200."),
     "seed": ("NUMBER", "Of what is drawn; by default 0."),
     "person": ("NAME", "Whose labels they are."),

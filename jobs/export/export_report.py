@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Marks, Measured, Table, cell, counted, on_one_line
+from jobs.output.cells import Measured, Table, cell, counted, on_one_line
 from jobs.output.formats import csv_text
 from jobs.output.print_tables import warn_incomplete
 from jobs.report.columns import COST_COLUMNS, COUNTS, PAPER, named, read_names, with_columns
@@ -16,7 +16,6 @@ from jobs.report.render import ANSWERED, REPEATED, report_page, score_table
 from jobs.report.report import Report, make_report
 from pipeline.core.errors import UsageError
 
-_SAYS: dict[Marks, str] = {"bold": "Bold", "stars": "*", "none": ""}
 _IN_NO_LABEL = re.compile(r"[^A-Za-z0-9:._-]")
 _HEADINGS = {"method": "Method", "by": "Group"}
 _OF_INTERVALS = ("low", "high", "answered_mean", "sd")
@@ -79,9 +78,6 @@ def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str
 
 def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> Table:
     """By default with all columns and the cost. Raises UsageError."""
-    marks = next((marks for marks in _SAYS if marks == (options.marks or "bold")), None)
-    if marks is None:
-        raise UsageError(f"marks={options.marks}: no such marks; there are {', '.join(_SAYS)}")
     if _IN_NO_LABEL.search(options.label or ""):
         raise UsageError(f"label={options.label}: write letters, digits and any of : . _ -")
     if not report.rows:
@@ -94,7 +90,7 @@ def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> 
         rows=[{_HEADINGS.get(k, k): value for k, value in row.items()} for row in table.rows],
         left=["Group"],
         label=options.label or f"tab:{report.run}",
-        marks=marks,
+        is_best_bold=True,
     )
     text = options.caption or " ".join(_caption(table, shown, options, with_intervals))
     return replace(table, caption=text)
@@ -114,8 +110,8 @@ def _caption(
         yield "(n=...): over so many answers, those that have such a value."
     if any(mean.answered not in (None, mean.n) for mean in means):
         yield ANSWERED
-    if table.marks != "none" and any(mean.is_best for mean in means):
-        yield f"{_SAYS[table.marks]}: {table.about_best.removeprefix('*: ')}"
+    if any(mean.is_best for mean in means):
+        yield f"Bold: {table.about_best.removeprefix('*: ')}"
     if with_intervals:
         yield "In brackets: 95% interval over documents (cluster bootstrap)."
     if any(" sd " in mean.small for mean in means):
@@ -133,7 +129,7 @@ def _questions(report: Report) -> str:
 
 
 _PAPER = ("latex", "markdown")
-_ONLY_OF = {"names": _PAPER, "caption": _PAPER, "marks": _PAPER, "label": ("latex",)}
+_ONLY_OF = {"names": _PAPER, "caption": _PAPER, "label": ("latex",)}
 FORMATS: Mapping[str, Callable[[Report, ReadOptions, bool], str]] = {
     "csv": _csv,
     "latex": _latex,
@@ -155,6 +151,9 @@ def escaped(text: str) -> str:
 
 
 def _latex_lines(table: Table) -> Iterator[str]:
+    def line(cells: Iterable[str]) -> str:
+        return f"{' & '.join(cells)} \\\\"
+
     names = table.filled()
     yield r"\begin{table}"
     yield r"\centering\small\setlength{\tabcolsep}{4pt}"
@@ -164,20 +163,13 @@ def _latex_lines(table: Table) -> Iterator[str]:
     kinds = "".join("l" if table.is_left(name) else "r" for name in names)
     yield f"\\begin{{tabular}}{{@{{}}{kinds}@{{}}}}"
     yield r"\toprule"
-    yield _row(_heading(name, table.shared_n(name)) for name in names)
+    shared = {name: table.shared_n(name) for name in names}
+    over = {name: "" if n is None else f" ($n$={n})" for name, n in shared.items()}
+    yield line("$n$" if name == "n" else f"{escaped(name)}{over[name]}" for name in names)
     yield r"\midrule"
     for row in table.rows:
-        yield _row(_cell(row[name], table, name) for name in names)
+        yield line(_cell(row[name], table, name) for name in names)
     yield from (r"\bottomrule", r"\end{tabular}", r"\end{table}")
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"{' & '.join(cells)} \\\\"
-
-
-def _heading(name: str, shared_n: int | None) -> str:
-    text = "$n$" if name == "n" else escaped(name)
-    return text if shared_n is None else f"{text} ($n$={shared_n})"
 
 
 def _cell(value: Any, table: Table, name: str) -> str:
@@ -185,8 +177,7 @@ def _cell(value: Any, table: Table, name: str) -> str:
         text = cell(value)
         return "--" if text == "-" else escaped(text)
     shown = escaped(cell(value.value))
-    if value.is_best and table.marks != "none":
-        shown = f"\\textbf{{{shown}}}" if table.marks == "bold" else f"{shown}$^{{*}}$"
+    shown = f"\\textbf{{{shown}}}" if value.is_best else shown
     over = ", ".join(value.is_over(table.shared_n(name))).replace("n=", "$n$=")
     shown += f" ({over})" if over else ""
     return f"{shown} {{\\scriptsize{value.small}}}" if value.small else shown

@@ -54,7 +54,6 @@ class Point:
 
     @property
     def place(self) -> tuple[float, float] | None:
-        """Tokens and score; None if one is missing."""
         return None if self.tokens is None or self.score is None else (self.tokens, self.score)
 
 
@@ -182,19 +181,19 @@ def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> d
         return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
 
     best = sorted((tokens, score) for point, tokens, score in placed if point.on_frontier)
+    marks = [
+        {**looks[p.method], "point": p, "place": p.place and (across(p.place[0]), up(p.place[1])),
+         "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low))}
+        for p in points
+    ]  # fmt: skip
     return {
         "group": points[0].by,
         "across": [(across(10.0**n), f"{10**n:,}") for n in range(first, last + 1)],
         "up": [(up(number), f"{number:,g}") for number in scores],
         "steps": [(across(tokens), up(score)) for tokens, score in best],
-        "marks": [
-            {**looks[p.method], "point": p,
-             "place": p.place and (across(p.place[0]), up(p.place[1])),
-             "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low))}
-            for p in points
-        ],
+        "marks": marks,
         "height": _BOTTOM + 62 + _LINE * len(points),
-    }  # fmt: skip
+    }
 
 
 def _round_numbers(low: float, high: float) -> list[float]:

@@ -13,16 +13,8 @@ from jobs.problems.causes import causes, question_problems
 from jobs.report.columns import Names, group_of, named
 from jobs.report.render import BEST, notes, provenance_line
 from jobs.report.report import Report
-from jobs.trace.trace import (
-    PAGE_SPANS,
-    READINGS,
-    Rows,
-    Section,
-    SentCalls,
-    lane,
-    pages_lane,
-    read_sections,
-)
+from jobs.trace import trace
+from jobs.trace.trace import Rows, Section
 from pipeline.core.rows import PLACE, RawText, columns_line, lines_of
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.sql.connection import query
@@ -115,7 +107,8 @@ class Traces:
     """Reads the parts of a run over one connection."""
 
     def __init__(self, connection: Any, stages: Sequence[str]) -> None:
-        self._connection, self._sent = connection, SentCalls(connection, stages)
+        self._connection = connection
+        trace.order_stages(connection, stages)
         steps = query(connection, "select step_id, upstream from steps")
         self._upstream = {row["step_id"]: row["upstream"] for row in steps}
 
@@ -127,11 +120,11 @@ class Traces:
         self._connection.execute("set variable documents = ?", [document_ids])
         documents = {key: rows[0] for key, rows in self._grouped(_SQL["documents"]).items()}
         questions = {key: rows[0] for key, rows in self._grouped(_SQL["questions"]).items()}
-        page_spans, readings = self._grouped(PAGE_SPANS), self._grouped(READINGS)
+        page_spans, readings = self._grouped(trace.PAGE_SPANS), self._grouped(trace.READINGS)
         of_documents = self._sections("document_id", document_ids)
         of_questions = self._sections("question_id", question_ids)
-        indexing = self._sent.of_documents(document_ids)
-        asking = self._sent.of_questions(question_ids)
+        indexing = trace.sent_calls(self._connection, "document_id", document_ids)
+        asking = trace.sent_calls(self._connection, "question_id", question_ids)
         for part in parts:
             name = part.document_id
             num_chars = documents[name]["num_chars"]
@@ -139,7 +132,7 @@ class Traces:
                 **documents[name],
                 "sections": of_documents[name],
                 "calls": _calls(indexing[name]),
-                "page_lanes": {row["memory"]: pages_lane(num_chars, row["spans"])
+                "page_lanes": {row["memory"]: trace.pages_lane(num_chars, row["spans"])
                                for row in page_spans[name]},
             }  # fmt: skip
             asked = {
@@ -149,7 +142,7 @@ class Traces:
                     "calls": _calls(asking[question_id]),
                     "lanes": [
                         {"method": row["method"], "repeat": row["repeat"],
-                         **asdict(lane(num_chars, row["spans"] or (),
+                         **asdict(trace.lane(num_chars, row["spans"] or (),
                                        questions[question_id]["evidence"] or ()))}
                         for row in readings[question_id]
                     ],
@@ -167,7 +160,7 @@ class Traces:
 
     def _sections(self, key: str, ids: Sequence[str]) -> dict[str, Rows]:
         """The sections of each document (key document_id) or question, in the order of stages."""
-        sections = read_sections(self._connection, key, ids, as_drawn=True)
+        sections = trace.read_sections(self._connection, key, ids, as_drawn=True)
         return {name: [*map(self._section, of_one)] for name, of_one in sections.items()}
 
     def _section(self, section: Section) -> dict[str, Any]:

@@ -31,6 +31,10 @@ def page(
 ) -> TemplateStream:
     """The page of a run in pieces. It opens as soon as the chunks `first` are there. A served page
     holds no chunks, but requests its own from data/NAME, and the warehouse's from `root`."""
+
+    def encoded(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
+        return ((name, base64.b64encode(content).decode()) for name, content in chunks)
+
     script = _inlined('"use strict";\n', _SCRIPTS.split(), "js")
     style = _inlined("", _STYLES, "css")
     connected = "'none'" if root is None else "'self'"
@@ -45,14 +49,10 @@ def page(
     stream = templates.get_template("page.jinja").stream(
         run=run, policy=policy, root=root,
         script=Markup(script), style=Markup(style),
-        first=_texts(first), chunks=_texts(chunks),
+        first=encoded(first), chunks=encoded(chunks),
     )  # fmt: skip
     stream.enable_buffering(20)
     return stream
-
-
-def _texts(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
-    return ((name, base64.b64encode(content).decode()) for name, content in chunks)
 
 
 def _source(text: str) -> str:

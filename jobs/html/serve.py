@@ -68,10 +68,18 @@ class Site:
         return self._sources[run]
 
     def _data(self, run: str, name: str) -> Found | None:
+        content: Any
         if name == "runs":
-            return GZIP, compressed_chunk({"content": self._runs()})
-        if name == "state":
-            return GZIP, compressed_chunk({"content": self._state(run)})
+            rows = listing(self._options.warehouse, None)["runs"]
+            path = {row["run"]: f"run/{quote(row['run'], safe='')}/" for row in rows}
+            path[self._chosen] = ""
+            content = [{**row, "path": path[row["run"]]} for row in rows]
+            return GZIP, compressed_chunk({"content": content})
+        if name == "state":  # from the run's files alone
+            progress, workers = RunFolder(self._options.warehouse, run).at_work()
+            content = {"is_running": bool(progress or workers), "workers": len(workers),
+                       "text": progress_line(progress) if progress else ""}  # fmt: skip
+            return GZIP, compressed_chunk({"content": content})
         with self._lock:
             if name == "fresh":  # read the rows again: the run may have written more
                 if run in self._sources:
@@ -79,19 +87,6 @@ class Site:
                 return GZIP, compressed_chunk({"content": self.open(run).run})
             chunk = self.open(run).chunk(name)
         return (GZIP, chunk) if chunk is not None else None
-
-    def _runs(self) -> list[dict[str, Any]]:
-        def path(run: str) -> str:
-            return "" if run == self._chosen else f"run/{quote(run, safe='')}/"
-
-        rows = listing(self._options.warehouse, None)["runs"]
-        return [{**row, "path": path(row["run"])} for row in rows]
-
-    def _state(self, run: str) -> dict[str, Any]:
-        """From the run's files alone."""
-        progress, workers = RunFolder(self._options.warehouse, run).at_work()
-        text = progress_line(progress) if progress else ""
-        return {"is_running": bool(progress or workers), "text": text, "workers": len(workers)}
 
 
 def serve(options: ReadOptions, as_json: bool) -> None:

@@ -2,9 +2,9 @@
 one by one as they are requested."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,18 +50,10 @@ class Source:
         number_questions(self._connection, report.foot["rater"], is_subset)
         facts = RunFolder(options.warehouse, self.run).report_facts("judging")
         content = summary(self._connection, report, names, is_subset)
-        self._summary = {**content, "judging": facts["judging"]}
+        self.summary = {**content, "judging": facts["judging"]}
         # Per question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])
-
-    @property
-    def num_questions(self) -> int:
-        return len(self._summary["questions"])
-
-    @property
-    def num_documents(self) -> int:
-        return len(self._summary["documents"])
 
     def close(self) -> None:
         self._opened.close()
@@ -71,18 +63,18 @@ class Source:
         """The chunk `index`, with which a page begins. In a file it states which chunk holds each
         document and question; when served, each has its own."""
         places: dict[str, Any] = {} if is_served else self._places()
-        return "index", compressed_chunk({"content": {**self._summary, **places}})
+        return "index", compressed_chunk({"content": {**self.summary, **places}})
 
     def num_chunks(self) -> int:
         """The number of a file's chunks, without the first."""
-        scores, measures = self._summary["report"]["measures"], self._summary["measures"]
+        scores, measures = self.summary["report"]["measures"], self.summary["measures"]
         return len(scores) + len(measures) + len(self._parts())
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks of a file but the first."""
-        for number in range(len(self._summary["measures"])):
+        for number in range(len(self.summary["measures"])):
             yield f"measure-{number}", self._measure(number)
-        for number in range(len(self._summary["report"]["measures"])):
+        for number in range(len(self.summary["report"]["measures"])):
             yield f"against-{number}", self._against(number)
         batches = _batched(self._parts(), self._num_answers)
         contents = (content for parts in batches for content in self._traces.contents(parts))
@@ -97,16 +89,16 @@ class Source:
         if not (text.isascii() and text.isdigit() and len(text) < 10):
             return None
         number = int(text)
-        if kind == "measure" and number < len(self._summary["measures"]):
+        if kind == "measure" and number < len(self.summary["measures"]):
             return self._measure(number)
-        if kind == "against" and number < len(self._summary["report"]["measures"]):
+        if kind == "against" and number < len(self.summary["report"]["measures"]):
             return self._against(number)
-        if kind == "question" and number < self.num_questions:
-            row = self._summary["questions"][number]
-            document = self._summary["documents"][row["document"]]
+        if kind == "question" and number < len(self.summary["questions"]):
+            row = self.summary["questions"][number]
+            document = self.summary["documents"][row["document"]]
             return self._part(Part(document["document_id"], (row["question_id"],)))
-        if kind == "document" and number < self.num_documents:
-            return self._part(Part(self._summary["documents"][number]["document_id"], ()))
+        if kind == "document" and number < len(self.summary["documents"]):
+            return self._part(Part(self.summary["documents"][number]["document_id"], ()))
         return None
 
     def _part(self, part: Part) -> bytes:
@@ -114,24 +106,24 @@ class Source:
         return compressed_chunk(content)
 
     def _measure(self, number: int) -> bytes:
-        by_method = values(self._connection, self._summary["measures"][number])
+        by_method = values(self._connection, self.summary["measures"][number])
         return compressed_chunk({"content": by_method})
 
     def _against(self, number: int) -> bytes:
         """By a measure of answers, every method against each as the baseline."""
         if self._values is None:
             self._values = self._opened.enter_context(RunValues.opened(self._options))
-        measure = self._summary["report"]["measures"][number]
+        measure = self.summary["report"]["measures"][number]
         return compressed_chunk({"content": against_each(self._values, measure)})
 
     def _parts(self) -> list[Part]:
         """A document with many questions has several parts."""
         asked: dict[int, list[str]] = defaultdict(list)
-        for row in self._summary["questions"]:
+        for row in self.summary["questions"]:
             asked[row["document"]].append(row["question_id"])
         return [
             Part(document["document_id"], tuple(names[begin : begin + _OF_A_CHUNK]))
-            for document in self._summary["documents"]
+            for document in self.summary["documents"]
             for names in (asked[document["number"]],)
             for begin in range(0, max(1, len(names)), _OF_A_CHUNK)
         ]
@@ -160,15 +152,6 @@ def _batched(parts: Iterable[Part], num_answers: int) -> Iterator[list[Part]]:
         yield batch
 
 
-@dataclass(frozen=True)
-class Written:
-    file: str
-    run: str
-    documents: int
-    questions: int
-    bytes: int
-
-
 def check_page_name(file: Path) -> None:
     """Raise UsageError unless the name ends in .html and its folder exists."""
     if file.suffix.lower() not in (".html", ".htm"):
@@ -177,7 +160,7 @@ def check_page_name(file: Path) -> None:
         raise UsageError(f"html={file}: no folder {file.parent}; write it elsewhere")
 
 
-def write_page(options: ReadOptions, file: Path) -> Written:
+def write_page(options: ReadOptions, file: Path) -> dict[str, Any]:
     """Write the page of a run, with a progress bar in a terminal; an older file is replaced once
     the new one is whole. Raises UsageError as `gistmill report` does, and for an unwritable
     file."""
@@ -199,19 +182,19 @@ def write_page(options: ReadOptions, file: Path) -> Written:
             raise UsageError(f"html={file}: {error.strerror}; write it elsewhere") from None
         finally:
             beside.unlink(missing_ok=True)
-        num_bytes = file.stat().st_size
-        return Written(str(file), source.run, source.num_documents, source.num_questions, num_bytes)
+        numbers = {key: len(source.summary[key]) for key in ("documents", "questions")}
+        return {"file": str(file), "run": source.run, **numbers, "bytes": file.stat().st_size}
 
 
 def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
     print_found(write_page(options, file), _lines, as_json)
 
 
-def _lines(written: Written) -> list[str]:
+def _lines(written: Mapping[str, Any]) -> list[str]:
     line = (
-        f"{written.file}: run {written.run}, {counted(written.questions, 'question')} about "
-        f"{counted(written.documents, 'document')}, {written.bytes / 1e6:.1f} MB"
+        f"{written['file']}: run {written['run']}, {counted(written['questions'], 'question')} "
+        f"about {counted(written['documents'], 'document')}, {written['bytes'] / 1e6:.1f} MB"
     )
-    if written.bytes > _LARGE:
+    if written["bytes"] > _LARGE:
         line += "\na large file; gistmill view shows the same and reads what is opened"
     return [line]

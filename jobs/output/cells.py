@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 # C0 and C1 except tab and line feed, marks that reverse text, and lone surrogates.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -41,15 +41,12 @@ class Measured:
         return [*n, *([] if self.answered in (None, self.n) else [f"{self.answered} answered"])]
 
 
-Marks = Literal["bold", "stars", "none"]  # of best values
-
-
 @dataclass(frozen=True)
 class Table:
     """Rows with the same keys; a cell is a text, a number, a `Measured` or None. The first column
     and those in `left` are left-aligned. A terminal leaves out columns without values, except the
     first `num_keys`, unless the table `keeps_empty`. `about_best` explains marks of best values;
-    `caption`, `label` and `marks` are for LaTeX and Markdown."""
+    `caption`, `label` and `is_best_bold` are for LaTeX and Markdown."""
 
     rows: Sequence[Mapping[str, Any]]
     left: Sequence[str] = ()
@@ -58,7 +55,7 @@ class Table:
     about_best: str = ""
     caption: str = ""
     label: str = ""
-    marks: Marks = "none"
+    is_best_bold: bool = False
 
     def names(self) -> list[str]:
         return list(self.rows[0]) if self.rows else ["no rows"]

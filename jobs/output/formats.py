@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 
-from jobs.output.cells import CONTROLS, Heading, Marks, Measured, Part, Table, cell, printable
+from jobs.output.cells import CONTROLS, Heading, Measured, Part, Table, cell, printable
 
 
 def markdown(parts: Iterable[Part]) -> str:
@@ -30,8 +30,8 @@ def _part(part: Part) -> str:
 
 def _table(table: Table) -> str:
     names = table.names()
-    lines = [names, *([_cell(row[name], table.marks) for name in names] for row in table.rows)]
-    texts = [[cell(text).replace("|", "\\|") for text in line] for line in lines]
+    lines = [names, *([row[name] for name in names] for row in table.rows)]
+    texts = [[_cell(value, table).replace("|", "\\|") for value in line] for line in lines]
     widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
     is_left = [table.is_left(name) for name in names]
 
@@ -46,11 +46,9 @@ def _table(table: Table) -> str:
     return "\n".join([head, f"|{rule}|", *body])
 
 
-def _cell(value: Any, marks: Marks) -> str:
-    text = cell(value)
-    if marks == "none" or not (isinstance(value, Measured) and value.is_best):
-        return text
-    return f"**{text}**" if marks == "bold" else f"{text}\\*"
+def _cell(value: Any, table: Table) -> str:
+    is_bold = table.is_best_bold and isinstance(value, Measured) and value.is_best
+    return f"**{cell(value)}**" if is_bold else cell(value)
 
 
 # These begin a formula in some spreadsheet; the last four are the full-width signs.

@@ -75,17 +75,14 @@ class _Column:
         width = max([1, *map(cell_len, (*cells, *words))])
         return cls(name, heading, cells, table.is_left(name), width)
 
-    @property
-    def least(self) -> int:
-        """The characters that it needs at least, with the space after it."""
-        return min(self.width, _TEXT) + _GAP
-
 
 def _table(table: Table, width: int) -> Iterator[str]:
     names = table.names() if table.keeps_empty else table.filled()
     columns = [_Column.of(table, name) for name in names]
     shown = list(columns)
-    while len(shown) > 1 and sum(column.least for column in shown) - _GAP > width:
+    while (
+        len(shown) > 1 and sum(min(column.width, _TEXT) + _GAP for column in shown) > width + _GAP
+    ):
         shown.pop()
     yield _drawn(shown, width)
     if table.about_best and any(text.endswith("*") for column in shown for text in column.cells):

@@ -1,6 +1,6 @@
 """The parts of a printed report: its headline, tables, costs, intervals and provenance."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -11,7 +11,7 @@ from jobs.audit.judge_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
 from jobs.output.formats import markdown
 from jobs.report.columns import COST, READING, SCORES, group_of
-from jobs.report.report import FALLBACK, Distribution, Report, Row
+from jobs.report.report import FALLBACK, Report, Row
 from jobs.statistics.means import LEAST_DOCUMENTS
 from pipeline.work.stage import Column
 
@@ -79,10 +79,8 @@ def report_page(parts: Sequence[Part]) -> str:
 def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
     """The texts and tables of a report; scores are the first table. A run prints it at its end
     without `intervals`. `costs`: include the costs of methods."""
-    incomplete, unread, other_models, not_compared, about_engine = _notes(report)
-    no_pages = "" if report.memories else "; no pages"
-    parts: list[Part] = [Heading(report.run), *incomplete, *unread, *other_models]
-    parts += [f"{_size(report)}{no_pages}", *not_compared]
+    size = f"{_size(report)}{'' if report.memories else '; no pages'}"
+    parts: list[Part] = [Heading(report.run), *_warnings(report), size, *_not_compared(report)]
     if report.rows:
         parts += [*score_parts(report), *(cost_parts(report) if costs else ())]
     else:
@@ -90,8 +88,8 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     parts += [*memory_parts(report), *stage_parts(report)]
     if report.rows:
         parts += spread_parts(report, intervals)
-    parts += audit_parts(report.audits, report.columns)
-    return [*parts, provenance_line(report), *report.findings, *about_engine]
+    parts += [*audit_parts(report.audits, report.columns), provenance_line(report)]
+    return [*parts, *report.findings, *_about_engine(report)]
 
 
 def score_parts(report: Report) -> list[Part]:
@@ -157,12 +155,11 @@ def _headline_table(report: Report) -> Table:
             "answered": f"{row.counts.get('answered')}/{row.counts.get('n')}"
         }
         for column in scores:
-            value = score_value(
-                row, column, report, has_intervals and column.measure in report.main
+            is_main = column.measure in report.main
+            value = score_value(row, column, report, has_intervals and is_main)
+            cells[column.heading] = (
+                replace(value, answered=None) if isinstance(value, Measured) else value
             )
-            if isinstance(value, Measured):
-                value = replace(value, answered=None)
-            cells[column.heading] = value
         return cells
 
     table = by_method(report, cells)
@@ -187,15 +184,14 @@ def memory_parts(report: Report) -> list[Part]:
     return [*parts, *([distribution_table(report.sizes)] if report.sizes else ())]
 
 
-def distribution_table(sizes: Sequence[Distribution]) -> Table:
+def distribution_table(sizes: Sequence[Mapping[str, Any]]) -> Table:
     """Memories are named only if the run has several."""
-    has_several = len({of.memory for of in sizes} - {None}) > 1
+    has_several = len({row["memory"] for row in sizes} - {None}) > 1
     rows = []
-    for of in sizes:
-        numbers = {name: getattr(of, name) for name in _QUANTILES}
-        shown = {name: None if n is None else f"{n:,.1f}" for name, n in numbers.items()}
-        memory = {"memory": of.memory} if has_several else {}
-        rows.append({"": of.measure, **memory, "n": f"{of.n:,}", **shown})
+    for row in sizes:
+        numbers = {k: None if row[k] is None else f"{row[k]:,.1f}" for k in _QUANTILES}
+        memory = {"memory": row["memory"]} if has_several else {}
+        rows.append({"": row["measure"], **memory, "n": f"{row['n']:,}", **numbers})
     return Table(rows)
 
 
@@ -306,30 +302,33 @@ def score_value(
 
 def notes(report: Report) -> list[str]:
     """Notes that a reader of the scores must know first."""
-    return [note for kind in _notes(report) for note in kind]
+    return [*_warnings(report), *_not_compared(report), *_about_engine(report)]
 
 
-def _notes(report: Report) -> tuple[list[str], ...]:
-    """That the run is incomplete, that verdicts are unreadable, that another model answered, that
-    answers are compared with nothing, and what the engine is; each kind in a list of its own."""
-    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
-    ended = report.foot.get("ended")
-    incomplete = _INCOMPLETE.format(not_done, planned)
-    incomplete += f" It ended early: {ended}." if ended else ""
+def _warnings(report: Report) -> Iterator[str]:
+    """That the run is incomplete, that verdicts are unreadable, that another model answered."""
+    if not_done := report.inputs["not_done"]:
+        ended = report.foot.get("ended")
+        incomplete = _INCOMPLETE.format(not_done, report.inputs["planned"])
+        yield f"{incomplete} It ended early: {ended}." if ended else incomplete
     unscored = rated = 0
     for row in report.rows:
         judged = (row.means.get(column.measure) for column in report.columns if column.is_judged)
         unscored += int(row.counts.get("unscored") or 0)
         rated += max((mean.answered_n for mean in judged if mean), default=0)
     rated += unscored
-    engine_note = report.foot.get("engine_note")
-    return (
-        [incomplete] if not_done else [],
-        [_UNREAD.format(unscored, rated)] if unscored > _MANY_UNSCORED * rated else [],
-        [f"OTHER MODEL: {line}." for line in report.foot["other_models"]],
-        [_NOT_COMPARED] if report.rows and not report.measures else [],
-        [engine_note] if engine_note else [],
-    )
+    if unscored > _MANY_UNSCORED * rated:
+        yield _UNREAD.format(unscored, rated)
+    yield from (f"OTHER MODEL: {line}." for line in report.foot["other_models"])
+
+
+def _not_compared(report: Report) -> list[str]:
+    return [_NOT_COMPARED] if report.rows and not report.measures else []
+
+
+def _about_engine(report: Report) -> list[str]:
+    note = report.foot.get("engine_note")
+    return [note] if note else []
 
 
 def _spread(row: Row, report: Report) -> dict[str, object]:

@@ -61,21 +61,6 @@ class Row:
     tokens: dict[str, Tokens] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Distribution:
-    """The distribution of a measure over documents or pages; numbers are None if `n` is 0."""
-
-    measure: str
-    memory: str | None  # None: of the documents themselves
-    n: int
-    mean: float | None
-    min: float | None
-    q1: float | None
-    median: float | None
-    q3: float | None
-    max: float | None
-
-
 @dataclass(frozen=True)
 class Report:
     """The report of a run. `columns` depend on config and corpus, never on outcomes; `measures`
@@ -90,7 +75,7 @@ class Report:
     memories: tuple[dict[str, Any], ...]  # all memories, the shared one first
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]  # provenance: engine, prompts, rater, commits, versions
-    sizes: tuple[Distribution, ...] = ()  # of documents and memories; only if nothing is asked
+    sizes: tuple[dict[str, Any], ...] = ()  # `distributions`; only if nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
     memory_steps: tuple[dict[str, Any], ...] = ()  # with the methods that depend on each
     total: Mapping[str, float] = field(default_factory=dict)  # all calls, each step once
@@ -118,7 +103,10 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     query(connection, _SQL["found_memories"])
     memories = query(connection, filled(_SQL["memories"], is_shared=is_shared_sql("memory")))
     costs = costs_of(connection, facts, options.price, options.split_shared)
-    methods = _chosen_methods(facts["methods"], options.method)
+    methods = [name for name in facts["methods"] if name.startswith(options.method or "")]
+    if options.method and not methods:
+        near = nearest(options.method, sorted(facts["methods"]), 5)
+        raise UsageError(f"method={options.method}: not in the run; nearest: {near}")
     rows, num_tests = _rows(connection, columns, methods, rater, costs)
     shared = next((row for row in memories if row["memory"] == SHARED), {})
     stages = ", ".join(map(text, facts["stages"]))
@@ -177,14 +165,6 @@ def chosen_rater(connection: Any, wanted: str | None) -> str | None:
     return matching[0] if matching else None
 
 
-def _chosen_methods(methods: Sequence[str], begins: str | None) -> list[str]:
-    chosen = [method for method in methods if method.startswith(begins or "")]
-    if begins and not chosen:
-        near = nearest(begins, sorted(methods), 5)
-        raise UsageError(f"method={begins}: not in the run; nearest: {near}")
-    return chosen
-
-
 def shown_columns(
     connection: Any, declared: Mapping[str, Any]
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
@@ -207,18 +187,17 @@ def answers(connection: Any, where: str | None, method: str | None = None) -> st
     return f"({filled(_SQL['answers'], begins=text(method or ''), condition=condition)})"
 
 
-def distributions(connection: Any) -> list[Distribution]:
-    """Of the sizes of documents and memories, as in ReadAgent's figures 2, 4, 5 and 7."""
-    sql = filled(_SQL["sizes"], is_shared=is_shared_sql("memory"))
-    return [Distribution(**row) for row in query(connection, sql)]
+def distributions(connection: Any) -> list[dict[str, Any]]:
+    """The sizes of documents and memories (ReadAgent's figures 2, 4, 5 and 7): for a `measure` of
+    n documents or pages mean, quartiles and extremes; `memory` is None for documents themselves."""
+    return query(connection, filled(_SQL["sizes"], is_shared=is_shared_sql("memory")))
 
 
 def _main(
     declared: Mapping[str, Any], measures: Sequence[str], rows: Sequence[Row]
 ) -> tuple[str, ...]:
-    kinds = [
-        {column["measure"] for column in declared.get(kind, ())} for kind in ("free", "choice")
-    ]
+    of_kinds = (declared.get(kind, ()) for kind in ("free", "choice"))
+    kinds = [{column["measure"] for column in columns} for columns in of_kinds]
     have = {name for row in rows for name, mean in row.means.items() if mean.mean is not None}
     first = (next((m for m in measures if m in kind & have), None) for kind in kinds)
     return tuple(dict.fromkeys(filter(None, first)))

@@ -95,7 +95,10 @@ def sign_flip(sums: Any) -> tuple[float, int | None]:
     moving = sums[np.abs(sums) > _ROUNDING * total_size]  # flipping the others changes nothing
     least = abs(moving.sum()) - _ROUNDING * total_size
     if len(moving) <= MOST_ENUMERATED:
-        return float((np.abs(_all_totals(moving)) >= least).mean()), None
+        totals = np.array(moving[:1] if len(moving) else [0.0])  # the rest have the opposite sign
+        for of_document in moving[1:]:
+            totals = np.concatenate([totals + of_document, totals - of_document])
+        return float((np.abs(totals) >= least).mean()), None
     return (1 + _num_as_far(moving, least)) / (1 + DRAWS), DRAWS
 
 
@@ -106,15 +109,6 @@ def quick_sign_flip(sums: Any) -> float:
     if np.count_nonzero(sums) <= _MOST_QUICK:
         return sign_flip(sums)[0]
     return math.erfc(abs(sums.sum()) / math.sqrt(2 * np.square(sums).sum()))
-
-
-def _all_totals(sums: Any) -> Any:
-    """The totals of all flips that leave the first document unchanged: the rest have the opposite
-    sign."""
-    totals = np.array(sums[:1] if len(sums) else [0.0])
-    for one in sums[1:]:
-        totals = np.concatenate([totals + one, totals - one])
-    return totals
 
 
 def _num_as_far(sums: Any, least: float) -> int:

@@ -91,7 +91,7 @@ def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> T
     """The trace of a question, by the methods whose name starts with `options.method`; `with_calls`
     adds every call, as it was sent. Raises UsageError for an unknown question or method."""
     with options.opened() as (folder, connection):
-        sent = SentCalls(connection, folder.report_facts()["stages"])
+        order_stages(connection, folder.report_facts()["stages"])
         question_id = stored_id(connection, "question", question_id)
         connection.execute("set variable question = ?", [question_id])
         (question,) = query(connection, _SQL["question"])
@@ -109,8 +109,8 @@ def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> T
         memories = {name: [s for s in of_document if s.rows[0]["memory"] == name] for name in names}
         calls: Rows = []
         if with_calls:
-            calls += sent.of_documents([document_id])[document_id]
-            calls += sent.of_questions([question_id])[question_id]
+            calls += sent_calls(connection, "document_id", [document_id])[document_id]
+            calls += sent_calls(connection, "question_id", [question_id])[question_id]
         return Trace(
             question,
             {name: sections for name, sections in memories.items() if sections},
@@ -152,29 +152,20 @@ def read_sections(
     return sections
 
 
-class SentCalls:
-    """The calls of one run: rows of `calls` in the order of the `stages`. `messages` is what the
-    engine got, before its chat template; None if it was not kept."""
+def order_stages(connection: Any, stages: Sequence[str]) -> None:
+    """Set the order in which `read_sections` and `sent_calls` give what stages made."""
+    connection.execute("set variable stages = ?", [list(stages)])
 
-    def __init__(self, connection: Any, stages: Sequence[str]) -> None:
-        self._connection = connection
-        connection.execute("set variable stages = ?", [list(stages)])
 
-    def of_questions(self, question_ids: Iterable[str]) -> dict[str, Rows]:
-        """The calls of all methods and raters, by question."""
-        return self._of("question_id", question_ids)
-
-    def of_documents(self, document_ids: Iterable[str]) -> dict[str, Rows]:
-        """The calls that made the documents' memories, by document."""
-        return self._of("document_id", document_ids)
-
-    def _of(self, key: str, ids: Iterable[str]) -> dict[str, Rows]:
-        names = list(ids)
-        self._connection.execute("set variable asked_about = ?", [names])
-        calls: dict[str, Rows] = {name: [] for name in names}
-        for row in query(self._connection, _SQL[key]):
-            calls[row[key]].append(row)
-        return calls
+def sent_calls(connection: Any, key: str, ids: Sequence[str]) -> dict[str, Rows]:
+    """Rows of `calls` by id: of methods and raters about questions (`key` is question_id), or those
+    that made the memories of documents (document_id). `messages` is what the engine got, before
+    its chat template; None if it was not kept."""
+    connection.execute("set variable asked_about = ?", [list(ids)])
+    calls: dict[str, Rows] = {name: [] for name in ids}
+    for row in query(connection, _SQL[key]):
+        calls[row[key]].append(row)
+    return calls
 
 
 def read_sent(options: ReadOptions, question: str | None, document: str | None) -> Rows:
@@ -183,11 +174,10 @@ def read_sent(options: ReadOptions, question: str | None, document: str | None) 
     if (question is None) == (document is None):
         raise UsageError("sent: name a question or a document, one of them")
     with options.opened() as (folder, connection):
-        calls = SentCalls(connection, folder.report_facts()["stages"])
+        order_stages(connection, folder.report_facts()["stages"])
         kind, name = ("document", document) if question is None else ("question", question)
         stored = stored_id(connection, kind, str(name))
-        read = calls.of_documents if question is None else calls.of_questions
-        return read([stored])[stored]
+        return sent_calls(connection, f"{kind}_id", [stored])[stored]
 
 
 def stored_id(connection: Any, kind: str, name: str) -> str:
