@@ -15,8 +15,10 @@ from jobs.report.columns import PAPER, known_columns, read_names
 from jobs.report.render import REPEATED
 from jobs.report.report import Report, report_of
 from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
+from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
 
+_SQL = sql_beside(__file__)
 MEANS = (
     "Means are over all answers of a method; an answer with a problem counts 0. Intervals are "
     f"95% percentile intervals of {RESAMPLES:,} bootstrap samples of documents (cluster "
@@ -35,16 +37,16 @@ _TEMPLATES = Environment(
 def statement(options: ReadOptions) -> dict[str, Any]:
     """All facts that a paper must state of a run, as JSON. Raises UsageError for an unknown run."""
     with options.opened() as (folder, connection):
-        raters = query(connection, _RATERS)
+        raters = query(connection, _SQL["raters"])
         models = sorted({row["rater"] for row in raters if row["is_model"]})
         engines = [
             {"stage": row["stage"], "engine": json.loads(row["engine"]),
              "prompts": dict(item for text in row["prompts"] for item in json.loads(text).items())}
-            for row in query(connection, _ENGINES)
+            for row in query(connection, _SQL["engines"])
         ]  # fmt: skip
-        memories = query(connection, _FALLBACK)
+        memories = query(connection, _SQL["fallback"])
         people = query(connection, "select rater, count(*) as labels from people group by all")
-        num_questions = query(connection, _QUESTIONS)[0]["questions"]
+        num_questions = query(connection, _SQL["questions"])[0]["questions"]
         report = report_of(connection, folder, ReadOptions(rater=models[0] if models else None))
     facts = folder.report_facts("methods", "judging")
     foot, judging = report.foot, facts["judging"]
@@ -118,16 +120,3 @@ def cite_parts(found: Mapping[str, Any]) -> list[Part]:
         papers = {"": f"% papers of methods and datasets: {_NO_PAPERS}"}
     entries = map(Verbatim, (found["gistmill"], *papers.values()))
     return [Heading(found["run"]), *paragraphs, "BibTeX:", *entries]
-
-
-_QUESTIONS = "select count(*) as questions from questions where problem is null"
-_RATERS = """
-select rater, rater_is_model as is_model, rubric, count(*) as n,
-  count(*) filter (label is null) as unscored
-from verdicts group by all order by rater, rubric"""
-_ENGINES = """
-select stage, engine, list(distinct prompts order by prompts) as prompts
-from steps where engine is not null and engine <> 'null' group by stage, engine order by all"""
-_FALLBACK = """
-select memory, sum(asked)::bigint as asked, sum(fell_back)::bigint as fell_back
-from fallbacks group by memory order by memory"""

@@ -268,12 +268,7 @@ def _pairs(
 
 
 def _row(
-    metric: str,
-    a: Side,
-    b: Side,
-    runs: Sequence[RunValues],
-    measures_answers: bool,
-    by: str | None,
+    metric: str, a: Side, b: Side, runs: Sequence[RunValues], measures_answers: bool, by: str | None
 ) -> Row:
     of_a, of_b = runs[0].values(a.method, metric, by), runs[-1].values(b.method, metric, by)
     pairs, num_both = _same(of_a, of_b), len(of_a.keys() & of_b.keys())

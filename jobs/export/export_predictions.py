@@ -5,19 +5,14 @@ from typing import Any
 
 from jobs.compare.compare import resolve_method
 from jobs.config.options import ReadOptions
-from jobs.output.formats import json_text
-from jobs.output.print_tables import warn_incomplete
+from jobs.output.print_tables import json_text, warn_incomplete
 from jobs.report.report import INPUTS, answers
 from pipeline.core.errors import UsageError
-from pipeline.core.sql_files import text
+from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.sql.connection import query
 
 Rows = Sequence[Mapping[str, Any]]
-_METHODS = "select distinct method from predictions order by method"
-_ANSWERS = """
-select question_id, document_id, method, repeat, answer, answer_index, problem,
-  coalesce(options[answer_index + 1], answer, '') as text, judged
-from {source} where method = {method} order by document_id, question_id, repeat"""
+_SQL = sql_beside(__file__)
 
 
 def _jsonl(rows: Rows) -> str:
@@ -55,7 +50,7 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
         name = folder.path.name
         method = _method_of(connection, options.method, name)
         source = answers(connection, options.where)
-        rows = query(connection, _ANSWERS.format(source=source, method=text(method)))
+        rows = query(connection, filled(_SQL["answers"], source=source, method=text(method)))
         warn_incomplete(name, query(connection, INPUTS)[0], warn)
     if not rows:
         raise UsageError(f"where={options.where}: leaves no answer of {method}")
@@ -70,7 +65,7 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
 
 def _method_of(connection: Any, wanted: str | None, run: str) -> str:
     """`wanted` is resolved as in `compare`; None means the run's only method."""
-    names = [str(row["method"]) for row in query(connection, _METHODS)]
+    names = [str(row["method"]) for row in query(connection, _SQL["methods"])]
     if not names:
         raise UsageError(f"run={run} has no answers yet; gistmill status says what is done")
     if wanted is None and len(names) > 1:

@@ -9,8 +9,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Measured, Table, cell, counted, on_one_line
-from jobs.output.formats import csv_text
-from jobs.output.print_tables import warn_incomplete
+from jobs.output.print_tables import csv_text, warn_incomplete
 from jobs.report.columns import COST_COLUMNS, COUNTS, PAPER, named, read_names, with_columns
 from jobs.report.render import ANSWERED, REPEATED, report_page, score_table
 from jobs.report.report import Report, make_report

@@ -14,11 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import printable
-from jobs.output.formats import csv_text, json_text
-from jobs.output.print_tables import STANDARD_OUTPUT, warn_incomplete
+from jobs.output.print_tables import STANDARD_OUTPUT, csv_text, json_text, warn_incomplete
 from jobs.report.columns import PAPER, measures_by_name, read_names
 from jobs.report.render import notes
 from jobs.report.report import Report, make_report
+from jobs.statistics.means import Mean
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 
@@ -112,12 +112,11 @@ def points_of(report: Report, column: Column) -> list[Point]:
     (part, *_) = column.geometric_mean_of or column.mean_of_means or (column.measure,)
     points = []
     for row in report.rows:
-        score, tokens = row.means.get(column.measure), row.tokens.get(part)
+        score = row.means.get(column.measure) or Mean(None, 0, None, 0)
+        tokens = row.tokens.get(part)
         points.append(Point(
-            row.method, row.by,
-            tokens=tokens.mean if tokens else None, tokens_n=tokens.n if tokens else 0,
-            score=score.mean if score else None, n=score.n if score else 0,
-            low=score.low if score else None, high=score.high if score else None,
+            row.method, row.by, tokens.mean if tokens else None, score.mean, score.low, score.high,
+            score.n, tokens.n if tokens else 0,
         ))  # fmt: skip
     most = {p.by: max((o.n for o in points if o.by == p.by and o.place), default=0) for p in points}
     points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]

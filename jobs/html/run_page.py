@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.environment import TemplateStream
 from markupsafe import Markup
 
-from jobs.output.formats import json_value
+from jobs.output.print_tables import json_value
 
 _HERE = Path(__file__).parent
 _SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk attempts reading_map panes question document main"  # noqa: E501  # in their order

@@ -1,5 +1,4 @@
-"""Labels by people: a sheet of answers to label, without methods and verdicts, the import of a
-filled sheet, and the agreement of people with raters and with each other."""
+"""Sheets of answers that people label, their import, and agreement with raters and each other."""
 
 import re
 from collections import Counter
@@ -10,7 +9,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, Table, counted
-from jobs.output.formats import csv_text
+from jobs.output.print_tables import csv_text
 from jobs.report.report import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
@@ -25,8 +24,6 @@ LABELS = ("yes", "partially", "no")
 _COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
 _ADVICE = "name the sheet that rate sheet has written, as CSV"
 _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
-_KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
-_OF_PERSON = f"select {', '.join(_KEY)} from people where rater = ?"
 _ANSWER = "method, repeat, document_id, question_id"
 _TWO = (LABELS[0], LABELS[-1])
 _NOTE = (
@@ -64,16 +61,13 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
     with options.opened() as (folder, connection):
         run = folder.path.name
         of_run = _answers(connection, run, rows, file)
-        before = {*connection.execute(_OF_PERSON, [f"human:{person}"]).fetchall()}
     labels = [{**of_run[row_id], "label": row["label"], "comment": row["comment"]}
               for row_id, row in rows.items() if row["label"]]  # fmt: skip
     if not labels:
         raise UsageError(f"{file}: no row has a label; write {', '.join(LABELS)} into the column")
-    blank = [of_run[row_id] for row_id, row in rows.items() if not row["label"]]
-    kept = len({tuple(row[key] for key in _KEY) for row in blank} & before)
     changed = add_labels(folder.path, person, labels)
     return {"rater": f"human:{person}", "run": run, "rows": len(rows), "labels": len(labels),
-            "changed": changed, "kept": kept}  # fmt: skip
+            "changed": changed}  # fmt: skip
 
 
 def imported_lines(found: Mapping[str, Any]) -> list[str]:
@@ -82,8 +76,6 @@ def imported_lines(found: Mapping[str, Any]) -> list[str]:
     if left := found["rows"] - found["labels"]:
         rows = f"{left} of {found['rows']} rows have no label"
         lines.append(f"{rows}; import the sheet again when they do")
-    if found["kept"]:
-        lines.append(f"{found['kept']} of these had one before, which is kept")
     return ["\n".join(lines)]
 
 

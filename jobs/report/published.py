@@ -1,7 +1,6 @@
-"""A paper's figures beside those of a run of its experiment: published/EXPERIMENT.csv in our
-`conf`, or in a plugin's. Its columns are `method`, the canonical name; `split` and `by`, if the
-figure is of one split or group alone; `measure` and `value`, in our names and units (percent);
-`paper`, the paper's name of the row."""
+"""A paper's figures beside those of a run: published/EXPERIMENT.csv in our `conf`, or a plugin's,
+by canonical `method`, `split` and `by`, if it is of one split or group alone, `measure`, `value`
+(percent) and `paper`, the paper's name of the row."""
 
 import csv
 from collections.abc import Mapping, Sequence

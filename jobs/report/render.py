@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.audit.judge_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
-from jobs.output.formats import markdown
+from jobs.output.print_tables import markdown
 from jobs.report.columns import COST, READING, SCORES, group_of
 from jobs.report.report import FALLBACK, Report, Row
 from jobs.statistics.means import LEAST_DOCUMENTS
@@ -223,18 +223,16 @@ def by_method(report: Report, cells: Callable[[Row], dict[str, object]]) -> Tabl
 
 
 def _money(report: Report) -> Table:
+    def price(money: float) -> str:
+        return f"{money:.2f}" if money >= 1 else f"{money:.2g}"
+
     def of_method(row: Row) -> dict[str, object]:
         parts = [row.counts.get(f"{part}money") or 0 for part in ("", "memory_", "judging_")]
-        return dict(zip(_MONEY_OF, map(_price, [*parts, sum(parts)]), strict=True))
+        return dict(zip(_MONEY_OF, map(price, [*parts, sum(parts)]), strict=True))
 
     table = by_method(report, of_method)
-    last = {**dict.fromkeys(table.names()), "method": "run", "all": _price(report.total["money"])}
+    last = {**dict.fromkeys(table.names()), "method": "run", "all": price(report.total["money"])}
     return Table([*table.rows, last], num_keys=table.num_keys)
-
-
-def _price(money: float) -> str:
-    """With cents, or below 1 with two significant digits."""
-    return f"{money:.2f}" if money >= 1 else f"{money:.2g}"
 
 
 def shared_lines(steps: Sequence[Mapping[str, Any]], is_split: bool) -> list[str]:

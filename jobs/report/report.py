@@ -12,7 +12,6 @@ from jobs.problems.causes import reply_findings
 from jobs.report.costs import Costs, costs_of
 from jobs.statistics.means import Key, Mean, means_of
 from jobs.statistics.paired_test import best_of, p_values, pairs_of
-from pipeline.core.engine import ENGINES
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import RECORDS
@@ -34,10 +33,6 @@ _FACTS = (  # of the run's config, beside its stages
     "corpus", "engine", "is_model", "methods", "columns", "judging", "family", "wording",
     "reply_format",
 )  # fmt: skip
-_RATERS = "select distinct rater from raters order by rater"
-_KINDS = """
-select bool_or(len(options) = 0 and len("references") > 0) as free,
-  bool_or(len(options) > 0) as choice from questions"""
 
 
 @dataclass(frozen=True)
@@ -154,7 +149,7 @@ def create_chosen_table(connection: Any, options: ReadOptions) -> None:
 def chosen_rater(connection: Any, wanted: str | None) -> str | None:
     """The rater whose verdicts are shown: the only one whose name starts with `wanted`; None
     without raters. Raises UsageError if there are several, or none with that prefix."""
-    raters = [row["rater"] for row in query(connection, _RATERS)]
+    raters = [row["rater"] for row in query(connection, _SQL["raters"])]
     matching = [rater for rater in raters if rater.startswith(wanted or "")]
     if wanted is not None and not matching:
         raise UsageError(
@@ -170,7 +165,7 @@ def shown_columns(
 ) -> tuple[tuple[Column, ...], tuple[str, ...]]:
     """The columns for the kinds of questions that the run has; and the names of those that measure
     answers, which are specific to a kind of question and come first."""
-    has_kind = query(connection, _KINDS)[0]
+    has_kind = query(connection, _SQL["kinds"])[0]
     kinds = [kind for kind in ("free", "choice") if has_kind[kind]]
     measures = {column["measure"] for kind in kinds for column in declared[kind]}
     shown = [Column(**column) for kind in (*kinds, "any") for column in declared[kind]]
@@ -278,7 +273,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     return {
         "corpus": f"{facts['corpus']} {last.get('corpus_sha') or '-'}",
         "engine": facts["engine"],
-        "engine_note": facts["engine_note"] if "engine_note" in facts else _engine_note(facts),
+        "engine_note": facts.get("engine_note"),
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],
@@ -295,10 +290,3 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
             for name in last.get("versions", ())
         },
     }
-
-
-def _engine_note(facts: Mapping[str, Any]) -> str | None:
-    """For runs of an earlier version, which have not stored the note."""
-    import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
-
-    return getattr(ENGINES.get(facts["engine"]), "about_replies", None)

@@ -14,6 +14,14 @@ where (
 {condition}
 );
 
+-- name: raters
+select distinct rater from raters order by rater;
+
+-- name: kinds
+-- The kinds of questions that the run has.
+select bool_or(len(options) = 0 and len("references") > 0) as free,
+  bool_or(len(options) > 0) as choice from questions;
+
 -- name: answers
 select * from (
   select p.*, q.* exclude (document_id, question_id, problem, detail),

@@ -1,10 +1,8 @@
-"""`gistmill trace`: a question, and with `--prompts` its calls, as text that record classes format;
-`gistmill show`: a document's memory, its pages each with the texts made of it."""
+"""Prints the trace of a question, its calls, and the memory of a document, page by page."""
 
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from textwrap import indent, shorten
 from typing import Any
@@ -151,26 +149,10 @@ def _text(lines: Iterable[Line], full: bool, margin: str = "") -> str:
     return "\n".join(indent(line, margin) for line in cut).lstrip("\n")
 
 
-@dataclass(frozen=True)
-class ShownDocument:
-    """A document's memory in a run: the chosen `pages` of all `num_pages`, each with its `texts`,
-    and `above`, the texts over several pages that include a chosen one, the longest first."""
-
-    run: str
-    document_id: str
-    title: str
-    num_words: int
-    memory: str
-    memories: tuple[str, ...]  # all of the document in this run
-    num_pages: int
-    pages: tuple[Row, ...]
-    above: tuple[Row, ...]
-    left_out: list[dict[str, Any]]
-
-
-def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
-    """The memory of a document. Raises UsageError if the run has no such document, memory or page,
-    or no pages of it."""
+def shown_document(options: ReadOptions, document_id: str) -> dict[str, Any]:
+    """A memory of a document, one of its `memories` in the run: the chosen `pages` of all
+    `num_pages`, each with its `texts`, and `above`, the texts over several pages that include a
+    chosen one, the longest first. Raises UsageError if there is none."""
     with options.opened() as (folder, connection):
         run = folder.path.name
         document_id = stored_id(connection, "document", document_id)
@@ -192,28 +174,28 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
         pages = query(connection, _SQL["texts"])
         shown = _selected(pages, options.page, document_id)
         above = query(connection, _SQL["of_several"])
-        return ShownDocument(
-            run=run,
-            document_id=document_id,
-            title=document["title"],
-            num_words=document["num_words"],
-            memory=memory,
-            memories=tuple(memories),
-            num_pages=len(pages),
-            pages=shown,
-            above=tuple(text for text in above if any(_has(text, page) for page in shown)),
-            left_out=query(connection, "from left_out"),
-        )
+        return {
+            "run": run,
+            "document_id": document_id,
+            "title": document["title"],
+            "num_words": document["num_words"],
+            "memory": memory,
+            "memories": memories,
+            "num_pages": len(pages),
+            "pages": shown,
+            "above": [text for text in above if any(_has(text, page) for page in shown)],
+            "left_out": query(connection, "from left_out"),
+        }
 
 
-def document_parts(found: ShownDocument) -> Iterator[Part]:
+def document_parts(found: Row) -> Iterator[Part]:
     """The memory of a document: a heading and a text for each."""
-    others = [name for name in found.memories if name != found.memory]
+    others = [name for name in found["memories"] if name != found["memory"]]
     more = f"; it has memory={' and memory='.join(others)}, too" if others else ""
-    size = f"{counted(found.num_words, 'word')}, {counted(found.num_pages, 'page')}"
-    yield f"{found.document_id}: {size} (memory {found.memory} of run {found.run}{more})"
-    left = list(found.above)
-    for page in found.pages:
+    size = f"{counted(found['num_words'], 'word')}, {counted(found['num_pages'], 'page')}"
+    yield f"{found['document_id']}: {size} (memory {found['memory']} of run {found['run']}{more})"
+    left = list(found["above"])
+    for page in found["pages"]:
         for text in [text for text in left if _has(text, page)]:
             left.remove(text)
             pages = f"pages {text['page_index']} to {text['last_page_index']}"

@@ -13,7 +13,7 @@ from upath import UPath
 
 from jobs.config.options import ReadOptions
 from jobs.export.export_report import FORMATS, escaped
-from jobs.output.formats import csv_text
+from jobs.output.print_tables import csv_text
 from jobs.report.report import Report, Row, make_report
 from jobs.statistics.means import Mean
 from pipeline.work.stage import Column
