@@ -25,16 +25,12 @@ _NOT_DONE = "select count(*) filter (not_done) as not_done from planned_done_row
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two methods of a pair, and its run."""
-
     run: str
     method: str
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A question on which two methods differ: their values, and a - b."""
-
     question_id: str
     document_id: str
     a: float

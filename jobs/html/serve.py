@@ -121,6 +121,10 @@ def serve(options: ReadOptions, as_json: bool) -> None:
                 return
 
 
+def _reading_errors() -> tuple[type[Exception], ...]:
+    return (CommandError, DatabaseError, *filesystem_errors())
+
+
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET of paths below `folder` by the pages; anything else is an error."""
 
@@ -142,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             found = self.pages.get(self.path.removeprefix(self.folder))
-        except (CommandError, DatabaseError, *filesystem_errors()) as error:
+        except _reading_errors() as error:
             why = redacted(" ".join(str(error).split())).encode(errors="replace")
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", why)
             return

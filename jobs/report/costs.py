@@ -32,7 +32,7 @@ class Costs:
     def of(self, key: Key) -> dict[str, float]:
         """In a group; `judging_calls` ... are of verdicts, `memory_calls` ... for all documents."""
         method, by = key
-        costs = {}
+        costs: dict[str, float] = {}
         for part, group in (("", by), ("memory_", None), ("judging_", by)):
             spent = self.of_methods.get((method, group, part), {})
             costs |= {f"{part}{name}": spent.get(name, 0) for name in self.total}
