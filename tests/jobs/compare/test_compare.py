@@ -58,16 +58,12 @@ def test_the_hand_run(hand: HandRun, metric: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_metrics_are_those_that_measure_answers(hand: HandRun) -> None:
-    found = rows_of(succeed("compare", GISTS, P, f"warehouse={hand.warehouse}", "--json"))
-    assert list(found) == ["lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy"]
-
-
-@pytest.mark.slow
-def test_where_leaves_some_questions(hand: HandRun) -> None:
-    text = succeed("compare", GISTS, P, f"warehouse={hand.warehouse}", "metric=lr_1",
-                   "where=question_type = 'why'", "--json")  # fmt: skip
-    assert rows_of(text)["lr_1"]["n"] == 2  # m1, l2
+def test_the_metrics_are_those_that_measure_answers_and_where_leaves_some(hand: HandRun) -> None:
+    words = ("compare", GISTS, P, f"warehouse={hand.warehouse}", "--json")
+    shown = rows_of(succeed(*words))
+    assert list(shown) == ["lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy"]
+    some = rows_of(succeed(*words, "metric=lr_1", "where=question_type = 'why'"))
+    assert some["lr_1"]["n"] == 2  # m1, l2
 
 
 ALL = {f"{letter}{n}": 100.0 for letter in "abcd" for n in (1, 2)}

@@ -296,9 +296,7 @@ def test_everything_can_be_written_to_s3(
 ) -> None:
     """The same as on a disk, read by another client; what exists is replaced by --force."""
     wanted = {
-        "answers.jsonl": ("export", "predictions", "method=bm25"),
         "report.csv": ("export", "report", "format=csv"),
-        "frontier.svg": ("export", "frontier"),
         "scores.parquet": ("export", "view", "scores"),
         "sheet.csv": ("rate", "sheet", "n=2", "seed=1"),
     }
