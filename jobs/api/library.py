@@ -15,8 +15,7 @@ from jobs.report.render import parts_of, report_page
 from jobs.report.report import Report, make_report, report_of
 from jobs.run.launch import Outcome
 from jobs.run.launch import run as execute
-from jobs.trace.reading_map import ReadingMap, read_reading_map
-from jobs.trace.trace import read_sent
+from jobs.trace.trace import ReadingMap, read_reading_map, read_sent
 from pipeline.core.errors import UsageError, redacted
 from pipeline.files.storage import AnyPath, as_path, filesystem_errors, refusal_error
 from pipeline.store import connect

@@ -23,8 +23,8 @@ PERSON = "human:"  # prefix of people's names among raters
 _LEAST = 10  # answers of a kind that counts in means
 _Z = NormalDist().inv_cdf(0.975)
 Limits = tuple[float, float]
-Share = tuple[float, float]
-"""A share, 0 to 1, and the size of the sample that it is of."""
+Share = tuple[float, float]  # 0 to 1, and the size of the sample
+Row = Mapping[str, Any]
 _BY_RUN = "Audit of {rater} by known answers to {questions}, {source}."
 _BY_PERSON = "Audit of {rater} by the labels of {source}, of answers to {questions}."
 _RATES = (
@@ -65,9 +65,8 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Rate:
-    """The share of mistakes, 0-100, on the answers of one kind, with its 95% interval: false
-    acceptance of wrong ones, false rejection of right ones. `is_typical`: it counts in the
-    means."""
+    """The share of mistakes, 0-100, on the answers of one kind: false acceptance of wrong ones,
+    false rejection of right ones. `is_typical`: it counts in the means."""
 
     measure: str
     kind: str
@@ -81,11 +80,8 @@ class Rate:
 
 @dataclass(frozen=True)
 class Corrected:
-    """A method's mean by the rater's verdicts, and corrected, 0-100; `by`: the group of questions.
-
-    `is_cut`: the corrected mean was below 0 or above 100, as the rater accepts a smaller share than
-    of the known wrong answers, or a larger one than of the known right answers.
-    """
+    """A method's mean by the rater's verdicts, and corrected, 0-100; `is_cut`: that was below 0 or
+    above 100."""
 
     method: str
     by: str | None
@@ -100,13 +96,9 @@ class Corrected:
 
 @dataclass(frozen=True)
 class JudgeAudit:
-    """The audit of one rater by one source: a run of known answers, or a person.
-
-    `num_questions`: with such answers. `means`: the mean rates of right and of wrong answers, over
-    kinds of equal weight; for a person, over answers. `unusable`: the measures that cannot be
-    corrected, each with the reason. `not_done`: unfinished inputs of the run of known answers; with
-    any no mean is corrected.
-    """
+    """The audit of one rater by one source: a run of known answers, or a person. `means`: the mean
+    rates of right and of wrong answers, over kinds of equal weight; for a person, over answers.
+    `unusable`: measures that cannot be corrected, and why. `not_done`: inputs of the run."""
 
     rater: str
     source: str
@@ -126,62 +118,65 @@ def judge_audits(
     judged = [c for c in columns if c.is_judged and not c.mean_of_means]
     measures = ", ".join(text(column.measure) for column in judged) or "null"
     if known := folder.report_facts().get("known_answers"):
-        return tuple(_of_run(connection, folder.path.name, known, measures, judged))
+        verdicts = _verdicts(connection, known, measures)
+        return tuple(_of_run(connection, folder.path.name, verdicts, judged))
     if rater is None:
         return ()
     rows = query(connection, filled(_SQL["judged"], rater=text(rater), measures=measures))
+    audits = list(_of_people(connection, judged, measures, rater, rows))
     audit = RunFolder(folder.warehouse, f"{folder.path.name}-audit")
-    found = list(_of_people(connection, judged, measures, rater, rows))
     if audit.config() and (known := audit.report_facts().get("known_answers")):
         with connect(folder.warehouse, audit.path.name) as other:
             (left,) = query(other, _SQL["not_done"])
+            verdicts = {rater: _verdicts(other, known, measures).get(rater, [])}
             # A part of the known answers is not enough to correct means.
-            of_run = _of_run(other, audit.path.name, known, measures, judged,
-                             () if left["not_done"] else rows)  # fmt: skip
-            own = (replace(one, **left) for one in of_run if one.rater == rater)
-            found = [*own, *found]
-    return tuple(found)
+            usable = () if left["not_done"] else rows
+            of_run = _of_run(other, audit.path.name, verdicts, judged, usable)
+            audits = [*(replace(of_rater, **left) for of_rater in of_run), *audits]
+    return tuple(audits)
+
+
+def _verdicts(connection: Any, known: Mapping[str, Row], measures: str) -> dict[str, list[Verdict]]:
+    """The verdicts on known answers by rater, in the order of the `known` methods."""
+    rows = query(connection, filled(_SQL["verdicts"], measures=measures))
+    by_rater: dict[str, list[Verdict]] = defaultdict(list)
+    for method, of_kind in known.items():
+        for row in rows:
+            if row["method"] == method:
+                by_rater[row["rater"]].append(Verdict(
+                    row["measure"], **of_kind, question_id=row["question_id"],
+                    is_accepted=row["is_accepted"],
+                ))  # fmt: skip
+    return by_rater
 
 
 def _of_run(
     connection: Any,
     run: str,
-    known: Mapping[str, Mapping[str, Any]],
-    measures: str,
+    by_rater: Mapping[str, Sequence[Verdict]],
     columns: Sequence[Column],
-    rows: Sequence[Mapping[str, Any]] = (),
+    rows: Sequence[Row] = (),
 ) -> Iterator[JudgeAudit]:
     (sampled,) = query(connection, _SQL["sampled"])
-    found = query(connection, filled(_SQL["verdicts"], measures=measures))
-    for rater in sorted({row["rater"] for row in found if row["method"] in known}):
-        verdicts = [
-            Verdict(row["measure"], **of_kind, question_id=row["question_id"],
-                    is_accepted=row["is_accepted"])
-            for method, of_kind in known.items()
-            for row in found
-            if row["rater"] == rater and row["method"] == method
-        ]  # fmt: skip
-        yield _audit(rater, f"run {run}", sampled["n"], verdicts, columns, rows)
+    for rater, verdicts in sorted(by_rater.items()):
+        if verdicts:
+            yield _audit(rater, f"run {run}", sampled["n"], verdicts, columns, rows)
 
 
 def _of_people(
-    connection: Any,
-    columns: Sequence[Column],
-    measures: str,
-    rater: str,
-    rows: Sequence[Mapping[str, Any]],
+    connection: Any, columns: Sequence[Column], measures: str, rater: str, rows: Sequence[Row]
 ) -> Iterator[JudgeAudit]:
     """Partially right answers count as right for the measures that count them."""
     right = {column.measure: column.right_labels for column in columns}
     labelled = query(connection, filled(_SQL["labelled"], rater=text(rater), measures=measures))
-    for person, own in groupby(labelled, itemgetter("person")):
-        found = [
+    for person, of_person in groupby(labelled, itemgetter("person")):
+        verdicts = [
             Verdict(row["measure"], row["label"], row["label"] in right[row["measure"]], True,
                     row["question_id"], row["is_accepted"])
-            for row in own
+            for row in of_person
         ]  # fmt: skip
-        num_questions = len({verdict.question_id for verdict in found})
-        yield _audit(rater, person, num_questions, found, columns, rows)
+        num_questions = len({verdict.question_id for verdict in verdicts})
+        yield _audit(rater, person, num_questions, verdicts, columns, rows)
 
 
 def _audit(
@@ -190,7 +185,7 @@ def _audit(
     num_questions: int,
     verdicts: Sequence[Verdict],
     columns: Sequence[Column],
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
 ) -> JudgeAudit:
     by_kind: dict[tuple[str, str, bool], list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
@@ -198,20 +193,20 @@ def _audit(
     rates = [_rate(of[0], of[0].kind, _mistakes(of), len(of)) for of in by_kind.values()]
     means, corrected, unusable = list[Rate](), list[Corrected](), list[tuple[str, str]]()
     for column in columns:
-        own = [v for v in verdicts if v.measure == column.measure and v.is_typical]
-        if source.startswith(PERSON):  # answers of the run itself
-            own = [verdict._replace(kind=source) for verdict in own]
-        of_worth = [
-            mean_rate([v for v in own if v.is_right == is_right]) for is_right in (True, False)
-        ]
-        means += [rate for rate in of_worth if rate]
-        if not own:
+        typical = [v for v in verdicts if v.measure == column.measure and v.is_typical]
+        if not typical:
             continue
-        if why := _why_unusable(*of_worth):
+        if source.startswith(PERSON):  # answers of the run itself
+            typical = [verdict._replace(kind=source) for verdict in typical]
+        right, wrong = (
+            mean_rate([v for v in typical if v.is_right == is_right]) for is_right in (True, False)
+        )
+        means += [rate for rate in (right, wrong) if rate]
+        if why := _why_unusable(right, wrong):
             unusable.append((column.measure, f"{column.heading} by {source}: {why}"))
-        elif of_worth[0] and of_worth[1]:
-            mine = [row for row in rows if row["measure"] == column.measure]
-            corrected += _corrected(mine, of_worth[0], of_worth[1])
+        elif right and wrong:
+            of_column = [row for row in rows if row["measure"] == column.measure]
+            corrected += _corrected(of_column, right, wrong)
     return JudgeAudit(rater, source, num_questions, tuple(rates), tuple(means), tuple(corrected),
                       tuple(unusable))  # fmt: skip
 
@@ -227,20 +222,17 @@ def _rate(like: Verdict, kind: str, share: float, n: int) -> Rate:
 
 def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
     """The mean rate over kinds of the same worth; kinds with fewer than 10 answers are left out if
-    others have more.
-
-    Its n is that of a share with the same variance: of K kinds of n_k answers K^2 / sum(1 / n_k),
-    and at most the number of questions, as answers to one question are alike.
-    """
+    others have more. Its n is that of a share with the same variance: of K kinds of n_k answers
+    K^2 / sum(1 / n_k), and at most the number of questions, whose answers are alike."""
     if not verdicts:
         return None
     kinds: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         kinds[verdict.kind].append(verdict)
-    found = [own for own in kinds.values() if len(own) >= _LEAST] or [*kinds.values()]
-    share = sum(100 * _mistakes(own) for own in found) / len(found) / 100
-    n = len(found) ** 2 / sum(1 / len(own) for own in found)
-    num_questions = len({verdict.question_id for own in found for verdict in own})
+    counting = [of for of in kinds.values() if len(of) >= _LEAST] or [*kinds.values()]
+    share = sum(100 * _mistakes(of) for of in counting) / len(counting) / 100
+    n = len(counting) ** 2 / sum(1 / len(of) for of in counting)
+    num_questions = len({verdict.question_id for of in counting for verdict in of})
     return _rate(verdicts[0], "mean", share, min(round(n), num_questions))
 
 
@@ -261,34 +253,32 @@ def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
     )
 
 
-def _corrected(rows: Iterable[Mapping[str, Any]], right: Rate, wrong: Rate) -> Iterator[Corrected]:
+def _corrected(rows: Iterable[Row], right: Rate, wrong: Rate) -> Iterator[Corrected]:
     """A row is a document. Answers with a problem, which no rater saw, stay wrong."""
     sensitivity, specificity = 1 - right.mistakes / 100, 1 - wrong.mistakes / 100
     key = itemgetter("method", "by_value", "measure")
-    for (method, by, measure), of_documents in groupby(rows, key):
-        own = list(of_documents)
-        n, seen = sum(row["n"] for row in own), sum(row["answered"] for row in own)
-        if not seen:
+    for (method, by, measure), group in groupby(rows, key):
+        documents = list(group)
+        rated = [row for row in documents if row["answered"]]
+        if not rated:
             continue
-        rated = [row for row in own if row["answered"]]
+        n = sum(row["n"] for row in documents)
         accepted, counts = [r["accepted"] for r in rated], [r["answered"] for r in rated]
-        observed, share = sum(accepted) / seen, 100 * seen / n
+        observed, share = sum(accepted) / sum(counts), 100 * sum(counts) / n
         limits: tuple[float | None, float | None] = (None, None)
         if size := effective_size(accepted, counts):
             low, high = corrected_interval(
                 (observed, size), (sensitivity, right.n), (specificity, wrong.n)
             )
             limits = share * low, share * high
-        found = share * rogan_gladen(observed, sensitivity, specificity)
+        mean = share * rogan_gladen(observed, sensitivity, specificity)
         is_cut = not 1 - specificity <= observed <= sensitivity
-        yield Corrected(method, by, measure, n, share * observed, found, *limits, is_cut)
+        yield Corrected(method, by, measure, n, share * observed, mean, *limits, is_cut)
 
 
 def exact_interval(share: float, n: int) -> Limits:
-    """The 95% interval of Clopper and Pearson (1934) of a share of `n`, both 0 to 1.
-
-    The share may be a mean of shares: share x n need not be a whole number.
-    """
+    """The 95% interval of Clopper and Pearson (1934) of a share of `n`, both 0 to 1. The share may
+    be a mean of shares: share x n need not be a whole number."""
     from scipy.stats import beta  # imported here, as it takes seconds
 
     k = share * n
@@ -300,8 +290,8 @@ def exact_interval(share: float, n: int) -> Limits:
 def rogan_gladen(observed: float, sensitivity: float, specificity: float) -> float:
     """The true share of right answers, 0 to 1, if a judge accepts the share `observed` (Rogan and
     Gladen 1978). Sensitivity + specificity must be above 1."""
-    found = (observed + specificity - 1) / (sensitivity + specificity - 1)
-    return min(1.0, max(0.0, found))
+    share = (observed + specificity - 1) / (sensitivity + specificity - 1)
+    return min(1.0, max(0.0, share))
 
 
 def corrected_interval(observed: Share, sensitivity: Share, specificity: Share) -> Limits:
@@ -310,28 +300,26 @@ def corrected_interval(observed: Share, sensitivity: Share, specificity: Share) 
     Lang and Reiczigel (2014, Preventive Veterinary Medicine 113, 13-22): Agresti and Coull's shares
     in the formula of Rogan and Gladen, its standard error, and a shift towards the middle.
     """
-    share, n = _added(*observed, _Z**2)
-    se, n_se = _added(*sensitivity, 2)
-    sp, n_sp = _added(*specificity, 2)
+
+    def added(share: float, n: float, more: float) -> Share:
+        """With `more` answers, half of them accepted."""
+        return (share * n + more / 2) / (n + more), n + more
+
+    share, n = added(*observed, _Z**2)
+    se, n_se = added(*sensitivity, 2)
+    sp, n_sp = added(*specificity, 2)
     of_se, of_sp = se * (1 - se) / n_se, sp * (1 - sp) / n_sp
-    found = (share + sp - 1) / (se + sp - 1)
-    variance = share * (1 - share) / n + found**2 * of_se + (1 - found) ** 2 * of_sp
-    middle = found + 2 * _Z**2 * (found * of_se - (1 - found) * of_sp)
+    true = (share + sp - 1) / (se + sp - 1)
+    variance = share * (1 - share) / n + true**2 * of_se + (1 - true) ** 2 * of_sp
+    middle = true + 2 * _Z**2 * (true * of_se - (1 - true) * of_sp)
     half = _Z * math.sqrt(variance) / abs(se + sp - 1)
     return max(0.0, min(1.0, middle - half)), min(1.0, max(0.0, middle + half))
 
 
-def _added(share: float, n: float, more: float) -> tuple[float, float]:
-    """Add `more` answers, half of them accepted, to a sample; returns its share and size."""
-    return (share * n + more / 2) / (n + more), n + more
-
-
 def effective_size(accepted: Sequence[float], counts: Sequence[int]) -> float | None:
     """The number of independent answers whose accepted share would vary as much as this one does,
-    if documents are drawn (Kish 1965); at most the number of answers.
-
-    `accepted` and `counts`: of each document. None below 10 documents, as for other intervals.
-    """
+    if documents are drawn (Kish 1965). `accepted` and `counts`: of each of at least 10
+    documents."""
     if len(counts) < LEAST_DOCUMENTS:
         return None
     n = sum(counts)
@@ -357,50 +345,46 @@ def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iter
         if audit.means and not is_by_person:
             yield _WEIGHTS
         yield from (line for measure, line in audit.unusable if measure in headings)
-        corrected = [one for one in audit.corrected if one.measure in headings]
+        corrected = [row for row in audit.corrected if row.measure in headings]
         if corrected:
             yield _CORRECTED
             yield _corrected_table(corrected, headings)
-        if any(one.is_cut for one in corrected):
+        if any(row.is_cut for row in corrected):
             yield _CUT
-        if any(one.low is None for one in corrected):
+        if any(row.low is None for row in corrected):
             yield _FEWER
 
 
 def _rates_table(rates: Sequence[Rate], headings: Mapping[str, str]) -> Table:
-    by_kind: dict[tuple[str, bool, bool], dict[str, Rate]] = {}
+    by_kind: dict[tuple[str, bool, bool], dict[str, Rate]] = defaultdict(dict)
     for rate in rates:
-        key = (rate.kind, rate.is_right, rate.is_typical)
-        by_kind.setdefault(key, {})[rate.measure] = rate
+        by_kind[rate.kind, rate.is_right, rate.is_typical][rate.measure] = rate
     measures = [name for name in headings if any(rate.measure == name for rate in rates)]
-    rows = [
-        {
+    rows = []
+    for (kind, is_right, is_typical), of_kind in by_kind.items():
+        cells = {measure: f"{rate.mistakes:.1f} [{rate.low:.1f}, {rate.high:.1f}]"
+                 for measure, rate in of_kind.items()}  # fmt: skip
+        rows.append({
             "kind": kind if is_typical else f"{kind} *",
             "worth": "right" if is_right else "wrong",
             "mistake": f"false {'rejection' if is_right else 'acceptance'}",
-            "n": max(rate.n for rate in own.values()),
-            **{headings[name]: _cell(own.get(name)) for name in measures},
-        }
-        for (kind, is_right, is_typical), own in by_kind.items()
-    ]
+            "n": max(rate.n for rate in of_kind.values()),
+            **{headings[name]: cells.get(name) for name in measures},
+        })  # fmt: skip
     return Table(rows, left=("worth", "mistake"), num_keys=3)
 
 
-def _cell(rate: Rate | None) -> str | None:
-    return f"{rate.mistakes:.1f} [{rate.low:.1f}, {rate.high:.1f}]" if rate else None
-
-
 def _corrected_table(corrected: Sequence[Corrected], headings: Mapping[str, str]) -> Table:
-    has_groups = any(one.by is not None for one in corrected)
+    has_groups = any(row.by is not None for row in corrected)
     rows = []
-    for one in corrected:
-        limits = "n/a" if one.low is None else f"{one.low:.1f}, {one.high:.1f}"
+    for row in corrected:
+        limits = "n/a" if row.low is None else f"{row.low:.1f}, {row.high:.1f}"
         rows.append({
-            "method": one.method,
-            **({"by": one.by} if has_groups else {}),
-            "measure": headings[one.measure],
-            "n": one.n,
-            "raw": one.raw,
-            "corrected": f"{one.corrected:.1f} [{limits}]{' cut' if one.is_cut else ''}",
+            "method": row.method,
+            **({"by": row.by} if has_groups else {}),
+            "measure": headings[row.measure],
+            "n": row.n,
+            "raw": row.raw,
+            "corrected": f"{row.corrected:.1f} [{limits}]{' cut' if row.is_cut else ''}",
         })  # fmt: skip
     return Table(rows, left=("by", "measure"), num_keys=2 + has_groups)

@@ -11,12 +11,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part, Verbatim
-from jobs.report.columns import PAPER, Names, known_columns, read_names
+from jobs.report.columns import PAPER, known_columns, read_names
 from jobs.report.render import REPEATED
 from jobs.report.report import Report, report_of
 from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
+from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
 
+_SQL = sql_beside(__file__)
 MEANS = (
     "Means are over all answers of a method; an answer with a problem counts 0. Intervals are "
     f"95% percentile intervals of {RESAMPLES:,} bootstrap samples of documents (cluster "
@@ -35,51 +37,49 @@ _TEMPLATES = Environment(
 def statement(options: ReadOptions) -> dict[str, Any]:
     """All facts that a paper must state of a run, as JSON. Raises UsageError for an unknown run."""
     with options.opened() as (folder, connection):
-        raters = query(connection, _RATERS)
+        raters = query(connection, _SQL["raters"])
         models = sorted({row["rater"] for row in raters if row["is_model"]})
-        engines = [_engine(row) for row in query(connection, _ENGINES)]
-        memories = query(connection, _FALLBACK)
+        engines = [
+            {"stage": row["stage"], "engine": json.loads(row["engine"]),
+             "prompts": dict(item for text in row["prompts"] for item in json.loads(text).items())}
+            for row in query(connection, _SQL["engines"])
+        ]  # fmt: skip
+        memories = query(connection, _SQL["fallback"])
         people = query(connection, "select rater, count(*) as labels from people group by all")
-        num_questions = query(connection, _QUESTIONS)[0]["questions"]
+        num_questions = query(connection, _SQL["questions"])[0]["questions"]
         report = report_of(connection, folder, ReadOptions(rater=models[0] if models else None))
     facts = folder.report_facts("methods", "judging")
-    judging = facts["judging"]
+    foot, judging = report.foot, facts["judging"]
     size = {key: report.memory[key] for key in ("documents", "words")}
+    names, known = read_names(options.names or PAPER, foot.get("plugins")), known_columns(report)
+    metrics = [{"name": column.measure, "heading": column.heading, "about": column.about}
+               for column in (names.of_columns(known) if names else known)]  # fmt: skip
     started = ("started_at", "python", "hardware")
+    launches = [{key: launch.get(key) for key in started} for launch in folder.readable_launches()]
     return {
         "run": folder.path.name,
         "inputs": report.inputs,
-        "corpus": {"name": report.foot["corpus"], **size, "questions": num_questions},
-        "repeats": report.foot["repeats"],
-        "repeat_from": report.foot["repeat_from"],
+        "corpus": {"name": foot["corpus"], **size, "questions": num_questions},
+        "repeats": foot["repeats"],
+        "repeat_from": foot["repeat_from"],
         "methods": _methods(report, facts.get("imported", {})),
         "reading": [engine for engine in engines if engine["stage"] not in judging],
-        "replies": report.foot["replies"],
-        "prompts": {"family": report.foot["family"], "wording": report.foot["wording"]},
+        "replies": foot["replies"],
+        "prompts": {"family": foot["family"], "wording": foot["wording"]},
         "raters": raters,
         "rating": [engine for engine in engines if engine["stage"] in judging],
         "people": people,
-        "metrics": _defined(report, read_names(options.names or PAPER, report.foot.get("plugins"))),
+        "metrics": metrics,
         "means": MEANS,
         "fallback": memories,
-        "commits": report.foot["commits"],
-        "versions": report.foot["versions"],
-        "launches": [
-            {key: launch.get(key) for key in started} for launch in folder.readable_launches()
-        ],
+        "commits": foot["commits"],
+        "versions": foot["versions"],
+        "launches": launches,
         "papers": facts.get("papers"),
         "licences": facts.get("licences"),
-        "other_models": report.foot["other_models"],
+        "other_models": foot["other_models"],
         "gistmill": _itself(report),
     }
-
-
-def _defined(report: Report, names: Names | None) -> list[dict[str, str]]:
-    known = known_columns(report)
-    return [
-        {"name": column.measure, "heading": column.heading, "about": column.about}
-        for column in (names.of_columns(known) if names else known)
-    ]
 
 
 def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -87,9 +87,7 @@ def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
     return [
         {
             "method": row.method,
-            "n": row.counts.get("n"),
-            "answered": row.counts.get("answered"),
-            "unscored": row.counts.get("unscored"),
+            **{name: row.counts.get(name) for name in ("n", "answered", "unscored")},
             "file": given.get(row.method),
             "sd": {name: mean.sd for name, mean in row.means.items() if mean.sd is not None},
         }
@@ -97,14 +95,9 @@ def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def _engine(row: Mapping[str, Any]) -> dict[str, Any]:
-    prompts = {name: own for text in row["prompts"] for name, own in json.loads(text).items()}
-    return {"stage": row["stage"], "engine": json.loads(row["engine"]), "prompts": prompts}
-
-
 def _itself(report: Report) -> str:
     """BibTeX of the gistmill version that made the last rows, with its repository's URL."""
-    made = report.foot["versions"].get("gistmill", importlib.metadata.version("gistmill"))
+    version = report.foot["versions"].get("gistmill", importlib.metadata.version("gistmill"))
     urls = importlib.metadata.metadata("gistmill").get_all("Project-URL") or []
     url = next((url.partition(", ")[2] for url in urls if url.startswith("Repository,")), "")
     return (
@@ -112,7 +105,7 @@ def _itself(report: Report) -> str:
         "  title = {gistmill: reads very long documents and answers from memory},\n"
         "  author = {{The gistmill contributors}},\n"
         f"  url = {{{url}}},\n"
-        f"  version = {{{made}, commit {', '.join(report.foot['commits'])}}}\n}}"
+        f"  version = {{{version}, commit {', '.join(report.foot['commits'])}}}\n}}"
     )
 
 
@@ -122,20 +115,8 @@ def cite_parts(found: Mapping[str, Any]) -> list[Part]:
         found, repeated=REPEATED, wording=_WORDING.get(wording, f"in {wording} words")
     )
     paragraphs = [part.strip("\n") for part in text.split("\n\n") if part.strip()]
-    unknown = [f"% papers of methods and datasets: {_NO_PAPERS}"]
-    papers = unknown if found["papers"] is None else found["papers"].values()
-    entries = map(Verbatim, (found["gistmill"], *papers))
+    papers = found["papers"]
+    if papers is None:
+        papers = {"": f"% papers of methods and datasets: {_NO_PAPERS}"}
+    entries = map(Verbatim, (found["gistmill"], *papers.values()))
     return [Heading(found["run"]), *paragraphs, "BibTeX:", *entries]
-
-
-_QUESTIONS = "select count(*) as questions from questions where problem is null"
-_RATERS = """
-select rater, rater_is_model as is_model, rubric, count(*) as n,
-  count(*) filter (label is null) as unscored
-from verdicts group by all order by rater, rubric"""
-_ENGINES = """
-select stage, engine, list(distinct prompts order by prompts) as prompts
-from steps where engine is not null and engine <> 'null' group by stage, engine order by all"""
-_FALLBACK = """
-select memory, sum(asked)::bigint as asked, sum(fell_back)::bigint as fell_back
-from fallbacks group by memory order by memory"""

@@ -33,7 +33,7 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
 
 @reading(
     *RUN, "method", "where", "format", "to", "by", "rater", "columns", "names", "caption", "label",
-    "marks", of=export,
+    of=export,
 )  # fmt: skip
 def report(
     options: ReadOptions,

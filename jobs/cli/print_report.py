@@ -12,17 +12,23 @@ from jobs.config.options import REPORT, ReadOptions
 from jobs.output.cells import Heading, Part
 from jobs.output.print_tables import is_fitted, print_found
 from jobs.report.columns import CANONICAL, named, read_names, with_columns
-from jobs.report.memory_sizes import distribution_table, distributions, draw_histograms
 from jobs.report.published import published as published_figures
 from jobs.report.published import published_parts
-from jobs.report.render import GROUPS, group_parts, headline_parts, parts_of, score_parts
-from jobs.report.report import Report, make_report
+from jobs.report.render import (
+    GROUPS,
+    distribution_table,
+    group_parts,
+    headline_parts,
+    parts_of,
+    score_parts,
+)
+from jobs.report.report import Report, distributions, make_report
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
 
 _USED: Mapping[str, Sequence[str]] = {
     "--published": ("by", "where", "rater"),
-    "--corpus": ("picture",),
+    "--corpus": (),
     "html=": ("by", "where", "rater", "columns", "names", "plugins"),
     "": tuple(key for key in REPORT if key != "plugins"),
 }
@@ -40,8 +46,6 @@ def show_report(
     elif page == "--corpus":
         with connect(options.warehouse, options.run) as connection:
             sizes = distributions(connection)
-            if options.picture:
-                draw_histograms(connection, Path(options.picture))
         print_found(sizes, lambda sizes: [distribution_table(sizes)], json, markdown)
     elif options.html:
         from jobs.html.source import show_written  # imported here: it imports the stages
@@ -58,7 +62,7 @@ def _page(options: ReadOptions, published: bool, corpus: bool, whole: bool) -> s
     would do nothing."""
     wanted = {
         "--published": published,
-        "--corpus": corpus or options.picture,
+        "--corpus": corpus,
         "html=": options.html,
     }
     pages = [page for page, is_wanted in wanted.items() if is_wanted]

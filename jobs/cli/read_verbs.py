@@ -14,7 +14,7 @@ from jobs.output.print_tables import exact_rows, print_found, print_json, print_
 _SECONDS_BETWEEN_LOOKS = 5.0
 
 
-@reading(*RUN, *REPORT, "html", "picture")
+@reading(*RUN, *REPORT, "html")
 def report(  # noqa: PLR0913  # they are its options
     options: ReadOptions,
     corpus: Annotated[

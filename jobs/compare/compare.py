@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.report.chosen import chosen_rater, create_chosen_table, shown_columns
+from jobs.report.report import chosen_rater, create_chosen_table, shown_columns
 from jobs.statistics.paired_test import Paired, holm, is_tie, paired, swapped
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
@@ -18,20 +18,19 @@ from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
 
 _SQL = sql_beside(__file__)
+_GROUPS = "select distinct by_value from chosen order by 1 nulls first"
+_MEASURES = "select distinct measure from valued order by measure"
+_NOT_DONE = "select count(*) filter (not_done) as not_done from planned_done_rows"
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two methods of a pair, and its run."""
-
     run: str
     method: str
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A question on which two methods differ: their values, and a - b."""
-
     question_id: str
     document_id: str
     a: float
@@ -43,10 +42,9 @@ class Difference:
 class Row:
     """Two methods by one metric. `figures` is None if no question has a value of both.
 
-    `only_a`, `only_b`: questions left out because the other method has no value; `otherwise`:
-    questions left out because the two runs ask different questions under the same id. `problems_a`,
-    `problems_b`: questions of the n whose answer has a problem; `measures_answers`: a problem
-    counts 0, and more is better. `p_holm`: adjusted over all rows.
+    `only_a`, `only_b`: questions of which the other method has no value; `otherwise`: those that
+    the two runs ask differently under one id. `problems_a`, `problems_b`: questions of the n whose
+    answer has a problem; `measures_answers`: that counts 0, and more is better.
     """
 
     metric: str
@@ -96,11 +94,9 @@ Values = Mapping[tuple[str, str], Value]
 
 
 class RunValues:
-    """The values of one run on the questions that `where` selects, by one rater.
-
-    `methods` are in the run's order, `measures` have values, `quality` names the report's `columns`
-    that measure answers, `groups` are those of `by`.
-    """
+    """The values of one run on the questions that `where` selects, by one rater. `measures` have
+    values, `quality` names the report's columns that measure answers, `groups` are those of
+    `by`."""
 
     def __init__(self, connection: Any, folder: RunFolder, options: ReadOptions) -> None:
         facts = folder.report_facts("methods", "columns")
@@ -120,7 +116,6 @@ class RunValues:
     @staticmethod
     @contextmanager
     def opened(options: ReadOptions) -> "Iterator[RunValues]":
-        """Raises UsageError as `gistmill report` does."""
         with options.opened() as (folder, connection):
             yield RunValues(connection, folder, options)
 
@@ -139,20 +134,10 @@ class RunValues:
         return max((m for m in self.methods if m in means), key=means.__getitem__, default=None)
 
 
-_GROUPS = "select distinct by_value from chosen order by 1 nulls first"
-_MEASURES = "select distinct measure from valued order by measure"
-_NOT_DONE = "select count(*) filter (not_done) as not_done from planned_done_rows"
-
-
 def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = False) -> Comparison:
     """Compare two methods, A and B; one as A with every other, or as B if it `is_baseline`; or,
-    with none given, all with the best by each metric, as B.
-
-    With two runs A is of the first and B of the second. With `by`, in each of the first run's
-    groups.
-
-    Raises UsageError for unknown runs, methods and metrics, and if nothing can be compared.
-    """
+    with none given, all with the best by each metric, as B. With two runs A is of the first and B
+    of the second. Raises UsageError for unknown names, and if nothing can be compared."""
     if len(methods) > 2:
         raise UsageError(f"{methods[2]}: a third method; compare takes two: gistmill compare A B")
     names = _run_names(options)
@@ -195,39 +180,36 @@ def _run_names(options: ReadOptions) -> list[str | None]:
 
 
 def chosen_metrics(runs: Sequence[RunValues], wanted: str | None) -> tuple[list[str], list[str]]:
-    """The measures to compare by, and notes on columns that stand for several measures.
-
-    `wanted`: names of measures or headings of the report, separated by commas; None: the columns
-    that measure answers. Raises UsageError for unknown names and if there are no values.
-    """
+    """The measures to compare by, by default those of answers, and notes on columns that stand for
+    several. `wanted` has measures or headings. Raises UsageError for unknown ones."""
     measures = [*dict.fromkeys(m for run in runs for m in run.measures)]
     columns = {name: column for run in runs for name, column in run.columns.items()}
     if wanted is None:
         names = [name for name in columns if name in runs[0].quality]
     else:
-        names = [_named(name.strip(), columns, measures) for name in wanted.split(",")]
+        names = [_measure(name.strip(), columns, measures) for name in wanted.split(",")]
     parts = {name: _parts(columns, name) for name in names}
     notes = [
-        f"{name} is no mean over questions: compared by {', '.join(own)}"
-        for name, own in parts.items()
-        if own != (name,)
+        f"{name} is no mean over questions: compared by {', '.join(of_name)}"
+        for name, of_name in parts.items()
+        if of_name != (name,)
     ]
-    found = [*dict.fromkeys(m for own in parts.values() for m in own if m in measures)]
-    if not found:
+    metrics = [*dict.fromkeys(m for of_name in parts.values() for m in of_name if m in measures)]
+    if not metrics:
         known = nearest("", measures) or "none, as no question is answered"
         raise UsageError(f"no answer has a score; add metric=one of {known}")
-    return found, notes
+    return metrics, notes
 
 
-def _named(name: str, columns: Mapping[str, Column], measures: Sequence[str]) -> str:
+def _measure(name: str, columns: Mapping[str, Column], measures: Sequence[str]) -> str:
     headings = {column.heading.casefold(): column.measure for column in columns.values()}
-    found = name if name in measures else headings.get(name.casefold(), name)
-    if found not in measures and found not in columns:
-        known = [*dict.fromkeys([*measures, *columns])]
-        raise UsageError(f"metric={name}: no such metric; nearest: {nearest(name, known, 5)}")
-    if not set(_parts(columns, found)) <= set(measures):
+    measure = name if name in measures else headings.get(name.casefold(), name)
+    if measure not in measures and measure not in columns:
+        near = nearest(name, [*dict.fromkeys([*measures, *columns])], 5)
+        raise UsageError(f"metric={name}: no such metric; nearest: {near}")
+    if not set(_parts(columns, measure)) <= set(measures):
         raise UsageError(f"metric={name}: no question has a value of it")
-    return found
+    return measure
 
 
 def _parts(columns: Mapping[str, Column], name: str) -> tuple[str, ...]:
@@ -239,35 +221,30 @@ def _parts(columns: Mapping[str, Column], name: str) -> tuple[str, ...]:
 
 
 def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
-    """The method of this name, of this name without arguments, or whose name begins so.
-
-    `methods` are those of the run called `run`. Raises UsageError if it has none, or several.
-    """
+    """The method of this name, of this name without arguments, or whose name begins so. Raises
+    UsageError if the run has none, or several."""
     ways = (
         [m for m in methods if m == name],
         [m for m in methods if m.partition("(")[0] == name],
         [m for m in methods if m.startswith(name)],
     )
-    found = next((way for way in ways if way), [])
-    if not found:
-        near = nearest(name, methods, 5)
-        raise UsageError(f"{name[:200]!r}: no such method in run {run}; nearest: {near}")
-    if len(found) > 1:
-        near = nearest(name, found, 5)
-        raise UsageError(f"{name!r}: {len(found)} methods of run {run}; write one of them: {near}")
-    return found[0]
+    matching = next(filter(None, ways), [])
+    if len(matching) == 1:
+        return matching[0]
+    near = nearest(name, matching or methods, 5)
+    if matching:
+        several = f"{len(matching)} methods of run {run}"
+        raise UsageError(f"{name!r}: {several}; write one of them: {near}")
+    raise UsageError(f"{name[:200]!r}: no such method in run {run}; nearest: {near}")
 
 
 def _pairs(
     runs: Sequence[RunValues], methods: Sequence[str], metric: str
 ) -> list[tuple[Side, Side]]:
     first, last = runs[0], runs[-1]
-
-    def side(run: RunValues, method: str) -> Side:
-        return Side(run.name, resolve_method(method, run.methods, run.name))
-
     if methods and (len(methods) == 2 or len(runs) == 2):
-        a, b = side(first, methods[0]), side(last, methods[-1])
+        a = Side(first.name, resolve_method(methods[0], first.methods, first.name))
+        b = Side(last.name, resolve_method(methods[-1], last.methods, last.name))
         if a == b:
             both = f"A and B are both {a.method} of run {a.run}"
             raise UsageError(f"{methods[-1]}: {both}; name two methods")
@@ -277,7 +254,9 @@ def _pairs(
         if not both_have:
             raise UsageError(f"run={first.name},{last.name}: no method in both; name A and B")
         return [(Side(first.name, method), Side(last.name, method)) for method in both_have]
-    chosen = side(first, methods[0]).method if methods else first.best(metric)
+    chosen = (
+        resolve_method(methods[0], first.methods, first.name) if methods else first.best(metric)
+    )
     if chosen is None:
         return []
     pairs = [(Side(first.name, chosen), Side(first.name, m)) for m in first.methods if m != chosen]
@@ -285,12 +264,7 @@ def _pairs(
 
 
 def _row(
-    metric: str,
-    a: Side,
-    b: Side,
-    runs: Sequence[RunValues],
-    measures_answers: bool,
-    by: str | None,
+    metric: str, a: Side, b: Side, runs: Sequence[RunValues], measures_answers: bool, by: str | None
 ) -> Row:
     of_a, of_b = runs[0].values(a.method, metric, by), runs[-1].values(b.method, metric, by)
     pairs, num_both = _same(of_a, of_b), len(of_a.keys() & of_b.keys())
@@ -299,6 +273,7 @@ def _row(
         for a, b in pairs
         if not is_tie(a.value, b.value)
     ]
+    is_all_or_nothing = all(value.value in (0, 100) for pair in pairs for value in pair)
     return Row(
         metric=metric,
         a=a,
@@ -307,11 +282,10 @@ def _row(
         only_a=len(of_a) - num_both,
         only_b=len(of_b) - num_both,
         otherwise=num_both - len(pairs),
-        problems_a=sum(one.has_problem for one, _ in pairs),
-        problems_b=sum(one.has_problem for _, one in pairs),
+        problems_a=sum(value.has_problem for value, _ in pairs),
+        problems_b=sum(value.has_problem for _, value in pairs),
         measures_answers=measures_answers,
-        is_right_or_wrong=measures_answers
-        and all(one.value in (0, 100) for pair in pairs for one in pair),
+        is_right_or_wrong=measures_answers and is_all_or_nothing,
         differences=tuple(sorted(differences, key=lambda d: (-d.difference, d.question_id))),
         by=by,
     )
@@ -325,8 +299,8 @@ def _same(a: Values, b: Values) -> list[tuple[Value, Value]]:
 def _figures(pairs: Sequence[tuple[Value, Value]]) -> Paired | None:
     if not pairs:
         return None
-    a, b = ([one.value for one in of] for of in zip(*pairs, strict=True))
-    return paired(a, b, [one.document_id for one, _ in pairs])
+    a, b = zip(*pairs, strict=True)
+    return paired([v.value for v in a], [v.value for v in b], [v.document_id for v in a])
 
 
 def _refuse_nothing(rows: Sequence[Row], metrics: Sequence[str]) -> None:
@@ -345,30 +319,20 @@ def _refuse_nothing(rows: Sequence[Row], metrics: Sequence[str]) -> None:
 
 
 def against_each(run: RunValues, metric: str) -> dict[str, list[dict[str, Any]]]:
-    """By baseline, all methods with which it has a question in common, as rows of `_against`."""
+    """By baseline, a row per method with which it has a question in common: the method's `figures`
+    against it, and `p_holm`, adjusted over the rows of the baseline."""
     values = {method: run.values(method, metric) for method in run.methods}
     figures: dict[tuple[str, str], Paired] = {}
     for a, b in combinations(run.methods, 2):
-        if found := _figures(_same(values[a], values[b])):
-            figures[a, b], figures[b, a] = found, swapped(found)
-    by_baseline = {
-        b: _against({a: figures[a, b] for a in run.methods if (a, b) in figures})
-        for b in run.methods
-    }
-    return {baseline: rows for baseline, rows in by_baseline.items() if rows}
-
-
-def against_run(run: RunValues, other: RunValues, metric: str) -> list[dict[str, Any]]:
-    """Rows of `_against`, for the methods that have a question in common in both runs."""
-    both = [method for method in run.methods if method in other.methods]
-    found = {m: _figures(_same(run.values(m, metric), other.values(m, metric))) for m in both}
-    return _against({method: figures for method, figures in found.items() if figures})
-
-
-def _against(figures: Mapping[str, Paired]) -> list[dict[str, Any]]:
-    """A row per method: its `figures` against the baseline, and `p_holm`, adjusted over these."""
-    adjusted = holm([of.p for of in figures.values()])
-    return [
-        {"method": method, "figures": asdict(of), "p_holm": p}
-        for (method, of), p in zip(figures.items(), adjusted, strict=True)
-    ]
+        if of_both := _figures(_same(values[a], values[b])):
+            figures[a, b], figures[b, a] = of_both, swapped(of_both)
+    by_baseline: dict[str, list[dict[str, Any]]] = {}
+    for baseline in run.methods:
+        pairs = [(a, figures[a, baseline]) for a in run.methods if (a, baseline) in figures]
+        adjusted = holm([of_pair.p for _, of_pair in pairs])
+        if pairs:
+            by_baseline[baseline] = [
+                {"method": method, "figures": asdict(of_pair), "p_holm": p}
+                for (method, of_pair), p in zip(pairs, adjusted, strict=True)
+            ]
+    return by_baseline

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from upath import UPath
 
-from jobs.compare.compare import Comparison, Difference, Row
+from jobs.compare.compare import Comparison, Row
 from jobs.config.options import WAREHOUSE
 from jobs.output.cells import Part, Table, on_one_line
 from jobs.statistics.means import LEAST_DOCUMENTS
@@ -30,22 +30,21 @@ _ONE_PAIR = "gistmill compare A B lists the questions on which two methods diffe
 def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
     """The sides and the kind of test, if they are equal in all rows; the table, notes on its
     numbers, and for a single pair the questions that differ. A hint names the `warehouse`."""
-    named = [_named(row, found.rows) for row in found.rows]
+    of_two = len(found.raters) > 1
+    named = [_named(row, of_two) for row in found.rows]
     constant = {key: value for key, value in named[0].items()
                 if all(other[key] == value for other in named)}  # fmt: skip
     has_groups = any(row.by is not None for row in found.rows)
     rows = [
-        _cells(row, {key: value for key, value in own.items() if key not in constant}, has_groups)
-        for row, own in zip(found.rows, named, strict=True)
+        _cells(row, {key: value for key, value in names.items() if key not in constant}, has_groups)
+        for row, names in zip(found.rows, named, strict=True)
     ]
     num_keys = sum(name in ("metric", "by", "A", "B") for name in rows[0])
-    table = Table(rows, left=("by", "A", "B"), num_keys=num_keys)
-    head: list[Part] = []
-    if constant:
-        head.append("\n".join(f"{name}: {value}" for name, value in constant.items()))
+    head = ["\n".join(f"{name}: {value}" for name, value in constant.items())] if constant else []
+    parts: list[Part] = [*head, Table(rows, left=("by", "A", "B"), num_keys=num_keys)]
     if not found.is_one_pair:
-        return [*head, table, "\n".join([*_lines(found), _ONE_PAIR])]
-    parts = [*head, table, "\n".join(_lines(found)), *map(_differences, found.rows)]
+        return [*parts, "\n".join([*_lines(found), _ONE_PAIR])]
+    parts += ["\n".join(_lines(found)), *map(_differences, found.rows)]
     if example := next((one for row in found.rows for one in row.differences), None):
         place = [] if warehouse == WAREHOUSE else [f"warehouse={warehouse}"]
         run = f"run={found.rows[0].a.run}"
@@ -59,15 +58,12 @@ def _p(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3g}"
 
 
-def _named(row: Row, rows: Sequence[Row]) -> dict[str, str]:
+def _named(row: Row, of_two: bool) -> dict[str, str]:
     """A and B by name, with their runs if rows are of two, and the kind of test."""
-    of_two = any(r.a.run != r.b.run for r in rows)
-    sides = {
-        name: on_one_line(f"{side.method} of {side.run}" if of_two else side.method)
-        for name, side in (("A", row.a), ("B", row.b))
-    }
+    a, b = (on_one_line(f"{side.method} of {side.run}" if of_two else side.method)
+            for side in (row.a, row.b))  # fmt: skip
     draws = row.figures.draws if row.figures else None
-    return {**sides, "test": "exact" if draws is None else f"{draws} flips drawn"}
+    return {"A": a, "B": b, "test": "exact" if draws is None else f"{draws} flips drawn"}
 
 
 def _cells(row: Row, named: Mapping[str, str], has_groups: bool) -> dict[str, object]:
@@ -96,37 +92,27 @@ def _lines(found: Comparison) -> list[str]:
     lines = [*found.notes]
     lines += [f"run {run}: {n} inputs are not done; means are over those that are"
               for run, n in found.not_done.items() if n]  # fmt: skip
-    if found.is_best:
-        lines += _BEST
-    lines += _NOTE.format(
-        problems=_problems(rows),
-        least=LEAST_DOCUMENTS,
-        tests=f"{tests} tests" if tests > 1 else "one test",
-    ).splitlines()
+    lines += _BEST if found.is_best else ()
+    problems = ""  # which count 0 in measures of answers
+    if of_answers := [row for row in rows if row.measures_answers]:
+        where = ", as in the report" if len(of_answers) == len(rows) else " in metrics of answers"
+        a, b = [row.problems_a for row in of_answers], [row.problems_b for row in of_answers]
+        problems = _PROBLEMS.format(where, _range("such questions of A", a, "of B", b))
+    shown = f"{tests} tests" if tests > 1 else "one test"
+    lines += _NOTE.format(problems=problems, least=LEAST_DOCUMENTS, tests=shown).splitlines()
     if any(row.figures and row.figures.documents < _ENOUGH for row in rows):
         lines.append(_TOO_FEW)
     only_a, only_b = [row.only_a for row in rows], [row.only_b for row in rows]
     if any(only_a + only_b):
         alone = _range("questions with a value of A alone", only_a, "of B alone", only_b)
         lines.append(f"left out: {alone}")
-    if any(row.otherwise for row in rows):
-        most = max(row.otherwise for row in rows)
+    if most := max(row.otherwise for row in rows):
         lines.append(f"left out: {most} ids that stand for other questions in the other run")
     names = {name for name in found.raters.values() if name}
     if names and len({*found.raters.values()}) > 1:
         by_run = (f"{on_one_line(rater or 'none')} in {run}" for run, rater in found.raters.items())
         return [*lines, f"raters differ: {', '.join(by_run)}"]
     return [*lines, *(f"rater {on_one_line(name)}" for name in names)]
-
-
-def _problems(rows: Sequence[Row]) -> str:
-    """Problems count 0 in measures of answers; "" if no row has such a measure."""
-    of_answers = [row for row in rows if row.measures_answers]
-    if not of_answers:
-        return ""
-    a, b = ([row.problems_a for row in of_answers], [row.problems_b for row in of_answers])
-    where = ", as in the report" if len(of_answers) == len(rows) else " in metrics of answers"
-    return _PROBLEMS.format(where, _range("such questions of A", a, "of B", b))
 
 
 def _range(of_a: str, a: Sequence[int], of_b: str, b: Sequence[int]) -> str:
@@ -141,17 +127,11 @@ def _differences(row: Row) -> str:
     higher = [one for one in row.differences if one.difference > 0]
     lower = [one for one in row.differences if one.difference < 0]
     lower.sort(key=lambda one: (one.difference, one.question_id))
-    return "\n".join([
-        f"{row.metric}: {'questions that flipped' if flipped else 'largest differences'}",
-        _side("A right, B wrong" if flipped else "A higher", higher, flipped),
-        _side("A wrong, B right" if flipped else "A lower", lower, flipped),
-    ])  # fmt: skip
-
-
-def _side(title: str, of: Sequence[Difference], flipped: bool) -> str:
-    texts = [
-        on_one_line(one.question_id) + ("" if flipped else f" ({one.difference:+.1f})")
-        for one in of[:_SHOWN]
-    ]
-    more = [f"and {len(of) - _SHOWN} more (--json has all)"] if len(of) > _SHOWN else []
-    return f"  {title} ({len(of)}): {', '.join([*texts, *more]) or '-'}"
+    lines = [f"{row.metric}: {'questions that flipped' if flipped else 'largest differences'}"]
+    for title, of in (("A right, B wrong" if flipped else "A higher", higher),
+                      ("A wrong, B right" if flipped else "A lower", lower)):  # fmt: skip
+        shown = [on_one_line(one.question_id) + ("" if flipped else f" ({one.difference:+.1f})")
+                 for one in of[:_SHOWN]]  # fmt: skip
+        shown += [f"and {len(of) - _SHOWN} more (--json has all)"] if len(of) > _SHOWN else []
+        lines.append(f"  {title} ({len(of)}): {', '.join(shown) or '-'}")
+    return "\n".join(lines)

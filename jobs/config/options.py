@@ -52,7 +52,6 @@ class ReadOptions:
     to: str = "-"
     caption: str | None = None
     label: str | None = None
-    marks: str | None = None
     n: Annotated[_Number, Field(ge=1)] = 200
     seed: _Number = 0
     person: str = ""
@@ -63,7 +62,6 @@ class ReadOptions:
     split_shared: bool = False
     every: Annotated[float | None, Field(ge=0.1, le=86_400)] = None
     html: str | None = None
-    picture: str | None = None
     baseline: str | None = None
     only: str | None = None
 
@@ -103,7 +101,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "to": ("FILE", "On any filesystem; by default -, standard output."),
     "caption": ("TEXT", "By default what the numbers are over, and marks."),
     "label": ("NAME", "Of LaTeX's table; by default tab:RUN."),
-    "marks": ("NAME", "Of the best: bold, the default, stars or none."),
     "n": ("NUMBER", "How many answers; by default 200."),
     "seed": ("NUMBER", "Of what is drawn; by default 0."),
     "person": ("NAME", "Whose labels they are."),
@@ -113,7 +110,6 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "price": ("PROMPT,REPLY[,CACHED]", "Of a million tokens: adds money."),
     "every": ("SECONDS", "Print it again, so often, while the run is at work."),
     "html": ("FILE", "Write a page of it and every question."),
-    "picture": ("FILE", "Draw them, .png or .svg."),
     "baseline": ("METHOD", "Each row's difference from it, and p, too."),
     "only": ("PART", "All of one part: scores, reading or cost."),
 }

@@ -1,2 +1,1 @@
-"""Export of a run's answers and tables to files of other programs: JSON lines, CSV, LaTeX; and of
-the picture of scores against tokens read, which the page of a run has, too."""
+"""Exports a run to files: answers, tables, and the picture of scores against tokens read."""

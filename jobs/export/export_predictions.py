@@ -5,19 +5,19 @@ from typing import Any
 
 from jobs.compare.compare import resolve_method
 from jobs.config.options import ReadOptions
-from jobs.output.formats import json_text
-from jobs.output.print_tables import warn_incomplete
-from jobs.report.chosen import answers
-from jobs.report.report import INPUTS
+from jobs.output.print_tables import json_text, warn_incomplete
+from jobs.report.report import INPUTS, answers
 from pipeline.core.errors import UsageError
+from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.sql.connection import query
 
 Rows = Sequence[Mapping[str, Any]]
-_TEXTS = ("text", "judged")
+_SQL = sql_beside(__file__)
 
 
 def _jsonl(rows: Rows) -> str:
-    kept = ({key: value for key, value in row.items() if key not in _TEXTS} for row in rows)
+    left_out = ("text", "judged")
+    kept = ({key: value for key, value in row.items() if key not in left_out} for row in rows)
     return "".join(json_text(row) + "\n" for row in kept)
 
 
@@ -28,8 +28,8 @@ def _scrolls(rows: Rows) -> str:
 
 def _longmemeval(rows: Rows) -> str:
     """The hypothesis is the text that raters see: the whole reply if the family says so."""
-    said = {row["question_id"]: row["judged"] or row["text"] for row in rows}
-    return _jsonl([{"question_id": name, "hypothesis": text} for name, text in said.items()])
+    return _jsonl([{"question_id": row["question_id"], "hypothesis": row["judged"] or row["text"]}
+                   for row in rows])  # fmt: skip
 
 
 FORMATS: Mapping[str, Callable[[Rows], str]] = {
@@ -40,13 +40,9 @@ FORMATS: Mapping[str, Callable[[Rows], str]] = {
 
 
 def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
-    """The answers of `method=` to the questions that `where=` selects, in `format=`, and their
-    number. `warn` gets a line if the run is not complete.
-
-    An answer with a problem keeps its text, if it has one. In the formats of benchmarks an answer
-    that chooses an option is the option's text. Raises UsageError if several methods, or several
-    repeats of one, are selected.
-    """
+    """The answers of `method=` to the questions of `where=`, in `format=`, and their number; `warn`
+    gets a line if the run is not complete. In the formats of benchmarks an answer that chooses an
+    option is its text. Raises UsageError for several methods, or several repeats of one."""
     form = options.format or "jsonl"
     if form not in FORMATS:
         raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
@@ -54,8 +50,7 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
         name = folder.path.name
         method = _method_of(connection, options.method, name)
         source = answers(connection, options.where)
-        statement = _ANSWERS.format(source=source, method=method.replace("'", "''"))
-        rows = query(connection, statement)
+        rows = query(connection, filled(_SQL["answers"], source=source, method=text(method)))
         warn_incomplete(name, query(connection, INPUTS)[0], warn)
     if not rows:
         raise UsageError(f"where={options.where}: leaves no answer of {method}")
@@ -70,16 +65,9 @@ def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> t
 
 def _method_of(connection: Any, wanted: str | None, run: str) -> str:
     """`wanted` is resolved as in `compare`; None means the run's only method."""
-    names = [str(row["method"]) for row in query(connection, _METHODS)]
+    names = [str(row["method"]) for row in query(connection, _SQL["methods"])]
     if not names:
         raise UsageError(f"run={run} has no answers yet; gistmill status says what is done")
     if wanted is None and len(names) > 1:
         raise UsageError(f"method= must name one method of the run: {', '.join(names)}")
     return resolve_method(names[0] if wanted is None else wanted, names, run)
-
-
-_METHODS = "select distinct method from predictions order by method"
-_ANSWERS = """
-select question_id, document_id, method, repeat, answer, answer_index, problem,
-  coalesce(options[answer_index + 1], answer, '') as text, judged
-from {source} where method = '{method}' order by document_id, question_id, repeat"""

@@ -14,11 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import printable
-from jobs.output.formats import csv_text, json_text
-from jobs.output.print_tables import STANDARD_OUTPUT, warn_incomplete
+from jobs.output.print_tables import STANDARD_OUTPUT, csv_text, json_text, warn_incomplete
 from jobs.report.columns import PAPER, measures_by_name, read_names
 from jobs.report.render import notes
 from jobs.report.report import Report, make_report
+from jobs.statistics.means import Mean
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 
@@ -36,13 +36,10 @@ _CAPTION = (
 
 @dataclass(frozen=True)
 class Point:
-    """A method in one group of questions (`by`).
-
-    `score`: the mean of a measure over `n` answers, a problem counts 0; None without a value. `low`
-    and `high`: its 95% interval over documents. `tokens`: the mean, by the reader's tokenizer, of
-    the final contexts of the same answers, of which `tokens_n` were counted; None if none was.
-    `competes`: it has score and tokens, and no such point of its group is over more answers.
-    """
+    """A method in one group of questions. `score`: the mean of a measure over `n` answers, with its
+    95% interval over documents; `tokens`: the mean, by the reader's tokenizer, of the final
+    contexts of the same answers, of which `tokens_n` were counted; None: no value. `competes`: it
+    has both, and no such point of its group is over more answers."""
 
     method: str
     by: str | None
@@ -57,17 +54,12 @@ class Point:
 
     @property
     def place(self) -> tuple[float, float] | None:
-        """Tokens and score; None if one is missing."""
         return None if self.tokens is None or self.score is None else (self.tokens, self.score)
 
 
 def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
     """The points of `metric=`, in the format that `to=` ends in, and their number. `warn` gets a
-    line if the run is not complete. In CSV true and false are 1 and 0.
-
-    Raises UsageError for other endings and unknown metrics, and if no method has a score and
-    tokens.
-    """
+    line if the run is not complete. Raises UsageError, also if no method has a score and tokens."""
     is_file = options.to != STANDARD_OUTPUT
     ending = PurePosixPath(options.to).suffix.lower() if is_file else ".csv"
     if ending not in (".svg", ".csv", ".json"):
@@ -85,8 +77,8 @@ def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tupl
         return frontier_svg(report.run, column.heading, points, notes(report)), len(points)
     rows = [asdict(point) for point in points]
     if ending == ".json":
-        found = {"run": report.run, "metric": column.measure, "points": rows}
-        return json_text(found, indent=2) + "\n", len(points)
+        content = {"run": report.run, "metric": column.measure, "points": rows}
+        return json_text(content, indent=2) + "\n", len(points)
     as_numbers = [{k: int(v) if isinstance(v, bool) else v for k, v in r.items()} for r in rows]
     return csv_text(as_numbers, list(rows[0])), len(points)
 
@@ -106,9 +98,8 @@ def chosen_column(report: Report, wanted: str | None) -> Column:
         raise UsageError(f"run={report.run}: no answer has a score")
     if wanted is None:
         return known[0]
-    measure = measures_by_name(known, read_names(PAPER, report.foot.get("plugins"))).get(
-        wanted.lower()
-    )
+    names = read_names(PAPER, report.foot.get("plugins"))
+    measure = measures_by_name(known, names).get(wanted.lower())
     if measure is None:
         there = ", ".join(c.measure for c in known)
         raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {there}")
@@ -116,20 +107,16 @@ def chosen_column(report: Report, wanted: str | None) -> Column:
 
 
 def points_of(report: Report, column: Column) -> list[Point]:
-    """A point per row of the report, in its order.
-
-    A competing point is on the frontier if no other of its group has a higher score with at most as
-    many tokens, or an equal one with fewer. Floors and ceilings take part as all methods do.
-    """
+    """A point per row of the report, in its order. A competing point is on the frontier if no other
+    of its group has a higher score with at most as many tokens, or an equal one with fewer."""
     (part, *_) = column.geometric_mean_of or column.mean_of_means or (column.measure,)
     points = []
     for row in report.rows:
-        score, tokens = row.means.get(column.measure), row.tokens.get(part)
+        score = row.means.get(column.measure) or Mean(None, 0, None, 0)
+        tokens = row.tokens.get(part)
         points.append(Point(
-            row.method, row.by,
-            tokens=tokens.mean if tokens else None, tokens_n=tokens.n if tokens else 0,
-            score=score.mean if score else None, n=score.n if score else 0,
-            low=score.low if score else None, high=score.high if score else None,
+            row.method, row.by, tokens.mean if tokens else None, score.mean, score.low, score.high,
+            score.n, tokens.n if tokens else 0,
         ))  # fmt: skip
     most = {p.by: max((o.n for o in points if o.by == p.by and o.place), default=0) for p in points}
     points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]
@@ -139,17 +126,18 @@ def points_of(report: Report, column: Column) -> list[Point]:
         return round(tokens, 6), round(score, 6)
 
     def is_on_frontier(point: Point) -> bool:
-        own, rivals = rounded(point), [p for p in points if p.competes and p.by == point.by]
-        better = ((x, y) for x, y in map(rounded, rivals) if x <= own[0] and y >= own[1])
-        return point.competes and all(rival == own for rival in better)
+        tokens, score = rounded(point)
+        rivals = [rounded(p) for p in points if p.competes and p.by == point.by]
+        at_least_as_good = [(x, y) for x, y in rivals if x <= tokens and y >= score]
+        return point.competes and set(at_least_as_good) <= {(tokens, score)}
 
     return [replace(point, on_frontier=is_on_frontier(point)) for point in points]
 
 
 def tones_of(methods: Iterable[str]) -> dict[str, int]:
     """An index of TONES by method, the same in all pictures; variants of a method share it."""
-    found: dict[str, int] = {}  # by the name without arguments
-    return {m: found.setdefault(re.split(r"[(\[]", m)[0], len(found)) % len(TONES)
+    tones: dict[str, int] = {}  # by the name without arguments
+    return {m: tones.setdefault(re.split(r"[(\[]", m)[0], len(tones)) % len(TONES)
             for m in methods}  # fmt: skip
 
 
@@ -192,19 +180,19 @@ def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> d
         return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
 
     best = sorted((tokens, score) for point, tokens, score in placed if point.on_frontier)
+    marks = [
+        {**looks[p.method], "point": p, "place": p.place and (across(p.place[0]), up(p.place[1])),
+         "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low))}
+        for p in points
+    ]  # fmt: skip
     return {
         "group": points[0].by,
         "across": [(across(10.0**n), f"{10**n:,}") for n in range(first, last + 1)],
         "up": [(up(number), f"{number:,g}") for number in scores],
         "steps": [(across(tokens), up(score)) for tokens, score in best],
-        "marks": [
-            {**looks[p.method], "point": p,
-             "place": p.place and (across(p.place[0]), up(p.place[1])),
-             "bar": None if p.low is None or p.high is None else (up(p.high), up(p.low))}
-            for p in points
-        ],
+        "marks": marks,
         "height": _BOTTOM + 62 + _LINE * len(points),
-    }  # fmt: skip
+    }
 
 
 def _round_numbers(low: float, high: float) -> list[float]:

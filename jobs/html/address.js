@@ -11,15 +11,8 @@ function here() {
   return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 }
 
-// The address of this view with some parameters changed.
 function linkWith(changes) {
   return link({ ...here(), ...changes });
-}
-
-// Changes parameters of the view that is shown already, without a step in the history.
-function keepHere(changes) {
-  history.replaceState(null, "", linkWith(changes));
-  shownAt = location.hash;
 }
 
 // The filters of the list of questions, which a question's address carries on. Their method is `of`
@@ -27,10 +20,6 @@ function keepHere(changes) {
 function filtersOf(parameters) {
   const found = Object.fromEntries(FILTERS.map((name) => [name, parameters.get(name) ?? ""]));
   return parameters.has("question") ? found : { ...found, of: parameters.get("method") ?? "" };
-}
-
-function questionLink(row, filters, others = {}) {
-  return link({ question: row.question_id, method: filters.of, ...filters, ...others });
 }
 
 function listLink({ of, ...filters }, others = {}) {

@@ -17,19 +17,13 @@ function attemptsAt(question, run) {
     one.answer = one.rows("answers")[0] ?? null;
     one.memory = one.sections.find((section) => section.table === "answers")?.memory ?? null;
     one.name = shortName(run, one.method) + (hasRepeats ? `, repeat ${one.repeat}` : "");
-    one.problems = problemsOf(one);
+    const failed = one.sections.flatMap(({ stage, rows }) => (rows ?? []).filter((row) => row.problem).map((row) => ({ stage, ...row })));
+    const causes = failed.filter((row) => row.problem !== "upstream"); // else the first thing that all of it follows from
+    const shown = causes.length ? causes : failed.filter((row) => row.detail).slice(0, 1);
+    one.problems = [...new Set(shown.map((row) => (row.problem === "upstream" ? row.detail : `${row.problem} in ${row.stage}`)))];
     one.address = { method: one.method, repeat: hasRepeats ? one.repeat : null };
   }
   return all;
-}
-
-// What went wrong in an attempt: the stages and problems of its rows; where all of it is the
-// consequence of something before it, the first of that.
-function problemsOf(one) {
-  const rows = one.sections.filter(({ rows }) => rows).flatMap(({ stage, rows }) => rows.filter((row) => row.problem).map((row) => ({ stage, ...row })));
-  const own = rows.filter((row) => row.problem !== "upstream");
-  const shown = own.length ? own : rows.filter((row) => row.detail).slice(0, 1);
-  return [...new Set(shown.map((row) => (row.problem === "upstream" ? row.detail : `${row.problem} in ${row.stage}`)))];
 }
 
 function methodsOf(run) {
@@ -40,14 +34,12 @@ function shortName(run, method) {
   return run.method_names[method] ?? method;
 }
 
-// The colour of a method, which is the same in every picture.
 function toneOf(run, method) {
   return `tone-${run.tones[method] ?? 0}`;
 }
 
-// The two attempts that are looked at: those of the address; else the first, or the first that the
-// cause of the address reached; and beside it the one whose result differs most, as that explains a
-// failure.
+// The two attempts that are looked at: by default the first, or the first that the cause of the address
+// reached, and the one whose result differs most.
 function pinned(run, attempts, question, measure, parameters) {
   const cause = run.causes[parameters.get("cause") ?? ""];
   const reached = attempts.find((one) => cause?.made_by.includes(one.method) && one.problems.length);
@@ -72,10 +64,10 @@ function resultOf(one, question, measure) {
     return answer.answer_index === question.answer_index ? made("✓", "right", "good", 100) : made("✗", "wrong", "bad", 0);
   }
   const labels = one.rows("ratings").filter((row) => !row.skipped).map((row) => row.label);
-  if (labels.includes("yes")) return made("✓", "yes", "good", 100);
-  if (labels.includes("partially")) return made("~", "partially", "some", 50);
-  if (labels.includes("no")) return made("✗", "no", "bad", 0);
-  return made(labels.length ? "?" : "", labels.length ? "unscored" : "", "");
+  for (const [label, mark, kind, value] of [["yes", "✓", "good", 100], ["partially", "~", "some", 50], ["no", "✗", "bad", 0]]) {
+    if (labels.includes(label)) return made(mark, label, kind, value);
+  }
+  return labels.length ? made("?", "unscored", "") : made("", "", "");
 }
 
 function resultBadge({ mark, word, kind }) {

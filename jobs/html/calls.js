@@ -17,26 +17,18 @@ function callPart(call) {
     call.attempt > 1 && `attempt ${call.attempt}`,
     call.is_shared && "copied from an equal request",
   ), problemBadge(call.problem));
-  const made = folded(title, () => [promptOf(call), replyOf(call), el("p", { class: "quiet" }, aboutCall(call))]);
-  made.classList.add("call");
-  return made;
-}
-
-function promptOf(call) {
-  if (call.messages === null) return el("p", { class: "note" }, "What was sent was not kept.");
-  return call.messages.map((message) => [el("h4", null, `${message.role} (exactly as sent)`), el("pre", { class: "prompt" }, message.content)]);
-}
-
-function replyOf(call) {
-  return [
+  const settings = SETTINGS.filter((name) => call[name] !== null)
+    .map((name) => `${name} ${typeof call[name] === "object" ? JSON.stringify(call[name]) : call[name]}`);
+  const about = facts(call.engine, ...settings, `${number(call.cached_tokens)} prompt tokens cached`, `request ${call.request_sha}`, call.started_at, call.worker);
+  const made = folded(title, () => [
+    call.messages === null && el("p", { class: "note" }, "What was sent was not kept."),
+    (call.messages ?? []).map((message) => [el("h4", null, `${message.role} (exactly as sent)`), el("pre", { class: "prompt" }, message.content)]),
     call.thinking && [el("h4", null, "thinking"), el("pre", { class: "thinking" }, call.thinking)],
     el("h4", null, "reply"), el("pre", { class: "reply" }, call.reply === "" ? "(empty)" : call.reply),
-  ];
-}
-
-function aboutCall(call) {
-  const settings = SETTINGS.filter((name) => call[name] !== null).map((name) => `${name} ${typeof call[name] === "object" ? JSON.stringify(call[name]) : call[name]}`);
-  return facts(call.engine, ...settings, `${number(call.cached_tokens)} prompt tokens cached`, `request ${call.request_sha}`, call.started_at, call.worker);
+    el("p", { class: "quiet" }, about),
+  ]);
+  made.classList.add("call");
+  return made;
 }
 
 function problemBadge(problem) {

@@ -25,17 +25,15 @@ async function fetched(name) {
 }
 
 async function embedded(name) {
-  const element = document.getElementById(`data-${name}`) ?? (await whenWhole(), document.getElementById(`data-${name}`));
+  if (document.readyState === "loading" && !document.getElementById(`data-${name}`)) {
+    await new Promise((done) => document.addEventListener("DOMContentLoaded", done));
+  }
+  const element = document.getElementById(`data-${name}`);
   if (element === null) throw new Error(`${name}: not in this file, which may have been cut off`);
   const text = atob(JSON.parse(element.textContent));
   const bytes = new Uint8Array(text.length);
   for (let index = 0; index < text.length; index++) bytes[index] = text.charCodeAt(index);
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-}
-
-function whenWhole() {
-  if (document.readyState !== "loading") return null;
-  return new Promise((done) => document.addEventListener("DOMContentLoaded", done));
 }
 
 // A long text stands as the numbers of its lines, each of which a chunk has once.

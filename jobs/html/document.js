@@ -5,10 +5,12 @@ async function documentPage(run, parameters) {
   const row = run.documents.find((one) => one.document_id === id);
   if (!row) return missing(`${id}: no such document on this page`);
   const { document } = await load(run.document_parts ? `part-${run.document_parts[row.number]}` : `document-${row.number}`);
-  const names = memoriesOf(document);
+  const memories = (table) => document.sections.filter((section) => !table || section.table === table).map((section) => section.memory);
+  const names = [...new Set([...memories("gists"), ...memories("pages"), ...memories()])]; // methods read gists
   const chosen = names.includes(parameters.get("memory")) ? parameters.get("memory") : names[0];
   const asked = run.questions.filter((one) => one.document === row.number);
-  const question = await questionOf(run, asked.find((one) => one.question_id === parameters.get("evidence")));
+  const of = asked.find((one) => one.question_id === parameters.get("evidence"));
+  const question = of && (await loadQuestion(run, of)).questions[of.question_id];
   const evidence = question?.evidence ?? [];
   const pages = pagesOf(document, chosen);
   const gists = new Map(document.sections.filter((one) => one.memory === chosen && one.table === "gists").flatMap((one) => one.rows).map((one) => [one.page_index, one]));
@@ -23,7 +25,9 @@ async function documentPage(run, parameters) {
       el("p", { class: "steps" }, el("a", { href: link({ view: "documents" }) }, "all documents"), question && el("a", { href: link({ question: parameters.get("evidence") }) }, "to the question")),
       heading(el("bdi", null, row.title || id)),
       el("p", { class: "quiet" }, facts(id, `${number(row.num_words)} words`, row.problem, document.detail)),
-      asked.length > 0 && folded(plural(asked.length, "question"), () => el("ul", { class: "asked-of-it" }, asked.map((one) => evidenceItem(one, id, chosen)))),
+      asked.length > 0 && folded(plural(asked.length, "question"), () => el("ul", { class: "asked-of-it" }, asked.map((one) => el("li", null,
+        el("a", { href: link({ question: one.question_id }), dir: "auto" }, el("b", null, one.question_id), ` ${one.question}`), " ",
+        el("a", { href: link({ document: id, memory: chosen, evidence: one.question_id, at: "first" }) }, "its evidence"))))),
       question && el("p", { class: "question text" }, question.question),
       names.length === 0 ? el("p", null, "No memory was made of it.") : el("div", { class: "document-view" },
         contents(names, chosen, pages, gists, evidence),
@@ -32,30 +36,14 @@ async function documentPage(run, parameters) {
   };
 }
 
-// The memories that have gists first, as methods read those; then the others.
-function memoriesOf(document) {
-  const of = (table) => document.sections.filter((section) => section.table === table).map((section) => section.memory);
-  return [...new Set([...of("gists"), ...of("pages"), ...document.sections.map((section) => section.memory)])];
-}
-
-async function questionOf(run, row) {
-  if (!row) return null;
-  const { questions } = await load(run.question_parts ? `part-${run.question_parts[row.number]}` : `question-${row.number}`);
-  return questions[row.question_id];
-}
-
-function evidenceItem(row, id, memory) {
-  return el("li", null, el("a", { href: link({ question: row.question_id }), dir: "auto" }, el("b", null, row.question_id), ` ${row.question}`), " ",
-    el("a", { href: link({ document: id, memory, evidence: row.question_id, at: "first" }) }, "its evidence"));
-}
-
 // Pages by their first words; a search counts and leads to those that have its words.
 function contents(names, chosen, pages, gists, evidence) {
   const change = (event) => { location.hash = linkWith({ memory: event.target.value, at: null }); };
   const items = pages.map((page) => {
     const isGold = holdsAny(page, evidence);
+    const line = (page.text ?? "").trim().split("\n")[0];
     return { page, isGold, item: el("li", null, el("a", { href: linkWith({ at: page.page_index }), class: isGold ? "gold-page" : null },
-      el("b", null, String(page.page_index)), " ", el("bdi", null, firstWords(page.text)), isGold && el("span", { class: "badge evidence" }, "evidence"))) };
+      el("b", null, String(page.page_index)), " ", el("bdi", null, line.length > 70 ? `${line.slice(0, 70)} …` : line), isGold && el("span", { class: "badge evidence" }, "evidence"))) };
   });
   const told = el("p", { class: "quiet", role: "status" });
   const search = (event) => {
@@ -63,7 +51,6 @@ function contents(names, chosen, pages, gists, evidence) {
     const has = ({ page }) => !words || `${page.text ?? ""}\n${gists.get(page.page_index)?.gist ?? ""}`.toLowerCase().includes(words);
     for (const one of items) one.item.hidden = !has(one);
     told.textContent = words ? `on ${plural(items.filter(has).length, "page")}` : "";
-    markFound(words);
   };
   const gold = items.filter(({ isGold }) => isGold);
   return el("nav", { class: "contents", "aria-label": "Contents" },
@@ -72,28 +59,4 @@ function contents(names, chosen, pages, gists, evidence) {
     told,
     gold.length > 0 && el("p", null, "Evidence on page ", gold.map(({ page }) => [el("a", { class: "to-page", href: linkWith({ at: page.page_index }) }, String(page.page_index)), " "])),
     scrolling("div", "contents", "Pages of the document", { class: "pages-list" }, el("ol", null, items.map(({ item }) => item))));
-}
-
-function firstWords(text) {
-  const line = (text ?? "").trim().split("\n")[0];
-  return line.length > 70 ? `${line.slice(0, 70)} …` : line;
-}
-
-// Marks what a search found, by the browser's own highlights, where it has them.
-function markFound(words) {
-  if (!window.Highlight) return;
-  const ranges = [];
-  const root = window.document.querySelector(".document-pages");
-  const walker = window.document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  while (words && walker.nextNode()) {
-    const text = walker.currentNode.data.toLowerCase();
-    for (let at = text.indexOf(words); at >= 0; at = text.indexOf(words, at + words.length)) {
-      if (at + words.length > walker.currentNode.length) break;
-      const range = new Range();
-      range.setStart(walker.currentNode, at);
-      range.setEnd(walker.currentNode, at + words.length);
-      ranges.push(range);
-    }
-  }
-  CSS.highlights.set("found", new Highlight(...ranges));
 }

@@ -21,7 +21,6 @@ function filled(made, attributes, children) {
   return made;
 }
 
-// The parts in one list, without those that a condition left out.
 function present(parts) {
   return parts.flat(9).filter((part) => part !== null && part !== undefined && part !== false);
 }
@@ -31,7 +30,6 @@ function scrolling(tag, keep, name, attributes, ...children) {
   return el(tag, { ...attributes, "data-keep": keep, tabindex: 0, role: "group", "aria-label": name }, children);
 }
 
-// A part that is made when it is first opened.
 function folded(title, make, isOpen = false) {
   const made = el("details", null, el("summary", null, title));
   let isMade = false;
@@ -52,11 +50,6 @@ function facts(...parts) {
 function number(value, digits = 1) {
   if (value === null || value === undefined) return "-";
   return Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(digits);
-}
-
-// A method's name, which may break after a comma or bracket.
-function methodName(name) {
-  return name.split(/(?<=[(,|])/).flatMap((piece) => [piece, el("wbr")]);
 }
 
 function plural(count, noun) {

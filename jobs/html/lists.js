@@ -21,16 +21,27 @@ async function questionList(run, parameters) {
   ] };
 }
 
-// The columns of the list, and which questions its filters leave.
 async function questionFilter(run, filters) {
   const choices = listChoices(run, filters);
   const measure = run.measures.includes(filters.measure) ? filters.measure : choices.measures[0];
   const values = measure === undefined ? {} : await load(`measure-${run.measures.indexOf(measure)}`);
-  const problemsOf = problemsByQuestion(run, filters.of);
+  const problemsOf = new Map();
+  for (const { number, method, problem } of run.question_problems) {
+    if (!filters.of || method === filters.of) problemsOf.set(number, [...new Set([...(problemsOf.get(number) ?? []), problem])]);
+  }
   const caused = filters.cause === "" ? null : new Set(run.causes[filters.cause]?.questions);
-  const value = (row) => outcome(values, row.number, filters.of);
+  const value = ({ number }) => { // of one method, or the mean over all that have one
+    if (filters.of) return values[filters.of]?.[number] ?? null;
+    const known = Object.values(values).map((list) => list[number]).filter((score) => score !== null);
+    return known.length ? known.reduce((sum, score) => sum + score, 0) / known.length : null;
+  };
+  const address = (row) => { // with the search as it is typed
+    const now = filtersOf(new URLSearchParams(location.hash.slice(1)));
+    return link({ question: row.question_id, method: now.of, ...now });
+  };
+  const outcomeOf = (score) => (score === null ? "none" : score >= 100 ? "right" : score <= 0 ? "wrong" : "between");
   const columns = [
-    { heading: "question", value: (row) => `${row.question_id} ${row.question}`, shown: (row) => questionAnchor(row) },
+    { heading: "question", value: (row) => `${row.question_id} ${row.question}`, shown: (row) => el("a", { href: address(row), dir: "auto" }, el("b", null, row.question_id), ` ${row.question}`) },
     { heading: choices.heading(measure), value, isNumber: true },
     { heading: "problem", value: (row) => problemsOf.get(row.number)?.join(", ") ?? "" },
     { heading: "type", value: (row) => row.question_type ?? "-" },
@@ -40,7 +51,7 @@ async function questionFilter(run, filters) {
     (caused === null || caused.has(row.number)) &&
     (!filters.type || row.question_type === filters.type) &&
     (!filters.problem || (problemsOf.get(row.number) ?? []).includes(filters.problem)) &&
-    (!filters.outcome || isOutcome(value(row), filters.outcome));
+    (!filters.outcome || filters.outcome === outcomeOf(value(row)));
   return { columns, matches, measure, choices };
 }
 
@@ -51,7 +62,7 @@ async function listedQuestions(run, filters) {
   return sortedRows(searched(run.questions.filter(matches), columns, filters.search), columns, filters.sort);
 }
 
-// Those of the rows that have all words of the search; a "phrase" is one of them.
+// The rows that have all words of the search; a "phrase" is one of them.
 function searched(rows, columns, text) {
   const words = (text.toLowerCase().match(/"[^"]+"|[^\s"]+/g) ?? []).map((word) => word.replaceAll('"', ""));
   if (!words.length) return rows;
@@ -61,13 +72,13 @@ function searched(rows, columns, text) {
   });
 }
 
-// A table with a search and pages, of which only the rows on the page are made.
 function longTable({ caption, columns, rows, parameters, linkOf }) {
   const around = el("div");
   const state = { search: parameters.get("search") ?? "", sort: parameters.get("sort") ?? "", page: Number(parameters.get("page")) || 1 };
   const change = (changes) => {
     Object.assign(state, changes);
-    keepHere({ ...state, page: state.page > 1 ? state.page : null });
+    history.replaceState(null, "", linkWith({ ...state, page: state.page > 1 ? state.page : null })); // no step in the history
+    shownAt = location.hash;
     draw();
   };
   const draw = () => {
@@ -92,14 +103,14 @@ function pager(count, of, first, page, pages, go) {
 }
 
 function listChoices(run, given) {
-  const headings = new Map(run.report.columns.map((column) => [column.measure, column.heading]));
   const quality = run.report.measures.filter((name) => run.measures.includes(name));
+  const problems = run.question_problems.map((row) => row.problem);
   return {
-    heading: (name) => headings.get(name) ?? name ?? "score",
-    measures: [...quality, ...run.measures.filter((name) => !quality.includes(name))],
-    methods: [...new Set(run.report.rows.map((row) => row.method))],
+    heading: (name) => (name === undefined ? "score" : headingOf(run, name)),
+    measures: [...new Set([...quality, ...run.measures])],
+    methods: methodsOf(run),
     types: [...new Set(run.questions.map((row) => row.question_type).filter((type) => type !== null))].sort(),
-    problems: [...new Set([...run.question_problems.map((row) => row.problem), ...(given.problem ? [given.problem] : [])])].sort(),
+    problems: [...new Set(given.problem ? [...problems, given.problem] : problems)].sort(),
   };
 }
 
@@ -110,40 +121,11 @@ function filter(name, choices, chosen, change, all) {
     options.map(([value, shown]) => el("option", { value, selected: value === chosen }, shown))));
 }
 
-// Its address is that of the list at the time of the click, which the search changes.
-function questionAnchor(row) {
-  const address = () => questionLink(row, filtersOf(new URLSearchParams(location.hash.slice(1))));
-  return el("a", { href: address(), "data-step": "", dir: "auto" }, el("b", null, row.question_id), ` ${row.question}`);
-}
-
-function problemsByQuestion(run, method) {
-  const found = new Map();
-  for (const row of run.question_problems) {
-    if (method && row.method !== method) continue;
-    const codes = found.get(row.number) ?? [];
-    if (!codes.includes(row.problem)) codes.push(row.problem);
-    found.set(row.number, codes);
-  }
-  return found;
-}
-
-// The value of one method, or the mean over all that have one; null without one.
-function outcome(values, number, method) {
-  if (method) return values[method]?.[number] ?? null;
-  const known = Object.values(values).map((list) => list[number]).filter((value) => value !== null);
-  return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
-}
-
-function isOutcome(value, wanted) {
-  if (value === null) return wanted === "none";
-  return wanted === (value >= 100 ? "right" : value <= 0 ? "wrong" : "between");
-}
-
 function documentList(run, parameters) {
   const asked = new Map();
   for (const row of run.questions) asked.set(row.document, (asked.get(row.document) ?? 0) + 1);
   const columns = [
-    { heading: "document", value: (row) => `${row.document_id} ${row.title}`, shown: (row) => el("a", { href: link({ document: row.document_id }), "data-step": "", dir: "auto" }, el("b", null, row.document_id), ` ${row.title === row.document_id ? "" : row.title}`) },
+    { heading: "document", value: (row) => `${row.document_id} ${row.title}`, shown: (row) => el("a", { href: link({ document: row.document_id }), dir: "auto" }, el("b", null, row.document_id), ` ${row.title === row.document_id ? "" : row.title}`) },
     { heading: "words", value: (row) => row.num_words, isNumber: true },
     { heading: "questions", value: (row) => asked.get(row.number) ?? 0, isNumber: true },
     { heading: "problem", value: (row) => row.problem ?? (row.skipped ? "skipped" : "") },

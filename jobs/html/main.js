@@ -1,18 +1,8 @@
 // What is shown follows from the address: #question=ID, #document=ID, #view=questions,
 // #view=documents, or the run. Scroll positions come back with an address that was left.
 const scrolls = new Map();
-let shownAt = null; // the address of what is shown
-let shownSubject = null;
+let shownAt = null, shownSubject = null; // the address of what is shown, and its subject
 let shows = 0;
-
-async function start() {
-  window.addEventListener("hashchange", show);
-  document.addEventListener("keydown", pressed);
-  document.querySelector(".skip").addEventListener("click", skip);
-  document.querySelector("header").append(keysPart());
-  if (document.body.dataset.served) watchRun();
-  await show();
-}
 
 async function show() {
   const turn = ++shows;
@@ -32,7 +22,8 @@ async function show() {
 
 // A view: {subject, title, parts, ready}; of one subject the focus and the scrolls are kept.
 function place(main, { subject = location.hash, title, parts, ready }) {
-  if (shownAt !== null) scrolls.set(shownAt, scrolled());
+  const scrolled = Object.fromEntries([...document.querySelectorAll("[data-keep]")].map((pane) => [pane.dataset.keep, pane.scrollTop]));
+  if (shownAt !== null) scrolls.set(shownAt, { window: window.scrollY, panes: scrolled });
   const isSame = subject === shownSubject, isFirst = shownSubject === null;
   const focused = document.activeElement?.id;
   const before = isSame ? scrolls.get(shownAt) : scrolls.get(location.hash);
@@ -40,40 +31,18 @@ function place(main, { subject = location.hash, title, parts, ready }) {
   main.removeAttribute("aria-busy");
   document.body.dataset.view = subject.split("=")[0];
   document.title = facts(title, main.dataset.run, "gistmill");
-  scrollAs(before);
+  window.scrollTo(0, before?.window ?? 0);
+  for (const pane of document.querySelectorAll("[data-keep]")) pane.scrollTop = before?.panes[pane.dataset.keep] ?? 0;
   if (isSame) document.getElementById(focused)?.focus({ preventScroll: true });
   else if (!isFirst) main.querySelector("h2")?.focus({ preventScroll: true });
   [shownAt, shownSubject] = [location.hash, subject];
-  markPlace();
-  ready?.();
-  if (wantsSearch) wantsSearch = !focusSearch();
-}
-
-function scrolled() {
-  const panes = [...document.querySelectorAll("[data-keep]")].map((pane) => [pane.dataset.keep, pane.scrollTop]);
-  return { window: window.scrollY, panes: Object.fromEntries(panes) };
-}
-
-function scrollAs(before) {
-  window.scrollTo(0, before?.window ?? 0);
-  for (const pane of document.querySelectorAll("[data-keep]")) pane.scrollTop = before?.panes[pane.dataset.keep] ?? 0;
-}
-
-// Which part of the page this is, in its navigation.
-function markPlace() {
-  const { question, document: id, view } = here();
-  const at = question || view === "questions" ? "questions" : id || view === "documents" ? "documents" : view === "runs" ? "runs" : "";
-  for (const one of document.querySelectorAll("header nav a")) {
-    if (one.dataset.at === at) one.setAttribute("aria-current", "page");
-    else one.removeAttribute("aria-current");
+  const { question, document: id, view = "" } = here();
+  const at = question ? "questions" : id ? "documents" : view;
+  for (const link of document.querySelectorAll("header nav a")) {
+    if (link.dataset.at === at) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
-}
-
-function skip(event) {
-  event.preventDefault();
-  const main = document.getElementById("main");
-  main.focus();
-  main.scrollIntoView();
+  ready?.();
 }
 
 function heading(...parts) {
@@ -93,4 +62,12 @@ function missing(text) {
   return { title: "not found", parts: el("p", { class: "note" }, text) };
 }
 
-start();
+window.addEventListener("hashchange", show);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  const main = document.getElementById("main");
+  main.focus();
+  main.scrollIntoView();
+});
+if (document.body.dataset.served) watchRun();
+show();

@@ -11,7 +11,7 @@ function memoryPart(document, name, seen) {
   const ofPages = new Set(pages.map((page) => page.page_index));
   return [
     pages.length > 0 && el("div", { class: "pages" }, pages.map((page) => pagePart(page, gists.get(page.page_index), calls, seen))),
-    sections.filter((section) => section.table === "nodes").map((section) => folded(`Tree of ${plural(section.rows.length, "node")}`, () => treePart(section.rows))),
+    sections.filter((section) => section.table === "nodes").map((section) => folded(`Tree of ${plural(section.rows.length, "node")}`, () => el("ul", { class: "tree" }, treeNodes(section.rows, null)))),
     sections.filter((section) => !DRAWN.includes(section.table)).map(linesPart),
     callList(calls.filter((call) => !ofPages.has(call.page_index)), "Other calls that made this memory"),
   ];
@@ -32,7 +32,7 @@ function pagePart(page, gist, calls, seen) {
   const toggle = el("button", { type: "button", click: () => { isOpen = !isOpen; show(); } });
   show();
   const own = calls.filter((call) => call.page_index === page.page_index);
-  return el("section", { class: wasRead ? "page read" : "page", id: pageId(page, seen.slot) },
+  return el("section", { class: wasRead ? "page read" : "page", id: `${seen.slot}-page-${page.page_index}` }, // which an address names as at=a3
     el("div", { class: "page-head" },
       el("b", null, `Page ${page.page_index}`),
       el("span", { class: "quiet" }, facts(gist ? `${number(page.num_words)} → ${number(gist.num_words)} words` : `${number(page.num_words)} words`, page.chosen_by === "fallback" && "ended by a fallback")),
@@ -44,23 +44,11 @@ function pagePart(page, gist, calls, seen) {
     own.length > 0 && folded(`${plural(own.length, "call")} that made it`, () => own.map(callPart)));
 }
 
-// The id of a page in a pane, which an address names as at=a3.
-function pageId(page, slot) {
-  return `${slot}-page-${page.page_index}`;
-}
-
-function pageLinks(indexes, slot) {
-  if (!indexes.length) return "none";
-  return indexes.map((index) => [el("a", { class: "to-page", href: linkWith({ tab: "memory", at: `${slot}${index}` }) }, String(index)), " "]);
-}
-
-// The nodes of a tree from its root down, each under its parent.
-function treePart(nodes) {
-  const below = (parent) => nodes.filter((node) => node.parent === parent).sort((a, b) => a.start_char - b.start_char);
-  const part = (node) => el("li", null, el("b", null, `Node ${node.node_index} `),
+function treeNodes(nodes, parent) {
+  const children = nodes.filter((node) => node.parent === parent).sort((a, b) => a.start_char - b.start_char);
+  return children.map((node) => el("li", null, el("b", null, `Node ${node.node_index} `),
     el("span", { class: "quiet" }, node.page_index === null ? "" : `of segment ${node.page_index} `), problemBadge(node.problem),
-    el("span", { class: "text" }, node.summary ?? "-"), el("ul", null, below(node.node_index).map(part)));
-  return el("ul", { class: "tree" }, below(null).map(part));
+    el("span", { class: "text" }, node.summary ?? "-"), el("ul", null, treeNodes(nodes, node.node_index))));
 }
 
 // The rows of a table that the page knows nothing of, as `gistmill trace` has them.

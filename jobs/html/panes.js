@@ -2,8 +2,8 @@
 const SHOWN = ["answers", "ratings", "scores", "queries", "lookups", "visits"];
 const TABS = [
   ["evidence", "Evidence", evidencePart],
-  ["memory", "Memory", (at) => memoryOf(at)],
-  ["walk", "Walk", (at) => walkOf(at)],
+  ["memory", "Memory", memoryOf],
+  ["walk", "Walk", walkOf],
   ["calls", "Calls", ({ one }) => callList(one.calls)],
   ["verdicts", "Verdicts", ({ one }) => verdictsPart(one)],
   ["rows", "Rows", ({ one }) => one.sections.filter((section) => !SHOWN.includes(section.table)).map(linesPart)],
@@ -16,15 +16,16 @@ function panes(run, document, question, chosen, measure, parameters) {
   const tab = made.find(({ id }) => id === parameters.get("tab")) ?? made[0];
   return el("section", { class: `panes of-${shown.length}` },
     el("div", { class: "pair" }, shown.map(answerPane)),
-    made.length > 0 && [tabBar(made, tab), tabPanel(tab, shown)]);
-}
-
-function tabBar(tabs, chosen) {
-  return el("div", { class: "tabs", role: "tablist", "aria-label": "What led to the answers", keydown: toNextTab },
-    tabs.map(({ id, name }) => el("button", {
-      type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "panel", "aria-selected": String(id === chosen.id), tabindex: id === chosen.id ? 0 : -1,
-      click: () => { location.hash = linkWith({ tab: id, at: null }); },
-    }, name)));
+    made.length > 0 && [
+      el("div", { class: "tabs", role: "tablist", "aria-label": "What led to the answers", keydown: toNextTab },
+        made.map(({ id, name }) => el("button", {
+          type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "panel", "aria-selected": String(id === tab.id), tabindex: id === tab.id ? 0 : -1,
+          click: () => { location.hash = linkWith({ tab: id, at: null }); },
+        }, name))),
+      el("div", { class: "pair panel", id: "panel", role: "tabpanel", "aria-labelledby": `tab-${tab.id}` },
+        shown.map(({ slot, one }, index) => scrolling("div", `${slot}-${tab.id}`, `${tab.name} of ${one.name}`, { class: "pane" },
+          tab.parts[index].length ? tab.parts[index] : el("p", { class: "quiet" }, "Nothing of this.")))),
+    ]);
 }
 
 function toNextTab(event) {
@@ -35,11 +36,6 @@ function toNextTab(event) {
   next?.click();
 }
 
-function tabPanel(tab, shown) {
-  return el("div", { class: "pair panel", id: "panel", role: "tabpanel", "aria-labelledby": `tab-${tab.id}` },
-    shown.map(({ slot, one }, index) => scrolling("div", `${slot}-${tab.id}`, `${tab.name} of ${one.name}`, { class: "pane" },
-      tab.parts[index].length ? tab.parts[index] : el("p", { class: "quiet" }, "Nothing of this."))));
-}
 
 function answerPane({ slot, one, question, run, measure }) {
   const { answer } = one;
@@ -61,7 +57,6 @@ function aboutAnswer(answer, one, run) {
     answer.num_lookups > 0 && plural(answer.num_lookups, "page") + " looked up", answer.reader, answer.detail);
 }
 
-// Every gold passage, with how much of it the method read.
 function evidencePart({ one, question }) {
   return question.evidence.map((gold, index) => {
     const share = Math.round(one.lane?.passages[index] ?? 0);
@@ -83,7 +78,8 @@ function memoryOf({ slot, one, question, document }) {
   const words = rareWords(question.options[answer?.answer_index] ?? answer?.answer, pages);
   const seen = { slot, read: new Set(read), evidence: question.evidence, words, isBeside: false };
   return [
-    el("p", { class: "quiet" }, isOwn ? `Memory ${memory}. ` : `It has no memory; the pages are those of ${memory}. `, legend(question)),
+    el("p", { class: "quiet" }, isOwn ? `Memory ${memory}. ` : `It has no memory; the pages are those of ${memory}. `,
+      "Pages that were read are open, of others the gist is shown. ", question.evidence.length > 0 && [el("mark", { class: "evidence" }, "gold evidence"), " "], el("mark", { class: "word" }, "rare words of the answer")),
     memoryPart(document, memory, seen),
   ];
 }
@@ -107,8 +103,4 @@ function verdictsPart(one) {
       shown.map((row) => [row.rater, row.rubric, row.reference_index, row.label, row.problem])),
     scores.length > 0 && table(`Scores of ${one.name}`, ["score", "value", "problem"], scores.map((row) => [row.metric, row.value, row.problem])),
   ];
-}
-
-function legend(question) {
-  return ["Pages that were read are open, of others the gist is shown. ", question.evidence.length > 0 && [el("mark", { class: "evidence" }, "gold evidence"), " "], el("mark", { class: "word" }, "rare words of the answer")];
 }

@@ -1,9 +1,3 @@
-// Findings about the replies of models, then the causes of failure.
-function problems(run) {
-  const { findings } = run.report;
-  return [findings.length > 0 && el("ul", { class: "findings" }, findings.map((line) => el("li", null, line))), causeTable(run)];
-}
-
 // Causes of failure, each once and first, with what failed because of it and where that leads.
 function causeTable(run) {
   if (!run.causes.length) return el("p", null, "No row has a problem.");
@@ -27,7 +21,6 @@ function causeAnchor(run, row) {
   return el(view ? "a" : "span", { href: view && link({ view, cause: run.causes.indexOf(row) }) }, row.problem.replaceAll("_", " "));
 }
 
-// One line at the top of the run: how much failed, and the cause of most of it.
 function causeNote(run) {
   const [first] = run.causes;
   if (!first) return null;
@@ -38,7 +31,6 @@ function causeNote(run) {
     run.causes.length > 1 && [" ", el("a", { href: link({ part: "problems" }) }, "All causes")]);
 }
 
-// What a list says above it when it shows only what a cause reached.
 function causeRemark(run, parameters) {
   const cause = run.causes[parameters.get("cause")];
   if (parameters.get("cause") === null || !cause) return null;

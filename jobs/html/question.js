@@ -4,7 +4,7 @@ async function questionPage(run, parameters) {
   const id = parameters.get("question");
   const row = run.questions.find((one) => one.question_id === id);
   if (!row) return missing(`${id}: no such question on this page`);
-  const { document, questions } = await load(run.question_parts ? `part-${run.question_parts[row.number]}` : `question-${row.number}`);
+  const { document, questions } = await loadQuestion(run, row);
   const question = questions[id];
   const measure = shownMeasure(run, question, parameters);
   const attempts = attemptsAt(question, run);
@@ -21,9 +21,14 @@ async function questionPage(run, parameters) {
   };
 }
 
+function loadQuestion(run, row) {
+  return load(run.question_parts ? `part-${run.question_parts[row.number]}` : `question-${row.number}`);
+}
+
 // The score that stands with each method: that of the list, or the first that the question has.
 function shownMeasure(run, question, parameters) {
-  const known = new Set(question.sections.filter((section) => section.table === "scores").flatMap((section) => section.rows).filter((row) => row.value !== null).map((row) => row.metric));
+  const scores = question.sections.filter((section) => section.table === "scores").flatMap((section) => section.rows);
+  const known = new Set(scores.filter((row) => row.value !== null).map((row) => row.metric));
   const wanted = parameters.get("measure");
   return known.has(wanted) ? wanted : run.report.measures.find((name) => known.has(name)) ?? null;
 }
@@ -49,17 +54,14 @@ function asked(id, question, document) {
       el("span", { class: "quiet" }, "document ", el("a", { href: link({ document: document.document_id }) }, el("bdi", null, document.title || document.document_id)),
         facts("", question.question_type && ` type ${question.question_type}`, question.asked_at && `asked at ${question.asked_at}`))),
     scrolling("p", "question", "Question", { class: "question text" }, question.question),
-    question.options.length > 0 && options(question),
+    question.options.length > 0 && el("ol", { class: "options", type: "A" }, question.options.map((option, index) => {
+      const isRight = index === question.answer_index;
+      return el("li", { class: isRight ? "right" : null }, el("span", { class: "text" }, option), isRight && el("span", { class: "badge good" }, "✓ right"));
+    })),
     question.options.length === 0 && question.references.length > 0 && scrolling("div", "references", "References", { class: "references" },
       question.references.map((text) => el("p", null, el("span", { class: "badge" }, "reference"), " ", el("span", { class: "text" }, text)))),
     question.problem && el("p", { class: "note" }, facts(question.problem, question.detail)),
   ];
-}
-
-function options(question) {
-  return el("ol", { class: "options", type: "A" }, question.options.map((option, index) =>
-    el("li", { class: index === question.answer_index ? "right" : null }, el("span", { class: "text" }, option),
-      index === question.answer_index && el("span", { class: "badge good" }, "✓ right"))));
 }
 
 // Scrolls a pane to the page that the address names, as "a3" for page 3 on the left.

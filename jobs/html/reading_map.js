@@ -2,12 +2,11 @@
 // lane per method with the raw text that its context held. Lanes come as SVG, as notebooks show them.
 function readingMap(run, document, question, attempts, chosen, measure) {
   const memories = [...new Set([chosen.a?.memory, chosen.b?.memory])].filter((name) => name in document.page_lanes);
-  const heading = run.report.columns.find((column) => column.measure === measure)?.heading;
   const made = scrolling("section", "map", "Reading map", { class: "map" },
     el("h3", { class: "hidden" }, "Reading map"),
     el("div", { class: "lane-row axis" },
       el("span", { class: "quiet" }, `${number(document.num_words)} words`),
-      el("span", { class: "lane-head quiet" }, heading ?? ""),
+      el("span", { class: "lane-head quiet" }, measure && headingOf(run, measure)),
       el("span", { class: "axis-ends quiet" }, el("span", null, "start"), el("span", null, question.evidence.length ? el("span", { class: "gold-key" }, plural(question.evidence.length, "gold passage")) : "no gold evidence"), el("span", null, "end")),
       el("span", { class: "quiet" }, question.evidence.length ? "gold read" : "read")),
     attempts.map((one) => laneRow(run, document, question, one, chosen, measure)),
@@ -24,33 +23,21 @@ function laneRow(run, document, question, one, chosen, measure) {
     "aria-label": `${one.name} as ${name.toUpperCase()}, ${other}`,
   }, name.toUpperCase());
   const isShown = chosen.a === one || chosen.b === one;
+  const toCharacter = (event) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    if (event.detail === 0 || !box.width) return; // by the keyboard
+    event.preventDefault();
+    location.hash = toPage(document, one, ((event.clientX - box.left) / box.width) * document.num_chars);
+  };
   return el("div", { class: `lane-row ${toneOf(run, one.method)}${isShown ? " shown" : ""}` },
     el("span", { class: "lane-name" },
       slot("a", "on the left", { ...one.address, at: null }),
       slot("b", "on the right", { with: chosen.b === one ? "none" : one.method, with_repeat: one.address.repeat, at: null }),
-      el("a", { class: "name", id: `lane-${one.key}`, href: linkWith({ ...one.address, at: null }), title: one.method, "data-step": chosen.a === one ? "current" : "choose" }, one.name)),
+      el("a", { class: "name", id: `lane-${one.key}`, href: linkWith({ ...one.address, at: null }), title: one.method }, one.name)),
     el("span", { class: "lane-result" }, resultBadge(result), result.score === null ? null : el("span", { class: "value" }, shortNumber(result.score)),
       one.problems.length > 0 && result.kind !== "bad" && el("span", { class: "badge bad", title: one.problems.join(", ") }, "!", el("span", { class: "hidden" }, one.problems.join(", ")))),
-    el("a", { class: "lane-picture", href: toText(document, question, one), tabindex: -1, "aria-label": `what ${one.name} read`, click: (event) => toCharacter(event, document, one) }, one.lane ? imported(one.lane.svg) : el("span", { class: "quiet" }, "no answer")),
-    el("span", { class: "lane-seen value" }, seenText(one)));
-}
-
-function seenText({ lane }) {
-  if (!lane) return "";
-  return lane.gold === null ? `${number(lane.read)}%` : `${number(lane.gold)}%`;
-}
-
-// Where a click on a lane leads to: the page that it stands for, in the memory of the method.
-function toCharacter(event, document, one) {
-  const box = event.currentTarget.getBoundingClientRect();
-  if (event.detail === 0 || !box.width) return; // by the keyboard
-  event.preventDefault();
-  const position = ((event.clientX - box.left) / box.width) * document.num_chars;
-  location.hash = toPage(document, one, position);
-}
-
-function toText(document, question, one) {
-  return toPage(document, one, question.evidence[0]?.start_char ?? 0);
+    el("a", { class: "lane-picture", href: toPage(document, one, question.evidence[0]?.start_char ?? 0), tabindex: -1, "aria-label": `what ${one.name} read`, click: toCharacter }, one.lane ? imported(one.lane.svg) : el("span", { class: "quiet" }, "no answer")),
+    el("span", { class: "lane-seen value" }, one.lane && `${number(one.lane.gold ?? one.lane.read)}%`));
 }
 
 function toPage(document, one, position) {
@@ -80,7 +67,6 @@ function pagesRow(document, question, memory, chosen) {
     el("span", { class: "lane-picture" }, pages), el("span"));
 }
 
-// Whether a page or node has characters of one of the spans.
 function holdsAny(place, spans) {
   return spans.some((span) => span.start_char < place.end_char && span.end_char > place.start_char);
 }

@@ -1,9 +1,6 @@
 """The HTML of a page: our script and style, a content security policy (CSP) that allows no other,
-and its data.
-
-A chunk is {"content": ...} as JSON in gzip. In packed chunks long texts are lists of lines, each of
-which is stored once, as the prompts of a document repeat its pages and gists.
-"""
+and its data: chunks, which are JSON in gzip. A long text is a list of lines, each of which a chunk
+has once, as the prompts of a document repeat its pages and gists."""
 
 import base64
 import gzip
@@ -18,10 +15,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.environment import TemplateStream
 from markupsafe import Markup
 
-from jobs.output.formats import json_value
+from jobs.output.print_tables import json_value
 
 _HERE = Path(__file__).parent
-_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk walk_tree attempts reading_map panes question document shortcuts main"  # noqa: E501  # in their order
+_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk attempts reading_map panes question document main"  # noqa: E501  # in their order
 _STYLES = ("base", "tables", "pictures", "question", "print")
 _LONG = 160  # characters; shorter texts stay as they are
 _LINES = "$"  # a long text is {"$": [numbers of its lines]}; no other list has this key
@@ -34,43 +31,39 @@ def page(
 ) -> TemplateStream:
     """The page of a run in pieces. It opens as soon as the chunks `first` are there. A served page
     holds no chunks, but requests its own from data/NAME, and the warehouse's from `root`."""
-    script = _inlined('"use strict";\n' + _joined(_SCRIPTS.split(), "js"))
-    style = _inlined(_joined(_STYLES, "css"))
+
+    def encoded(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
+        return ((name, base64.b64encode(content).decode()) for name, content in chunks)
+
+    script = _inlined('"use strict";\n', _SCRIPTS.split(), "js")
+    style = _inlined("", _STYLES, "css")
     connected = "'none'" if root is None else "'self'"
     policy = "; ".join([
         "default-src 'none'", f"script-src {_source(script)}",
         f"style-src {_source(style)}", "img-src data:", f"connect-src {connected}",
         "base-uri 'none'", "form-action 'none'",
     ])  # fmt: skip
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined
-    ).get_template("page.jinja").stream(
+    )
+    stream = templates.get_template("page.jinja").stream(
         run=run, policy=policy, root=root,
         script=Markup(script), style=Markup(style),
-        first=_texts(first), chunks=_texts(chunks),
+        first=encoded(first), chunks=encoded(chunks),
     )  # fmt: skip
-    made.enable_buffering(20)
-    return made
-
-
-def _texts(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
-    for name, content in chunks:
-        yield name, base64.b64encode(content).decode()
+    stream.enable_buffering(20)
+    return stream
 
 
 def _source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _joined(names: Iterable[str], suffix: str) -> str:
-    return "\n".join((_HERE / f"{name}.{suffix}").read_text(encoding="utf-8") for name in names)
-
-
-def _inlined(text: str) -> str:
-    """JavaScript or CSS that is safe within an element. Line ends are line feeds, as a browser
-    hashes them; text that HTML would read as a tag or comment begins with an escape, as it is in a
-    string or a pattern of JavaScript."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
+def _inlined(head: str, names: Iterable[str], suffix: str) -> str:
+    """JavaScript or CSS that is safe within an element: what HTML would read as a tag or comment
+    begins with an escape, as it is in a string or a pattern of JavaScript."""
+    files = ((_HERE / f"{name}.{suffix}").read_text(encoding="utf-8") for name in names)
+    text = head + "\n".join(files)
     return re.sub(r"<(?=!--|/?(?:script|style)\b)", r"\\x3c", text, flags=re.IGNORECASE)
 
 

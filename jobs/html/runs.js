@@ -5,24 +5,21 @@ async function runList(run) {
   const rows = await load("runs");
   const { root } = document.body.dataset;
   const own = (row) => row.run === run.report.run;
-  const isCompared = (row) => !own(row) && row.methods > 0 && scoredBy(run.report).length > 0;
   const columns = [
-    { heading: "run", value: (row) => row.run, shown: (row) => el("a", { href: own(row) ? "#" : `${root}${row.path}` || "./", "data-step": "", dir: "auto" }, el("b", null, row.run), own(row) && " (this one)") },
+    { heading: "run", value: (row) => row.run, shown: (row) => el("a", { href: own(row) ? "#" : `${root}${row.path}` || "./", dir: "auto" }, el("b", null, row.run), own(row) && " (this one)") },
     { heading: "state", about: "problems: more rows with one than the run allows", value: (row) => row.state },
     { heading: "started", value: (row) => (row.started_at ?? "").replace("T", " ").slice(0, 16) },
     { heading: "corpus", value: (row) => row.corpus },
     { heading: "engine", value: (row) => row.engine },
     ...["documents", "questions", "methods"].map((name) => ({ heading: name, value: (row) => row[name], isNumber: true })),
-    ...(rows.some(isCompared) ? [{ heading: "differences", value: () => "", shown: (row) => (isCompared(row) ? el("a", { href: link({ baseline: `run:${row.run}` }) }, "to this one's methods") : "-") }] : []),
   ];
   return { subject: "list=runs", title: "Runs", parts: [heading("Runs"), dataTable({ caption: "Runs", columns, rows })] };
 }
 
-// What the server says of the run, every few seconds; new rows are shown on the overview by and by,
-// elsewhere when they are asked for, so that nothing moves under a reader. The end of a run whose
-// rows could not be read anew is tried again.
 let failure = ""; // why the rows could not be read anew
 
+// What the server says of the run, every few seconds; new rows are shown on the overview by and by,
+// elsewhere when they are asked for, so that nothing moves under a reader.
 async function watchRun(wasRunning = false, since = performance.now()) {
   let isRunning = wasRunning;
   try {
@@ -34,7 +31,7 @@ async function watchRun(wasRunning = false, since = performance.now()) {
     if (isDue || (wasRunning && !isRunning)) await showNew();
   } catch (error) {
     tell(whyNot(error));
-    if (isGone(error)) return;
+    if (error instanceof TypeError) return;
   }
   setTimeout(watchRun, 1000 * (isRunning ? SECONDS_AT_WORK : SECONDS_IDLE), isRunning || failure !== "", since);
 }
@@ -55,11 +52,7 @@ function tell(...parts) {
   document.getElementById("live").replaceChildren(...present(parts));
 }
 
-// True of the error of `fetch` itself: nothing answers at the address.
-function isGone(error) {
-  return error instanceof TypeError;
-}
-
+// An error of `fetch` itself is a TypeError: nothing answers at the address.
 function whyNot(error) {
-  return isGone(error) ? "The server has ended; what is open stays." : `Not read: ${error.message}`;
+  return error instanceof TypeError ? "The server has ended; what is open stays." : `Not read: ${error.message}`;
 }

@@ -2,9 +2,9 @@
 one by one as they are requested."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
 
-from jobs.compare.compare import RunValues, against_each, against_run
+from jobs.compare.compare import RunValues, against_each
 from jobs.config.options import ReadOptions
-from jobs.html.page_traces import Part, Traces
+from jobs.html.contents import Part, Traces, number_questions, summary, values
 from jobs.html.run_page import Chunk, compressed_chunk, page
-from jobs.html.summary import number_questions, summary, values
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
-from jobs.report.chosen import create_chosen_table
 from jobs.report.columns import PAPER, read_names, with_columns
-from jobs.report.report import make_report
+from jobs.report.report import create_chosen_table, make_report
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import load_plugins, plugin_folders
 from pipeline.files.storage import as_path, delete_abandoned, part_name
@@ -30,13 +28,12 @@ from pipeline.store.runs.run_folder import RunFolder
 
 _OF_A_CHUNK = 50  # questions, all of which are read when one is opened
 _AT_ONCE = 4_000  # answers whose rows are read by one query and held in memory
+_LARGE = 200e6  # bytes that a browser takes a while to read
 
 
 class Source:
-    """A run as its page shows it, as of the time it was opened. Not safe for threads.
-
-    Raises UsageError as `gistmill report` does.
-    """
+    """A run as its page shows it, as of the time it was opened. Not safe for threads. Raises
+    UsageError as `gistmill report` does."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._opened = ExitStack()
@@ -52,29 +49,11 @@ class Source:
         is_subset = options.where is not None
         number_questions(self._connection, report.foot["rater"], is_subset)
         facts = RunFolder(options.warehouse, self.run).report_facts("judging")
-        found = summary(self._connection, report, names, is_subset)
-        self._summary = {**found, "judging": facts["judging"]}
+        content = summary(self._connection, report, names, is_subset)
+        self.summary = {**content, "judging": facts["judging"]}
         # Per question.
         self._num_answers = len({row.method for row in report.rows}) * report.foot["repeats"]
         self._traces = Traces(self._connection, facts["stages"])
-
-    @property
-    def scores(self) -> list[str]:
-        """The measures of answers; requests for comparisons name them by index."""
-        return list(self._summary["report"]["measures"])
-
-    @property
-    def num_questions(self) -> int:
-        return len(self._summary["questions"])
-
-    @property
-    def num_documents(self) -> int:
-        return len(self._summary["documents"])
-
-    @property
-    def num_chunks(self) -> int:
-        """The number of a file's chunks, without the first."""
-        return len(self.scores) + len(self._summary["measures"]) + len(self._parts())
 
     def close(self) -> None:
         self._opened.close()
@@ -84,39 +63,42 @@ class Source:
         """The chunk `index`, with which a page begins. In a file it states which chunk holds each
         document and question; when served, each has its own."""
         places: dict[str, Any] = {} if is_served else self._places()
-        return "index", compressed_chunk({"content": {**self._summary, **places}})
+        return "index", compressed_chunk({"content": {**self.summary, **places}})
+
+    def num_chunks(self) -> int:
+        """The number of a file's chunks, without the first."""
+        scores, measures = self.summary["report"]["measures"], self.summary["measures"]
+        return len(scores) + len(measures) + len(self._parts())
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks of a file but the first."""
-        for number in range(len(self._summary["measures"])):
+        for number in range(len(self.summary["measures"])):
             yield f"measure-{number}", self._measure(number)
-        for number in range(len(self.scores)):
+        for number in range(len(self.summary["report"]["measures"])):
             yield f"against-{number}", self._against(number)
-        batches = batched_parts(self._parts(), self._num_answers)
+        batches = _batched(self._parts(), self._num_answers)
         contents = (content for parts in batches for content in self._traces.contents(parts))
         for number, content in enumerate(contents):
             yield f"part-{number}", compressed_chunk(content)
 
-    def against_run(self, number: int, other: RunValues) -> bytes:
-        """By a measure of answers, each method against itself in another run."""
-        found = against_run(self._own_values(), other, self.scores[number])
-        return compressed_chunk({"content": found})
-
     def chunk(self, name: str) -> bytes | None:
         """One chunk of a served page; None if there is no such chunk."""
-        kind, _, text = name.partition("-")
-        number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
         if name == "index":
             return self.first(is_served=True)[1]
-        if kind == "measure" and 0 <= number < len(self._summary["measures"]):
+        kind, _, text = name.partition("-")
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            return None
+        number = int(text)
+        if kind == "measure" and number < len(self.summary["measures"]):
             return self._measure(number)
-        if kind == "against" and 0 <= number < len(self.scores):
+        if kind == "against" and number < len(self.summary["report"]["measures"]):
             return self._against(number)
-        if kind == "question" and 0 <= number < self.num_questions:
-            row = self._summary["questions"][number]
-            return self._part(Part(self._document_id(row["document"]), (row["question_id"],)))
-        if kind == "document" and 0 <= number < self.num_documents:
-            return self._part(Part(self._document_id(number), ()))
+        if kind == "question" and number < len(self.summary["questions"]):
+            row = self.summary["questions"][number]
+            document = self.summary["documents"][row["document"]]
+            return self._part(Part(document["document_id"], (row["question_id"],)))
+        if kind == "document" and number < len(self.summary["documents"]):
+            return self._part(Part(self.summary["documents"][number]["document_id"], ()))
         return None
 
     def _part(self, part: Part) -> bytes:
@@ -124,28 +106,24 @@ class Source:
         return compressed_chunk(content)
 
     def _measure(self, number: int) -> bytes:
-        found = values(self._connection, self._summary["measures"][number])
-        return compressed_chunk({"content": found})
+        by_method = values(self._connection, self.summary["measures"][number])
+        return compressed_chunk({"content": by_method})
 
     def _against(self, number: int) -> bytes:
-        return compressed_chunk({"content": against_each(self._own_values(), self.scores[number])})
-
-    def _own_values(self) -> RunValues:
+        """By a measure of answers, every method against each as the baseline."""
         if self._values is None:
             self._values = self._opened.enter_context(RunValues.opened(self._options))
-        return self._values
-
-    def _document_id(self, number: int) -> str:
-        return str(self._summary["documents"][number]["document_id"])
+        measure = self.summary["report"]["measures"][number]
+        return compressed_chunk({"content": against_each(self._values, measure)})
 
     def _parts(self) -> list[Part]:
         """A document with many questions has several parts."""
         asked: dict[int, list[str]] = defaultdict(list)
-        for row in self._summary["questions"]:
+        for row in self.summary["questions"]:
             asked[row["document"]].append(row["question_id"])
         return [
             Part(document["document_id"], tuple(names[begin : begin + _OF_A_CHUNK]))
-            for document in self._summary["documents"]
+            for document in self.summary["documents"]
             for names in (asked[document["number"]],)
             for begin in range(0, max(1, len(names)), _OF_A_CHUNK)
         ]
@@ -159,35 +137,19 @@ class Source:
         return {"question_parts": of_questions, "document_parts": [*of_documents.values()]}
 
 
-def batched_parts(parts: Iterable[Part], num_answers: int) -> Iterator[list[Part]]:
-    """The parts in order, grouped into batches of at most 4,000 answers, but at least one part.
-
-    `num_answers`: per question; a document without questions counts as if it had one.
-    """
+def _batched(parts: Iterable[Part], num_answers: int) -> Iterator[list[Part]]:
+    """In order, in batches of at most _AT_ONCE answers, `num_answers` per question, or one part."""
     batch: list[Part] = []
     size = 0
     for part in parts:
-        own = max(1, len(part.question_ids)) * max(1, num_answers)
-        if batch and size + own > _AT_ONCE:
+        of_part = max(1, len(part.question_ids)) * max(1, num_answers)
+        if batch and size + of_part > _AT_ONCE:
             yield batch
             batch, size = [], 0
         batch.append(part)
-        size += own
+        size += of_part
     if batch:
         yield batch
-
-
-_LARGE = 200e6  # bytes that a browser takes a while to read
-_ADVICE = "a large file; gistmill view shows the same and reads what is opened"
-
-
-@dataclass(frozen=True)
-class Written:
-    file: str
-    run: str
-    documents: int
-    questions: int
-    bytes: int
 
 
 def check_page_name(file: Path) -> None:
@@ -198,41 +160,41 @@ def check_page_name(file: Path) -> None:
         raise UsageError(f"html={file}: no folder {file.parent}; write it elsewhere")
 
 
-def write_page(options: ReadOptions, file: Path) -> Written:
-    """Write the page of a run, with a progress bar in a terminal; an older file of the name is
-    replaced once the new one is whole.
-
-    Raises UsageError as `gistmill report` does, and if the file cannot be written or has another
-    ending.
-    """
+def write_page(options: ReadOptions, file: Path) -> dict[str, Any]:
+    """Write the page of a run, with a progress bar in a terminal; an older file is replaced once
+    the new one is whole. Raises UsageError as `gistmill report` does, and for an unwritable
+    file."""
     check_page_name(file)
     delete_abandoned(as_path(file))
     beside = file.with_name(part_name(file.name))
     console = Console(stderr=True, no_color=True)
     with closing(Source(options)) as source:
         chunks = track(
-            source.chunks(), f"writing {escape(file.name)}", source.num_chunks,
+            source.chunks(), f"writing {escape(file.name)}", source.num_chunks(),
             console=console, transient=True, disable=not console.is_terminal,
         )  # fmt: skip
-        made = page(source.run, [source.first(is_served=False)], chunks)
         try:
-            made.dump(str(beside), encoding="utf-8")
+            page(source.run, [source.first(is_served=False)], chunks).dump(
+                str(beside), encoding="utf-8"
+            )
             beside.replace(file)
         except OSError as error:
             raise UsageError(f"html={file}: {error.strerror}; write it elsewhere") from None
         finally:
             beside.unlink(missing_ok=True)
-        num_bytes = file.stat().st_size
-        return Written(str(file), source.run, source.num_documents, source.num_questions, num_bytes)
+        numbers = {key: len(source.summary[key]) for key in ("documents", "questions")}
+        return {"file": str(file), "run": source.run, **numbers, "bytes": file.stat().st_size}
 
 
 def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
     print_found(write_page(options, file), _lines, as_json)
 
 
-def _lines(made: Written) -> list[str]:
+def _lines(written: Mapping[str, Any]) -> list[str]:
     line = (
-        f"{made.file}: run {made.run}, {counted(made.questions, 'question')} about "
-        f"{counted(made.documents, 'document')}, {made.bytes / 1e6:.1f} MB"
+        f"{written['file']}: run {written['run']}, {counted(written['questions'], 'question')} "
+        f"about {counted(written['documents'], 'document')}, {written['bytes'] / 1e6:.1f} MB"
     )
-    return [line] if made.bytes <= _LARGE else [f"{line}\n{_ADVICE}"]
+    if written["bytes"] > _LARGE:
+        line += "\na large file; gistmill view shows the same and reads what is opened"
+    return [line]

@@ -1,4 +1,6 @@
 // What a method did before it answered: its queries with what they found, its look-ups, its walk.
+const LEVEL = 24; // px of a level of a walk's tree
+
 function queriesPart(queries, lookups, slot) {
   if (!queries.length) return null;
   const items = queries.map((query) => {
@@ -20,24 +22,24 @@ function lookupsPart(lookups, slot) {
 function lookupPart(row, slot) {
   const ranked = row.ranked.slice(0, 8).map((page) => `${page.page_index}${page.score === null ? "" : ` (${page.score.toFixed(2)})`}`);
   return el("div", { class: "found" },
-    "read ", row.used === null ? "nothing, as there was no reply" : pageLinks(row.used, slot),
+    "read ", row.used === null ? "nothing, as there was no reply" : row.used.length ? row.used.map((index) => [el("a", { class: "to-page", href: linkWith({ tab: "memory", at: `${slot}${index}` }) }, String(index)), " "]) : "none",
     String(row.requested) !== String(row.used) && el("span", { class: "quiet" }, ` asked for ${row.requested.join(", ") || "none"}`),
     row.dropped.length > 0 && el("span", { class: "quiet" }, ` left out ${row.dropped.map((one) => `${one.page_index} (${one.reason.replaceAll("_", " ")})`).join(", ")}`),
     ranked.length > 0 && el("div", { class: "quiet" }, `ranking: ${ranked.join(", ")}${row.ranked.length > 8 ? " …" : ""}`),
     problemBadge(row.problem), row.detail && el("span", { class: "quiet text" }, ` ${row.detail}`));
 }
 
-// The visits of a walk, indented by depth, each with the node's summary or its segment's text, and
-// what was passed over there.
 function walkPart(visits, nodes, pages, evidence, length) {
   if (!visits.length) return null;
   const steps = visits.map((visit) => {
     const node = nodes.find((one) => one.node_index === visit.node_index);
     const page = pages.find((one) => one.page_index === visit.page_index);
+    const isMove = visit.action === "enter" || visit.action === "revert";
+    const action = isMove ? `${visit.action} → node ${visit.to_node ?? "-"}` : visit.action ?? "no action";
     const step = el("li", { class: visit.action === "answer" ? "step last" : "step" },
       el("div", null, el("b", null, `${visit.turn}. node ${visit.node_index ?? "-"}`),
         el("span", { class: "quiet" }, visit.page_index === null ? "" : ` segment ${visit.page_index}`),
-        " ", el("span", { class: "badge" }, actionOf(visit)), node && holdsAny(node, evidence) && el("span", { class: "badge evidence" }, "evidence below"), problemBadge(visit.problem)),
+        " ", el("span", { class: "badge" }, action), node && holdsAny(node, evidence) && el("span", { class: "badge evidence" }, "evidence below"), problemBadge(visit.problem)),
       passedOver(visit, node, nodes, evidence),
       visit.reason && el("div", { class: "text" }, visit.reason),
       el("div", { class: "quiet" }, facts(
@@ -52,7 +54,6 @@ function walkPart(visits, nodes, pages, evidence, length) {
   return [el("h3", null, "Walk"), walkTree(visits, nodes, evidence, length), el("ol", { class: "walk" }, steps)];
 }
 
-// The children that a visit did not enter; those that hold evidence are marked.
 function passedOver(visit, node, nodes, evidence) {
   const left = (node?.children ?? []).filter((index) => index !== visit.to_node);
   if (visit.action !== "enter" || !left.length) return null;
@@ -63,7 +64,45 @@ function passedOver(visit, node, nodes, evidence) {
   }));
 }
 
-function actionOf(visit) {
-  if (visit.action === "enter" || visit.action === "revert") return `${visit.action} → node ${visit.to_node ?? "-"}`;
-  return visit.action ?? "no action";
+// A walk as its tree: the document from left to right, as in the reading map, a row per level from
+// the root down; nodes that were visited are filled and numbered in order, the others were passed
+// over, and the gold evidence is a band through all rows.
+function walkTree(visits, nodes, evidence, length) {
+  if (!nodes.length || !visits.length) return null;
+  const parents = new Map(nodes.map((node) => [node.node_index, node.parent]));
+  const depth = (index) => (parents.get(index) === null || !parents.has(index) ? 0 : 1 + depth(parents.get(index)));
+  const turns = new Map();
+  for (const visit of visits) turns.set(visit.node_index, [...(turns.get(visit.node_index) ?? []), visit.turn]);
+  const height = LEVEL * (Math.max(...nodes.map((node) => depth(node.node_index))) + 1);
+  const at = (position) => `${((100 * position) / Math.max(length, 1)).toFixed(3)}%`;
+  const wide = (span) => ({ x: at(span.start_char), width: at(Math.max(span.end_char - span.start_char, length / 400)) });
+  const told = toldOf(visits, nodes, evidence);
+  return el("figure", { class: "walk-tree" },
+    svg("svg", { width: "100%", height, role: "img", "aria-label": told },
+      nodes.map((node) => {
+        const y = depth(node.node_index) * LEVEL + 2;
+        const visits = turns.get(node.node_index)?.join(", ");
+        return svg("g", { class: visits ? "visited" : "passed", "data-node": node.node_index },
+          svg("title", null, `node ${node.node_index}${visits ? `, visit ${visits}` : ", passed over"}: ${(node.summary ?? "").slice(0, 300)}`),
+          svg("rect", { y, height: LEVEL - 4, rx: 2, ...wide(node) }),
+          visits && svg("text", { x: at((node.start_char + node.end_char) / 2), y: y + 14, class: "middle" }, visits));
+      }),
+      evidence.map((span) => svg("rect", { class: "gold", y: 0, height, ...wide(span) }))),
+    el("figcaption", { class: "quiet" }, told));
+}
+
+// The picture in words: where the evidence was, and the first turn away from it.
+function toldOf(visits, nodes, evidence) {
+  const visited = new Set(visits.map((visit) => visit.node_index));
+  const leaves = nodes.filter((node) => !node.children.length);
+  const gold = leaves.filter((node) => holdsAny(node, evidence));
+  const lost = visits.find((visit) => {
+    const here = nodes.find((node) => node.node_index === visit.node_index);
+    const next = nodes.find((node) => node.node_index === visit.to_node);
+    return here && next && holdsAny(here, evidence) && !holdsAny(next, evidence);
+  });
+  return facts(
+    `${plural(visited.size, "node")} visited of ${number(nodes.length)}`,
+    gold.length > 0 && `evidence in ${plural(gold.length, "leaf").replace("leafs", "leaves")}, ${number(gold.filter((node) => visited.has(node.node_index)).length)} visited`,
+    lost && `left the evidence at visit ${lost.turn}, from node ${lost.node_index} to ${lost.to_node}`);
 }

@@ -1,2 +1,1 @@
-"""Printing by commands: parts, drawn as Markdown, LaTeX or for a terminal; CSV, JSON, and warnings
-of damaged files."""
+"""Tables for terminals, Markdown, CSV and JSON, without what a terminal would obey."""

@@ -1,10 +1,9 @@
-"""The parts that a command prints, and the texts of a table's cells. `markdown.py`, `terminal.py`
-and `latex.py` draw them."""
+"""The parts that a command prints, and the texts of a table's cells."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 # C0 and C1 except tab and line feed, marks that reverse text, and lone surrogates.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -12,8 +11,6 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\uf
 
 @dataclass(frozen=True)
 class Heading:
-    """A title; headings of a higher `level` are under it."""
-
     text: str
     level: int = 1
 
@@ -28,8 +25,7 @@ class Verbatim:
 @dataclass(frozen=True)
 class Measured:
     """A cell with a mean over `n` of the `of` answers of its row; `answered`: those of the n
-    without a problem, where others count 0. `small` is printed behind it, in small print if
-    possible."""
+    without a problem, where others count 0. `small` is printed behind it."""
 
     value: float | None
     n: int
@@ -45,20 +41,12 @@ class Measured:
         return [*n, *([] if self.answered in (None, self.n) else [f"{self.answered} answered"])]
 
 
-Marks = Literal["bold", "stars", "none"]
-"""The marks of best values."""
-
-
 @dataclass(frozen=True)
 class Table:
     """Rows with the same keys; a cell is a text, a number, a `Measured` or None. The first column
-    and those in `left` are left-aligned.
-
-    A terminal leaves out columns without values, except the first `num_keys`, unless the table
-    `keeps_empty`. `about_best` is printed if best values are marked.
-
-    `caption`, `label` and `marks` are for LaTeX and Markdown.
-    """
+    and those in `left` are left-aligned. A terminal leaves out columns without values, except the
+    first `num_keys`, unless the table `keeps_empty`. `about_best` explains marks of best values;
+    `caption`, `label` and `is_best_bold` are for LaTeX and Markdown."""
 
     rows: Sequence[Mapping[str, Any]]
     left: Sequence[str] = ()
@@ -67,7 +55,7 @@ class Table:
     about_best: str = ""
     caption: str = ""
     label: str = ""
-    marks: Marks = "none"
+    is_best_bold: bool = False
 
     def names(self) -> list[str]:
         return list(self.rows[0]) if self.rows else ["no rows"]
@@ -87,8 +75,8 @@ class Table:
     def shared_n(self, name: str) -> int | None:
         """The n that all means of a column share; None if they differ or are all complete."""
         cells = [row[name] for row in self.rows if isinstance(row[name], Measured)]
-        numbers = {one.n for one in cells}
-        is_shared = len(numbers) == 1 and any(one.n != one.of for one in cells)
+        numbers = {cell.n for cell in cells}
+        is_shared = len(numbers) == 1 and any(cell.n != cell.of for cell in cells)
         return numbers.pop() if is_shared else None
 
 
@@ -97,12 +85,11 @@ Part = Heading | Table | Verbatim | str
 
 
 def printable(text: str) -> str:
-    return CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
+    def escape(match: re.Match[str]) -> str:
+        code = ord(match[0])
+        return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
-
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return CONTROLS.sub(escape, text.replace("\r\n", "\n"))
 
 
 def counted(number: int, what: str) -> str:
@@ -122,8 +109,8 @@ def cell(value: Any, shared_n: int | None = None) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.1f}"
-    if isinstance(value, Measured):
-        over = ", ".join(value.is_over(shared_n))
-        shown = f"{cell(value.value)} {value.small}" if value.small else cell(value.value)
-        return f"{shown} ({over})" if over else shown
-    return on_one_line(str(value))
+    if not isinstance(value, Measured):
+        return on_one_line(str(value))
+    shown = f"{cell(value.value)} {value.small}".rstrip()
+    over = ", ".join(value.is_over(shared_n))
+    return f"{shown} ({over})" if over else shown

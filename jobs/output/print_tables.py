@@ -1,21 +1,26 @@
-"""Prints parts, lines and JSON on standard output, and writes exports to files. Parts are printed
-as Markdown, ready to paste, or fitted to a terminal's width; control characters, which a corpus may
-hold and a terminal would obey, as escapes."""
+"""Parts as Markdown, rows as CSV, values as JSON; prints them on standard output, or parts fitted
+to a terminal, without characters that a terminal would obey; and writes exports to files."""
 
 import codecs
+import csv
+import dataclasses
+import io
+import json
+import math
 import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from io import TextIOWrapper
-from typing import Any, TypeVar
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
 
+from rich.cells import cell_len, set_cell_size
 from upath import UPath
 
-from jobs.output.cells import Part, Table, printable
-from jobs.output.formats import json_text, markdown
+from jobs.output.cells import CONTROLS, Heading, Measured, Part, Table, cell, printable
 from pipeline.core.errors import LeftOutWarning, UsageError
 from pipeline.files.storage import (
     as_path,
@@ -27,7 +32,8 @@ from pipeline.files.storage import (
     write,
 )
 
-_Found = TypeVar("_Found")
+STANDARD_OUTPUT = "-"
+_MOST_LINES = 20
 
 
 def print_line(text: str = "") -> None:
@@ -42,10 +48,7 @@ def print_json(content: Any) -> None:
 
 
 def print_found(
-    found: _Found,
-    parts: Callable[[_Found], Iterable[Part]],
-    as_json: bool,
-    whole: bool = False,
+    found: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool, whole: bool = False
 ) -> None:
     if as_json:
         print_json(found)
@@ -74,13 +77,10 @@ def exact_rows(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
     return [Table(exact, keeps_empty=True)]
 
 
-_MOST_LINES = 20
-
-
 @contextmanager
 def warn_in_lines(warn: Callable[[str], None]) -> Iterator[None]:
     """Give `warn` a line per LeftOutWarning inside the context, up to 20."""
-    found: dict[str, None] = {}
+    lines: set[str] = set()
     with warnings.catch_warnings():
         show_other = warnings.showwarning
 
@@ -89,20 +89,15 @@ def warn_in_lines(warn: Callable[[str], None]) -> Iterator[None]:
                 show_other(message, category, *where, **more)
                 return
             line = f"gistmill: left out {' '.join(str(message).split())}"
-            if line not in found:
-                found[line] = None
-                if len(found) <= _MOST_LINES:
-                    warn(line)
+            if line not in lines and len(lines) < _MOST_LINES:
+                warn(line)
+            lines.add(line)
 
         warnings.simplefilter("always", LeftOutWarning)
         warnings.showwarning = show
         yield
-    if len(found) > _MOST_LINES:
-        rest = len(found) - _MOST_LINES
+    if (rest := len(lines) - _MOST_LINES) > 0:
         warn(f"gistmill: left out {rest} more files; gistmill sql 'from left_out' lists them")
-
-
-STANDARD_OUTPUT = "-"
 
 
 @dataclass(frozen=True)
@@ -132,7 +127,7 @@ class Target:
         """Write a text as UTF-8. Raises UsageError if a remote store has no such bucket, and
         StorageError."""
         if self.path is None:
-            if isinstance(sys.stdout, TextIOWrapper):  # it may be redirected to a file
+            if isinstance(sys.stdout, io.TextIOWrapper):  # it may be redirected to a file
                 sys.stdout.reconfigure(encoding="utf-8")
             sys.stdout.write(text)
             return
@@ -148,3 +143,83 @@ def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], N
             f"INCOMPLETE: {inputs['not_done']} of {inputs['planned']} inputs of run={run} are not "
             "done, and not in what is exported; the same gistmill run goes on with them"
         )
+
+
+def markdown(parts: Iterable[Part]) -> str:
+    """An empty line separates parts; no cell is cut, however long."""
+    return "\n\n".join(map(_part, parts))
+
+
+def _part(part: Part) -> str:
+    if isinstance(part, Heading):
+        return f"{'#' * part.level} {part.text}"
+    if isinstance(part, Table):
+        return f"{part.caption}\n\n{_table(part)}" if part.caption else _table(part)
+    return part if isinstance(part, str) else part.text
+
+
+def _table(table: Table) -> str:
+    names = table.names()
+    lines = [names, *([row[name] for name in names] for row in table.rows)]
+    texts = [[_cell(value, table).replace("|", "\\|") for value in line] for line in lines]
+    widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+    is_left = [table.is_left(name) for name in names]
+
+    def drawn(line: Sequence[str]) -> str:
+        return " | ".join(
+            set_cell_size(text, width) if left else " " * (width - cell_len(text)) + text
+            for text, width, left in zip(line, widths, is_left, strict=True)
+        )
+
+    rule = "|".join("-" * (width + 2) for width in widths)
+    head, *body = (f"| {drawn(line)} |" for line in texts)
+    return "\n".join([head, f"|{rule}|", *body])
+
+
+def _cell(value: Any, table: Table) -> str:
+    is_bold = table.is_best_bold and isinstance(value, Measured) and value.is_best
+    return f"**{cell(value)}**" if is_bold else cell(value)
+
+
+# These begin a formula in some spreadsheet; the last four are the full-width signs.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Rows as CSV with a header; None is an empty cell. A text that a spreadsheet would take for a
+    formula gets an apostrophe before it; control characters are escaped."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([_csv_cell(column) for column in columns])
+    writer.writerows([_csv_cell(row.get(column)) for column in columns] for row in rows)
+    return text.getvalue()
+
+
+def _csv_cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    is_formula = text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA)
+    return f"'{text}" if is_formula else text
+
+
+def json_text(content: Any, indent: int | None = None, is_ascii: bool = False) -> str:
+    """JSON without NaN; control characters are escapes."""
+    text = json.dumps(
+        json_value(content), indent=indent, default=str, ensure_ascii=is_ascii, allow_nan=False
+    )
+    return CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def json_value(value: Any) -> Any:
+    """A value that JSON allows: null for NaN and infinities, numbers for decimals, ISO 8601 for
+    times, objects for dataclasses."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return json_value(dataclasses.asdict(value))
+    if isinstance(value, Mapping):
+        return {key: json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(inner) for inner in value]
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    return value.isoformat() if isinstance(value, datetime) else value

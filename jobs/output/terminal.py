@@ -1,12 +1,10 @@
-"""Parts on a terminal, in tables that rich draws and wraps.
-
-Columns without any value are left out, and the last columns of a table that is too wide; a line
-below the table names them.
-"""
+"""Parts on a terminal, in tables that rich draws and wraps. Columns without any value are left out,
+and the last columns of a table that is too wide; a line below the table names them."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich.box import Box
 from rich.cells import cell_len
@@ -14,7 +12,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from jobs.output.cells import Heading, Measured, Part, Table, cell, printable
+from jobs.output.cells import Measured, Part, Table, Verbatim, cell, printable
 
 _LEAST = 40  # characters; narrower terminals get tables of this width
 _GAP = 2  # spaces between columns
@@ -28,15 +26,15 @@ _RULE = Box("    \n    \n ─  \n    \n    \n    \n    \n    \n")
 def fitted_to_terminal(parts: Iterable[Part], width: int) -> str:
     """`width` is in characters."""
     width = max(width, _LEAST)
-    return "\n\n".join(text for part in parts for text in _texts(part, width))
-
-
-def _texts(part: Part, width: int) -> Iterable[str]:
-    if isinstance(part, Table):
-        return _table(part, width) if part.rows else ["no rows"]
-    if isinstance(part, Heading):
-        return [wrapped(part.text, width)]
-    return [wrapped(part, width) if isinstance(part, str) else part.text]
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, Table):
+            texts += _table(part, width) if part.rows else ["no rows"]
+        elif isinstance(part, Verbatim):
+            texts.append(part.text)
+        else:
+            texts.append(wrapped(part if isinstance(part, str) else part.text, width))
+    return "\n\n".join(texts)
 
 
 def wrapped(text: str, width: int) -> str:
@@ -71,25 +69,23 @@ class _Column:
         cells = [cell(value, n) for value in values]
         best = [isinstance(value, Measured) and value.is_best for value in values]
         if any(best):
-            cells = [text + ("*" if own else " ") for text, own in zip(cells, best, strict=True)]
+            marks = ("*" if is_best else " " for is_best in best)
+            cells = [text + mark for text, mark in zip(cells, marks, strict=True)]
         words = [heading] if cell_len(heading) <= _SHORT else heading.split()
         width = max([1, *map(cell_len, (*cells, *words))])
         return cls(name, heading, cells, table.is_left(name), width)
-
-    @property
-    def least(self) -> int:
-        """The characters that it needs at least, with the space after it."""
-        return min(self.width, _TEXT) + _GAP
 
 
 def _table(table: Table, width: int) -> Iterator[str]:
     names = table.names() if table.keeps_empty else table.filled()
     columns = [_Column.of(table, name) for name in names]
     shown = list(columns)
-    while len(shown) > 1 and sum(column.least for column in shown) - _GAP > width:
+    while (
+        len(shown) > 1 and sum(min(column.width, _TEXT) + _GAP for column in shown) > width + _GAP
+    ):
         shown.pop()
     yield _drawn(shown, width)
-    if table.about_best and any(text.endswith("*") for one in shown for text in one.cells):
+    if table.about_best and any(text.endswith("*") for column in shown for text in column.cells):
         yield wrapped(table.about_best, width)
     empty = [name for name in table.names() if name not in names]
     for about, left_out in ((_EMPTY, empty), (_TOO_WIDE, names[len(shown) :])):
@@ -101,20 +97,14 @@ def _drawn(columns: Sequence[_Column], width: int) -> str:
     """Narrow columns of numbers are never wrapped."""
     table = RichTable(box=_RULE, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
     cells: list[list[Text]] = []
-    for one in columns:
-        is_fixed = not one.is_left and one.width <= _TEXT
-        table.add_column(
-            Text(one.heading),
-            justify="left" if one.is_left else "right",
-            overflow="fold",
-            width=one.width if is_fixed else None,
-        )
-        # Rich would strip the space that replaces a mark.
-        cells.append(
-            [Text(" " * (one.width - cell_len(text)) + text, justify="left") for text in one.cells]
-            if is_fixed
-            else [Text(text) for text in one.cells]
-        )
+    for column in columns:
+        fixed = column.width if not column.is_left and column.width <= _TEXT else None
+        justify: Literal["left", "right"] = "left" if column.is_left else "right"
+        table.add_column(Text(column.heading), justify=justify, overflow="fold", width=fixed)
+        texts = column.cells
+        if fixed:  # rich would strip the space that replaces a mark
+            texts = [" " * (fixed - cell_len(text)) + text for text in texts]
+        cells.append([Text(text, justify="left" if fixed else None) for text in texts])
     for row in zip(*cells, strict=True):
         table.add_row(*row)
     # Else rich uses 80 columns where TERM=dumb.

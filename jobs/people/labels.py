@@ -1,5 +1,4 @@
-"""Labels by people: a sheet of answers to label, without methods and verdicts, the import of a
-filled sheet, and the agreement of people with raters and with each other."""
+"""Sheets of answers that people label, their import, and agreement with raters and each other."""
 
 import re
 from collections import Counter
@@ -10,8 +9,8 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, Table, counted
-from jobs.output.formats import csv_text
-from jobs.report.chosen import answers
+from jobs.output.print_tables import csv_text
+from jobs.report.report import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.files.storage import as_path
@@ -25,8 +24,6 @@ LABELS = ("yes", "partially", "no")
 _COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
 _ADVICE = "name the sheet that rate sheet has written, as CSV"
 _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
-_KEY = ("method", "repeat", "document_id", "question_id", "answer_sha")
-_OF_PERSON = f"select {', '.join(_KEY)} from people where rater = ?"
 _ANSWER = "method, repeat, document_id, question_id"
 _TWO = (LABELS[0], LABELS[-1])
 _NOTE = (
@@ -39,11 +36,7 @@ _NOTE = (
 
 def sheet(options: ReadOptions) -> tuple[str, int]:
     """CSV of `n=` answers, of all methods or those whose name begins with `method=`, and their
-    number.
-
-    Stratified by method: each has the same share, or one more. The answers and their order are
-    random by `seed=`. Raises UsageError.
-    """
+    number. Each method has the same share, or one more; the order is random by `seed=`."""
     with connect(options.warehouse, options.run) as connection:
         source = answers(connection, options.where, options.method)
         labelled = filled(_SQL["labelled"], source=source)
@@ -59,12 +52,8 @@ def sheet(options: ReadOptions) -> tuple[str, int]:
 
 
 def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
-    """Add the labels in a sheet to the run, as labels by `person=`; imports all or none.
-
-    Returns counts: rows of the sheet, rows with a label, labels that were new or changed, and rows
-    without a label that keep one of an earlier import. Raises UsageError naming the first line that
-    is wrong.
-    """
+    """Add the labels in a sheet to the run, as labels by `person=`; imports all or none, and
+    returns counts. Raises UsageError naming the first line that is wrong."""
     person = options.person
     if not _PERSON.fullmatch(person):
         raise UsageError(f"person={person}: write a name of a-z, 0-9 and _.-, such as person=ann")
@@ -72,16 +61,13 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
     with options.opened() as (folder, connection):
         run = folder.path.name
         of_run = _answers(connection, run, rows, file)
-        before = {*connection.execute(_OF_PERSON, [f"human:{person}"]).fetchall()}
     labels = [{**of_run[row_id], "label": row["label"], "comment": row["comment"]}
               for row_id, row in rows.items() if row["label"]]  # fmt: skip
     if not labels:
         raise UsageError(f"{file}: no row has a label; write {', '.join(LABELS)} into the column")
-    blank = [of_run[row_id] for row_id, row in rows.items() if not row["label"]]
-    kept = len({tuple(row[key] for key in _KEY) for row in blank} & before)
     changed = add_labels(folder.path, person, labels)
-    facts = {"rater": f"human:{person}", "run": run, "rows": len(rows), "labels": len(labels)}
-    return {**facts, "changed": changed, "kept": kept}
+    return {"rater": f"human:{person}", "run": run, "rows": len(rows), "labels": len(labels),
+            "changed": changed}  # fmt: skip
 
 
 def imported_lines(found: Mapping[str, Any]) -> list[str]:
@@ -90,29 +76,28 @@ def imported_lines(found: Mapping[str, Any]) -> list[str]:
     if left := found["rows"] - found["labels"]:
         rows = f"{left} of {found['rows']} rows have no label"
         lines.append(f"{rows}; import the sheet again when they do")
-    if found["kept"]:
-        lines.append(f"{found['kept']} of these had one before, which is kept")
     return ["\n".join(lines)]
 
 
 def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
     """By row id: label and comment, None if empty, and line number. Raises UsageError."""
-    found: dict[str, dict[str, Any]] = {}
+    rows: dict[str, dict[str, Any]] = {}
     for row in read_rows(as_path(file), _ADVICE):
         value = row.sure().value or {}
         if missing := [name for name in ("row", "label") if name not in value]:
             raise UsageError(row.detail(f"no column {' and '.join(missing)}; {_ADVICE}"))
-        cells = (str(value.get(name) or "").strip() for name in ("row", "label", "comment"))
-        row_id, label, comment = cells
-        if row_id in found:
-            first = found[row_id]["line"]
+        row_id, label, comment = (
+            str(value.get(name) or "").strip() for name in ("row", "label", "comment")
+        )
+        if row_id in rows:
+            first = rows[row_id]["line"]
             raise UsageError(row.detail(f"row {row_id} is there twice, first in line {first}"))
         if label.casefold() not in ("", *LABELS):
             known = ", ".join(LABELS)
             raise UsageError(row.detail(f"label {label[:80]!r} is none of {known}; fix it"))
-        found[row_id] = {"label": label.casefold() or None, "comment": comment or None,
-                         "line": row.line}  # fmt: skip
-    return found
+        labels = {"label": label.casefold() or None, "comment": comment or None}
+        rows[row_id] = {**labels, "line": row.line}
+    return rows
 
 
 def _answers(
@@ -121,23 +106,20 @@ def _answers(
     """By row id. Raises UsageError for a row that is no answer of the run."""
     connection.execute("set variable sheet_rows = ?", [list(sheet_rows)])
     labelled = filled(_SQL["labelled"], source=answers(connection, None))
-    found = query(connection, filled(_SQL["of_rows"], labelled=labelled))
-    rows = {row.pop("row"): row for row in found}
+    rows = query(connection, filled(_SQL["of_rows"], labelled=labelled))
+    by_id = {row.pop("row"): row for row in rows}
     for row_id, row in sheet_rows.items():
-        if row_id not in rows:
+        if row_id not in by_id:
             raise UsageError(
                 f"{file}:{row['line']}: row {row_id[:80]} is no answer of run={run}, as it is now; "
                 "name the run of the sheet, or make a new sheet where the run was answered again"
             )
-    return rows
+    return by_id
 
 
 def agreements(options: ReadOptions) -> dict[str, Any]:
     """The `agreements` of a run's people, on answers that `method=` and `where=` select, and the
-    number of their `labels`, of which `outdated` are of answers that have changed since.
-
-    Raises UsageError if the run has no labels.
-    """
+    number of their `labels`, of which `outdated` are of answers that have changed since."""
     with connect(options.warehouse, options.run) as connection:
         if not query(connection, "from people limit 1"):
             raise UsageError(
@@ -150,15 +132,12 @@ def agreements(options: ReadOptions) -> dict[str, Any]:
         counts = query(connection, filled(_SQL["counts"], labels=_SQL["labels"], chosen=chosen))[0]
         rows = query(connection, filled(_SQL["pairs"], labels=_SQL["labels"], source=source))
     groups = groupby(rows, itemgetter("person", "other", "rubric"))  # rows are sorted by these
-    found = [_agreement(key, [*of]) for key, of in groups]
-    return {"agreements": found, "labels": counts["labels"], "outdated": counts["outdated"]}
+    return {"agreements": [_agreement(key, [*of]) for key, of in groups], **counts}
 
 
 def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The agreement of one person and one rater by one rubric; or of two people, if that is None.
-
-    `confusion[i][j]`: answers that the person gave `labels[i]` and the other `labels[j]`.
-    """
+    """Of one person and one rater by one rubric; or of two people, if that is None.
+    `confusion[i][j]`: answers that the person gave `labels[i]` and the other `labels[j]`."""
     labels = LABELS if rows[0]["has_partially"] else _TWO
     confusion = {(a, b): 0 for a in labels for b in labels}
     for row in rows:
@@ -178,50 +157,36 @@ def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> dict[
     }
 
 
-def _shown(kappa: float | None) -> str | None:
-    return None if kappa is None else f"{kappa:.2f}"
-
-
 def parts_of(found: Mapping[str, Any]) -> list[Part]:
     labels, outdated = (counted(found[name], "label") for name in ("labels", "outdated"))
     if not found["agreements"]:
         return [f"{labels}, none of an answer that a rater or another person labelled"]
-    lines = [
-        {
-            "person": one["person"],
-            "other": one["other"],
-            "rubric": one["rubric"] or "people",
-            "n": one["n"],
-            "agreement %": one["percent"],
-            "kappa": _shown(one["kappa"]),
-            "weighted": _shown(one["weighted_kappa"]),
-            "unscored": one["unscored"],
-        }
-        for one in found["agreements"]
-    ]
-    parts: list[Part] = [Table(lines, left=("other", "rubric"), num_keys=3), _NOTE]
-    if found["outdated"]:
-        parts.append(f"Left out: {outdated} of answers that changed since.")
-    for one in found["agreements"]:
-        other = f"{one['other']}, {one['rubric']}" if one["rubric"] else one["other"]
-        parts.append(f"{one['person']} (rows), {other} (columns), n = {one['n']}:")
-        matrix = [
-            {"": label, **dict(zip(one["labels"], row, strict=True)), "all": sum(row)}
-            for label, row in zip(one["labels"], one["confusion"], strict=True)
+    rows, matrices = [], list[Part]()
+    for of in found["agreements"]:
+        kappas = [None if of[name] is None else f"{of[name]:.2f}"
+                  for name in ("kappa", "weighted_kappa")]  # fmt: skip
+        rows.append({
+            "person": of["person"], "other": of["other"], "rubric": of["rubric"] or "people",
+            "n": of["n"], "agreement %": of["percent"], "kappa": kappas[0], "weighted": kappas[1],
+            "unscored": of["unscored"],
+        })  # fmt: skip
+        other = f"{of['other']}, {of['rubric']}" if of["rubric"] else of["other"]
+        matrices.append(f"{of['person']} (rows), {other} (columns), n = {of['n']}:")
+        cells = [
+            {"": label, **dict(zip(of["labels"], row, strict=True)), "all": sum(row)}
+            for label, row in zip(of["labels"], of["confusion"], strict=True)
         ]
-        parts.append(Table(matrix, keeps_empty=True))
-    return parts
+        matrices.append(Table(cells, keeps_empty=True))
+    table = Table(rows, left=("other", "rubric"), num_keys=3)
+    left_out = f"Left out: {outdated} of answers that changed since."
+    return [table, _NOTE, *([left_out] if found["outdated"] else []), *matrices]
 
 
 def kappa(
     confusion: Mapping[tuple[str, str], int], order: Sequence[str] | None = None
 ) -> float | None:
-    """Cohen's kappa: 1 - disagreement / the disagreement expected by chance for raters with these
-    shares of labels; None if the latter is 0.
-
-    Unweighted (1960), or with labels in an `order` by weights linear in the distance of two labels
-    (1968).
-    """
+    """Cohen's kappa: 1 - disagreement / the disagreement expected by chance; None if that is 0.
+    Unweighted (1960), or with labels in an `order` by weights linear in the distance (1968)."""
 
     def distance(a: str, b: str) -> int:
         return abs(order.index(a) - order.index(b)) if order else int(a != b)
@@ -231,5 +196,5 @@ def kappa(
         ours[a] += n
         theirs[b] += n
     by_chance = sum(distance(a, b) * ours[a] * theirs[b] for a in ours for b in theirs)
-    found = sum(distance(a, b) * n for (a, b), n in confusion.items()) * ours.total()
-    return (by_chance - found) / by_chance if by_chance else None
+    observed = sum(distance(a, b) * n for (a, b), n in confusion.items()) * ours.total()
+    return (by_chance - observed) / by_chance if by_chance else None

@@ -5,11 +5,12 @@ method is printed with only the arguments in which it differs from the table's o
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
+from typing import Annotated
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from jobs.report.report import Report
 from pipeline.core.errors import UsageError
@@ -20,53 +21,44 @@ from pipeline.work.stage import Column
 
 CANONICAL, PAPER = "canonical", "paper"
 _METHOD = re.compile(r"([A-Za-z]\w*)(?:\((.*)\))?(?:\[(.*)\])?", re.DOTALL)
+_KEYS = ("n", "method", "Method", "by", "Group")  # other columns of tables
+_Section = Annotated[Mapping[str, str], BeforeValidator(lambda section: section or {})]
 
 
-class _File(Settings):
-    measures: Mapping[str, str] | None = None
-    methods: Mapping[str, str] | None = None
-    memories: Mapping[str, str] | None = None
-    corpora: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True)
-class Names:
+class Names(Settings):
     """Printed names by canonical name."""
 
-    measures: Mapping[str, str]
-    methods: Mapping[str, str]
-    memories: Mapping[str, str]
-    corpora: Mapping[str, str]
+    measures: _Section = Field(default_factory=dict)
+    methods: _Section = Field(default_factory=dict)
+    memories: _Section = Field(default_factory=dict)
+    corpora: _Section = Field(default_factory=dict)
 
     def of_columns(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """Equal printed headings get the measure's name in brackets."""
-        shown = [self._heading(column) for column in columns]
-        number = Counter([*shown, *_KEYS])
+        headings = [self.measures.get(column.measure, column.heading) for column in columns]
+        number = Counter([*headings, *_KEYS])
         return tuple(
             replace(c, heading=text if number[text] == 1 else f"{text} ({c.measure})")
-            for c, text in zip(columns, shown, strict=True)
+            for c, text in zip(columns, headings, strict=True)
         )
-
-    def _heading(self, column: Column) -> str:
-        return self.measures.get(column.measure, column.heading)
 
     def of_methods(self, names: Sequence[str]) -> dict[str, str]:
         """The printed names of a table's methods, all different: with the arguments in which
         methods of one name differ; with all arguments if two would still be equal; else the
         canonical name."""
         arguments = {name: _arguments(name) for name in dict.fromkeys(names)}
-        found = {name: self._method(name, arguments) for name in arguments}
+        printed = {name: self._method(name, arguments) for name in arguments}
         for fuller in (lambda name: self._with(name, arguments[name]), str):
-            number = Counter(found.values())
-            found |= {name: fuller(name) for name, text in found.items() if number[text] > 1}
-        return found
+            number = Counter(printed.values())
+            printed |= {name: fuller(name) for name, text in printed.items() if number[text] > 1}
+        return printed
 
-    def _method(self, name: str, others: Mapping[str, Mapping[str, str]]) -> str:
-        alike = [own for other, own in others.items() if _base(other) == _base(name)]
+    def _method(self, name: str, arguments: Mapping[str, Mapping[str, str]]) -> str:
+        variants = [of for other, of in arguments.items() if _base(other) == _base(name)]
         differ = {
             key: value
-            for key, value in others[name].items()
-            if any(own.get(key) != value for own in alike)
+            for key, value in arguments[name].items()
+            if any(of.get(key) != value for of in variants)
         }
         return self.methods.get(name) or self._with(name, differ)
 
@@ -78,43 +70,33 @@ class Names:
 
 def _base(name: str) -> str:
     """The name without its arguments; the whole name if it is not in our syntax."""
-    found = _METHOD.fullmatch(name)
-    return found[1] if found and _arguments(name) else name
+    match = _METHOD.fullmatch(name)
+    return match[1] if match and _arguments(name) else name
 
 
 def _arguments(name: str) -> dict[str, str]:
     """The arguments of a canonical name, then the settings in its square brackets."""
-    found = _METHOD.fullmatch(name)
-    parts = [part for group in (found[2], found[3]) if group for part in group.split(",")] if (
-        found) else []  # fmt: skip
-    pairs = [part.partition("=")[::2] for part in parts]
+    match = _METHOD.fullmatch(name)
+    groups = match.groups()[1:] if match else ()
+    pairs = [part.partition("=")[::2] for group in groups if group for part in group.split(",")]
     return dict(pairs) if all(value for _, value in pairs) else {}
 
 
-_KEYS = ("n", "method", "Method", "by", "Group")  # other columns of tables
-_SECTIONS = ", ".join(section.name for section in fields(Names))
-
-
 def read_names(wanted: str, plugins: str | None = None) -> Names | None:
-    """The names for `names=`: None for `canonical`; for `paper` those of names.yaml in our `conf`
-    and in the run's `plugins`; else a file's own over these. Raises UsageError for an unusable
-    file."""
+    """The names for `names=`, of our `conf` and the run's `plugins` unless a file's own go before
+    them; None for `canonical`. Raises UsageError for an unusable file."""
     if wanted == CANONICAL:
         return None
-    found = (conf / "names.yaml" for conf in reversed(found_conf_folders(plugins)))
-    files = [_read(str(file)) for file in found if file.is_file()]
-    if wanted != PAPER:
-        files.append(_read(wanted))
-    return Names(
-        **{
-            section.name: {key: name for file in files for key, name in
-                           (getattr(file, section.name) or {}).items()}
-            for section in fields(Names)
-        }
-    )  # fmt: skip
+    files = [conf / "names.yaml" for conf in reversed(found_conf_folders(plugins))]
+    paths = [str(file) for file in files if file.is_file()] + [wanted] * (wanted != PAPER)
+    merged: dict[str, dict[str, str]] = {section: {} for section in Names.model_fields}
+    for names in map(_read, paths):
+        for section, by_name in merged.items():
+            by_name.update(getattr(names, section))
+    return Names(**merged)
 
 
-def _read(path: str) -> _File:
+def _read(path: str) -> Names:
     place = as_path(path)
     try:
         with refuse_unreachable_path(place, "names"):
@@ -122,13 +104,13 @@ def _read(path: str) -> _File:
     except UsageError as error:
         raise UsageError(f"{error}; names= is {PAPER}, {CANONICAL} or a YAML file") from None
     try:
-        return _File.model_validate(yaml.load(text, YAML_LOADER) or {})
+        return Names.model_validate(yaml.load(text, YAML_LOADER) or {})
     except yaml.YAMLError as error:
         why = f"not YAML: {' '.join(str(error).split())}"
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
-        why = f"{key}: {first['msg']}; it has names by name under {_SECTIONS}"
+        why = f"{key}: {first['msg']}; it has names by name under {', '.join(Names.model_fields)}"
     raise UsageError(f"names={path}: {why}")
 
 
@@ -138,14 +120,13 @@ def named(report: Report, names: Names | None) -> Report:
         return report
     methods = names.of_methods([row.method for row in report.rows])
     corpus, _, sha = report.foot["corpus"].rpartition(" ")
+    memories = ({**row, "memory": names.memories.get(row["memory"], row["memory"])}
+                for row in report.memories)  # fmt: skip
     return replace(
         report,
         columns=names.of_columns(report.columns),
         rows=tuple(replace(row, method=methods[row.method]) for row in report.rows),
-        memories=tuple(
-            {**row, "memory": names.memories.get(row["memory"], row["memory"])}
-            for row in report.memories
-        ),
+        memories=tuple(memories),
         foot={**report.foot, "corpus": f"{names.corpora.get(corpus, corpus)} {sha}"},
     )
 
@@ -174,11 +155,8 @@ def with_columns(
     report: Report, wanted: str | None, names: Names | None, more: Sequence[Column] = ()
 ) -> Report:
     """The report with the columns that `columns=` names, in its order; None: all columns of the
-    run, and `more`.
-
-    A name is that of a measure or count, or its heading, also as `names` print it. `n`, which the
-    table always has, is allowed. Raises UsageError for a column that the run has not.
-    """
+    run, and `more`. A name is that of a measure or count, or a heading, also as `names` print it.
+    Raises UsageError for a column that the run has not."""
     if wanted is None:
         return replace(report, columns=(*report.columns, *more))
     known = known_columns(report)
@@ -197,24 +175,21 @@ def with_columns(
 
 def known_columns(report: Report) -> list[Column]:
     """The report's columns, and all counts of its methods."""
-    found = {column.measure: column for column in (*report.columns, *COUNTS)}
+    known = {column.measure: column for column in (*report.columns, *COUNTS)}
     for name in (name for row in report.rows for name in row.counts if name != "n"):
-        found.setdefault(name, _count(name, name.replace("_", " "), 200))
-    return list(found.values())
+        known.setdefault(name, _count(name, name.replace("_", " "), 200))
+    return list(known.values())
 
 
 def measures_by_name(known: Sequence[Column], names: Names | None) -> Mapping[str, str]:
     """By lower-case name, heading and printed heading; an earlier one of these wins."""
     printed = names.of_columns(known) if names else known
-    found: dict[str, str] = {}
-    for shown in (
-        [column.measure for column in known],
-        [column.heading for column in known],
-        [column.heading for column in printed],
-    ):
-        for name, column in zip(shown, known, strict=True):
-            found.setdefault(name.lower(), column.measure)
-    return found
+    texts = [[c.measure for c in known], [c.heading for c in known], [c.heading for c in printed]]
+    by_name: dict[str, str] = {}
+    for shown in texts:
+        for text, column in zip(shown, known, strict=True):
+            by_name.setdefault(text.lower(), column.measure)
+    return by_name
 
 
 def group_of(column: Column, report: Report) -> str:

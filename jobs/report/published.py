@@ -1,10 +1,6 @@
-"""A paper's figures beside those of a run of its experiment: published/EXPERIMENT.csv in our
-`conf`, or in a plugin's.
-
-A file's columns: `method`, the canonical name in the experiment; `split` and `by`, if the figure is
-of one split or group (`by=`) alone; `measure` and `value`, in our names and units (percent);
-`paper`, the paper's name of the row.
-"""
+"""A paper's figures beside those of a run: published/EXPERIMENT.csv in our `conf`, or a plugin's,
+by canonical `method`, `split` and `by`, if it is of one split or group alone, `measure`, `value`
+(percent) and `paper`, the paper's name of the row."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -25,11 +21,8 @@ Figures = Sequence[Mapping[str, str]]
 
 
 def published(options: ReadOptions) -> list[dict[str, Any]]:
-    """A row per method, and split or group, of the paper's table, with the run's and the paper's
-    value of each measure; the run's is None if it has none.
-
-    Raises UsageError if there are no figures of the run's experiment, or of its split.
-    """
+    """A row per method, and split or group, of the paper's table, with both values of each measure.
+    Raises UsageError if there are no figures of the run's experiment, or of its split."""
     with options.opened() as (folder, connection):
         config = (folder.config() or {})["config"]
         figures = figures_of(str(config["name"]), found_conf_folders(config["plugins"]))
@@ -43,8 +36,7 @@ def figures_of(experiment: str, confs: Sequence[Path]) -> Figures:
     if experiment not in files:
         near = hint(experiment, sorted(files))
         raise UsageError(f"--published: there are no figures of experiment={experiment}; {near}")
-    with files[experiment].open(encoding="utf-8", newline="") as opened:
-        return list(csv.DictReader(opened))
+    return list(csv.DictReader(files[experiment].read_text(encoding="utf-8").splitlines()))
 
 
 def _beside(
@@ -56,26 +48,24 @@ def _beside(
     if splits and split not in splits:
         raise UsageError(f"--published: the paper's figures are of {', '.join(splits)}; "
                          f"run it with corpus.split={splits[0]}")  # fmt: skip
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for figure in figures:
         method, of_split, group = figure["method"], figure["split"], figure["by"]
         if (of_split and of_split != split) or bool(group) != (by is not None):
             continue
         about = {"method": method, "paper": figure["paper"], "split": of_split, "by": group}
         kept = {key: value for key, value in about.items() if value}
-        row = found.setdefault((method, of_split, group), kept)
+        row = rows.setdefault((method, of_split, group), kept)
         name = headings.get(figure["measure"], figure["measure"])
         mean = ours.get((method, group), {}).get(figure["measure"])
-        row[name] = None if mean is None else mean.mean
+        row[name] = mean and mean.mean
         row[f"{name} (paper)"] = float(figure["value"])
-    if not found:
+    if not rows:
         groups = ", ".join(sorted({figure["by"] for figure in figures} - {""}))
-        raise UsageError(
-            f"--published: the paper's figures are by group, {groups}; add by=question_type"
-            if groups
-            else "--published: the paper's figures are of all questions; leave by= out"
-        )
-    return list(found.values())
+        what = f"by group, {groups}; add by=question_type"
+        what = what if groups else "of all questions; leave by= out"
+        raise UsageError(f"--published: the paper's figures are {what}")
+    return list(rows.values())
 
 
 def published_parts(rows: Sequence[Mapping[str, Any]]) -> list[Part]:

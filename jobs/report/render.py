@@ -1,18 +1,17 @@
 """The parts of a printed report: its headline, tables, costs, intervals and provenance."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from jobs.audit.judge_audit import audit_parts
 from jobs.output.cells import Heading, Measured, Part, Table, counted
-from jobs.output.formats import markdown
-from jobs.report.chosen import FALLBACK
+from jobs.output.print_tables import markdown
 from jobs.report.columns import COST, READING, SCORES, group_of
-from jobs.report.memory_sizes import distribution_table
-from jobs.report.report import Report, Row
+from jobs.report.report import FALLBACK, Report, Row
 from jobs.statistics.means import LEAST_DOCUMENTS
 from pipeline.work.stage import Column
 
@@ -59,20 +58,17 @@ REPEATED = {
 }
 _HEADINGS = {"prompt_tokens": "prompt tokens", "cached_tokens": "cached",
              "cached_share": "cached %", "reply_tokens": "reply tokens"}  # fmt: skip
+_QUANTILES = ("mean", "min", "q1", "median", "q3", "max")
 _COST = (
     "Calls and tokens: of each method's own stages; memory: of the memory steps that its rows "
     "depend on, for all documents; judging: of its verdicts."
 )
 _MONEY = "Money by these calls and tokens; in that of the run every call counts once."
-_MONEY_OF = ("own stages", "memory", "judging", "all")
-_DIVIDED = "divided among them"
 _IN_EACH = "all of it in the row of each (--split-shared divides it)"
+_MONEY_OF = ("own stages", "memory", "judging", "all")
 GROUPS = {group.lower(): group for group in (SCORES, READING, COST)}
 """The groups by the names that `only=` takes."""
 _MOST_FINDINGS = 3  # in a headline
-_BEST_OF_ALL = "*: the highest mean, and those that do not differ significantly from it."
-_MORE = "More: gistmill report --all, or only=scores, reading or cost."
-_NO_INTERVALS = f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents."
 
 
 def report_page(parts: Sequence[Part]) -> str:
@@ -83,10 +79,8 @@ def report_page(parts: Sequence[Part]) -> str:
 def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
     """The texts and tables of a report; scores are the first table. A run prints it at its end
     without `intervals`. `costs`: include the costs of methods."""
-    incomplete, unread, other_models, not_compared, about_engine = _notes(report)
-    no_pages = "" if report.memories else "; no pages"
-    parts: list[Part] = [Heading(report.run), *incomplete, *unread, *other_models]
-    parts += [f"{_size(report)}{no_pages}", *not_compared]
+    size = f"{_size(report)}{'' if report.memories else '; no pages'}"
+    parts: list[Part] = [Heading(report.run), *_warnings(report), size, *_not_compared(report)]
     if report.rows:
         parts += [*score_parts(report), *(cost_parts(report) if costs else ())]
     else:
@@ -94,15 +88,14 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     parts += [*memory_parts(report), *stage_parts(report)]
     if report.rows:
         parts += spread_parts(report, intervals)
-    parts += audit_parts(report.audits, report.columns)
-    return [*parts, provenance_line(report), *report.findings, *about_engine]
+    parts += [*audit_parts(report.audits, report.columns), provenance_line(report)]
+    return [*parts, *report.findings, *_about_engine(report)]
 
 
 def score_parts(report: Report) -> list[Part]:
     """The means of every method, and the meaning of their brackets and marks."""
     scores = score_table(report)
-    cells = [value for row in scores.rows for value in row.values()]
-    means = [value for value in cells if isinstance(value, Measured)]
+    means = [value for row in scores.rows for value in row.values() if isinstance(value, Measured)]
     parts: list[Part] = [scores]
     if any(mean.n != mean.of for mean in means):
         parts.append(_FEWER)
@@ -122,31 +115,29 @@ def headline_parts(report: Report) -> list[Part]:
     if any(mean.low is not None for mean in means):
         lines.append("[..]: 95% interval over documents.")
     elif means:
-        lines.append(_NO_INTERVALS)
+        lines.append(f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents.")
     if any(row.best for row in report.rows):
-        lines.append(_BEST_OF_ALL)
+        lines.append("*: the highest mean, and those that do not differ significantly from it.")
     elif report.num_tests:
         lines.append("No *, as no difference between methods is significant.")
     lines += report.findings[:_MOST_FINDINGS]
     if more := len(report.findings[_MOST_FINDINGS:]):
         lines.append(f"{counted(more, 'more finding')} about replies: gistmill report --all.")
-    heading = Heading(f"{report.run}: {_size(report)}")
-    return [heading, *table, "\n".join([*lines, _MORE])]
+    lines.append("More: gistmill report --all, or only=scores, reading or cost.")
+    return [Heading(f"{report.run}: {_size(report)}"), *table, "\n".join(lines)]
 
 
 def group_parts(report: Report, group: str) -> list[Part]:
     """All parts of one of the GROUPS."""
     columns = tuple(c for c in report.columns if group_of(c, report) == group)
     shown = replace(report, columns=columns, num_tests=report.num_tests * (group == SCORES))
-    own: list[Part]
+    parts: list[Part] = [Heading(f"{report.run}: {_size(report)}"), *notes(report)]
     if group == COST:
-        own = [*(cost_parts(report) if report.rows else []), *stage_parts(report)]
-    else:
-        own = [*score_parts(shown), *spread_parts(shown)] if report.rows else []
-        own += (
-            memory_parts(report) if group == READING else audit_parts(report.audits, shown.columns)
-        )
-    return [Heading(f"{report.run}: {_size(report)}"), *notes(report), *own]
+        return [*parts, *(cost_parts(report) if report.rows else []), *stage_parts(report)]
+    parts += [*score_parts(shown), *spread_parts(shown)] if report.rows else []
+    if group == READING:
+        return [*parts, *memory_parts(report)]
+    return [*parts, *audit_parts(report.audits, columns)]
 
 
 def _size(report: Report) -> str:
@@ -157,24 +148,24 @@ def _size(report: Report) -> str:
 def _headline_table(report: Report) -> Table:
     has_intervals = any(mean.low is not None for row in report.rows for mean in row.means.values())
     scores = [column for column in report.columns if column.measure in report.measures]
-    main = [column for column in scores if column.measure in report.main]
-    others = [column for column in scores if column not in main]
+    scores.sort(key=lambda column: column.measure not in report.main)
 
-    def cells(row: Row, report: Report) -> dict[str, object]:
+    def cells(row: Row) -> dict[str, object]:
         cells: dict[str, object] = {
             "answered": f"{row.counts.get('answered')}/{row.counts.get('n')}"
         }
-        for column in (*main, *others):
-            value = score_value(row, column, report, has_intervals and column in main)
-            if isinstance(value, Measured):
-                value = replace(value, answered=None)
-            cells[column.heading] = value
+        for column in scores:
+            is_main = column.measure in report.main
+            value = score_value(row, column, report, has_intervals and is_main)
+            cells[column.heading] = (
+                replace(value, answered=None) if isinstance(value, Measured) else value
+            )
         return cells
 
     table = by_method(report, cells)
     table = replace(table, left=("by",), num_keys=table.num_keys + 1)
-    shown = table.filled()
-    return replace(table, rows=[{name: row[name] for name in shown} for row in table.rows])
+    filled = table.filled()
+    return replace(table, rows=[{name: row[name] for name in filled} for row in table.rows])
 
 
 def memory_parts(report: Report) -> list[Part]:
@@ -193,12 +184,19 @@ def memory_parts(report: Report) -> list[Part]:
     return [*parts, *([distribution_table(report.sizes)] if report.sizes else ())]
 
 
+def distribution_table(sizes: Sequence[Mapping[str, Any]]) -> Table:
+    """Memories are named only if the run has several."""
+    has_several = len({row["memory"] for row in sizes} - {None}) > 1
+    rows = []
+    for row in sizes:
+        numbers = {k: None if row[k] is None else f"{row[k]:,.1f}" for k in _QUANTILES}
+        memory = {"memory": row["memory"]} if has_several else {}
+        rows.append({"": row["measure"], **memory, "n": f"{row['n']:,}", **numbers})
+    return Table(rows)
+
+
 def stage_parts(report: Report) -> list[Part]:
-    rows = [
-        {"stage": row["stage"], "calls": row["calls"]}
-        | {heading: row[name] for name, heading in _HEADINGS.items()}
-        for row in report.stages
-    ]
+    rows = [{_HEADINGS.get(name, name): n for name, n in row.items()} for row in report.stages]
     return [Table(rows)] if rows else []
 
 
@@ -206,40 +204,35 @@ def cost_parts(report: Report) -> list[Part]:
     names = ["answered", "unscored", "calls", "tokens"]
     more = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
     names += [name for name in more if any(row.counts.get(name) for row in report.rows)]
-
-    def costs(row: Row, _: Report) -> dict[str, object]:
-        return {name.replace("_", " "): row.counts.get(name) for name in names}
-
+    table = by_method(report, lambda row: {n.replace("_", " "): row.counts.get(n) for n in names})
     shared = shared_lines(report.memory_steps, report.is_split)
-    parts: list[Part] = [by_method(report, costs), "\n".join([_COST, *shared])]
+    parts: list[Part] = [table, "\n".join([_COST, *shared])]
     if "money" not in report.total:
         return parts
     without = f" Without a price: {', '.join(report.unpriced)}." if report.unpriced else ""
     return [*parts, f"{_MONEY}{without}", _money(report)]
 
 
-def by_method(report: Report, columns: Callable[[Row, Report], dict[str, object]]) -> Table:
-    groups = any(row.by is not None for row in report.rows)
+def by_method(report: Report, cells: Callable[[Row], dict[str, object]]) -> Table:
+    has_groups = any(row.by is not None for row in report.rows)
     rows = [
-        {"method": row.method, **({"by": row.by} if groups else {}), **columns(row, report)}
+        {"method": row.method, **({"by": row.by} if has_groups else {}), **cells(row)}
         for row in report.rows
     ]
-    return Table(rows, num_keys=1 + groups)
+    return Table(rows, num_keys=1 + has_groups)
 
 
 def _money(report: Report) -> Table:
-    def of_method(row: Row, _: Report) -> dict[str, object]:
-        own = [row.counts.get(f"{part}money") or 0 for part in ("", "memory_", "judging_")]
-        return dict(zip(_MONEY_OF, map(_price, [*own, sum(own)]), strict=True))
+    def price(money: float) -> str:
+        return f"{money:.2f}" if money >= 1 else f"{money:.2g}"
+
+    def of_method(row: Row) -> dict[str, object]:
+        parts = [row.counts.get(f"{part}money") or 0 for part in ("", "memory_", "judging_")]
+        return dict(zip(_MONEY_OF, map(price, [*parts, sum(parts)]), strict=True))
 
     table = by_method(report, of_method)
-    last = {**dict.fromkeys(table.names()), "method": "run", "all": _price(report.total["money"])}
+    last = {**dict.fromkeys(table.names()), "method": "run", "all": price(report.total["money"])}
     return Table([*table.rows, last], num_keys=table.num_keys)
-
-
-def _price(money: float) -> str:
-    """With cents, or below 1 with two significant digits."""
-    return f"{money:.2f}" if money >= 1 else f"{money:.2g}"
 
 
 def shared_lines(steps: Sequence[Mapping[str, Any]], is_split: bool) -> list[str]:
@@ -253,7 +246,7 @@ def shared_lines(steps: Sequence[Mapping[str, Any]], is_split: bool) -> list[str
         what = f"{', '.join(dict.fromkeys(step['stage'] for step in steps))} of {memory}"
         calls = counted(sum(step["calls"] for step in steps), "call")
         took = f"{calls}, {counted(sum(step['tokens'] for step in steps), 'token')}"
-        divided = _DIVIDED if is_split else _IN_EACH
+        divided = "divided among them" if is_split else _IN_EACH
         lines.append(
             f"{len(methods)} methods rest on {what}: {took}, {divided}."
             if methods
@@ -267,11 +260,11 @@ def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
     parts: list[Part] = []
     if (repeats := report.foot["repeats"]) > 1:
         title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
-        parts += [title, by_method(report, _sds)]
+        parts += [title, by_method(report, partial(_sds, report=report))]
     measures = [column.measure for column in report.columns if column.has_interval]
     if intervals and measures:
         means = [row.means[name] for row in report.rows for name in measures if name in row.means]
-        parts += [_SPREAD, by_method(report, _spread)]
+        parts += [_SPREAD, by_method(report, partial(_spread, report=report))]
         parts += [_WITHOUT_INTERVAL] if any(mean.low is None for mean in means) else []
     return parts
 
@@ -279,9 +272,9 @@ def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
 def score_table(report: Report, intervals: bool = False) -> Table:
     """The means of every method and group; with `intervals` these, too, in small print."""
 
-    def scores(row: Row, report: Report) -> dict[str, object]:
-        found = {c.heading: score_value(row, c, report, intervals) for c in report.columns}
-        return {"n": row.counts.get("n"), **found}
+    def scores(row: Row) -> dict[str, object]:
+        values = {c.heading: score_value(row, c, report, intervals) for c in report.columns}
+        return {"n": row.counts.get("n"), **values}
 
     table = by_method(report, scores)
     return Table(table.rows, num_keys=table.num_keys + 1, about_best=f"*: {BEST}")
@@ -307,30 +300,33 @@ def score_value(
 
 def notes(report: Report) -> list[str]:
     """Notes that a reader of the scores must know first."""
-    return [note for kind in _notes(report) for note in kind]
+    return [*_warnings(report), *_not_compared(report), *_about_engine(report)]
 
 
-def _notes(report: Report) -> tuple[list[str], ...]:
-    """That the run is incomplete, that verdicts are unreadable, that another model answered, that
-    answers are compared with nothing, and what the engine is; each kind in a list of its own."""
-    not_done, planned = report.inputs["not_done"], report.inputs["planned"]
-    ended = report.foot.get("ended")
-    incomplete = _INCOMPLETE.format(not_done, planned)
-    incomplete += f" It ended early: {ended}." if ended else ""
+def _warnings(report: Report) -> Iterator[str]:
+    """That the run is incomplete, that verdicts are unreadable, that another model answered."""
+    if not_done := report.inputs["not_done"]:
+        ended = report.foot.get("ended")
+        incomplete = _INCOMPLETE.format(not_done, report.inputs["planned"])
+        yield f"{incomplete} It ended early: {ended}." if ended else incomplete
     unscored = rated = 0
     for row in report.rows:
         judged = (row.means.get(column.measure) for column in report.columns if column.is_judged)
         unscored += int(row.counts.get("unscored") or 0)
         rated += max((mean.answered_n for mean in judged if mean), default=0)
     rated += unscored
-    engine_note = report.foot.get("engine_note")
-    return (
-        [incomplete] if not_done else [],
-        [_UNREAD.format(unscored, rated)] if unscored > _MANY_UNSCORED * rated else [],
-        [f"OTHER MODEL: {line}." for line in report.foot["other_models"]],
-        [_NOT_COMPARED] if report.rows and not report.measures else [],
-        [engine_note] if engine_note else [],
-    )
+    if unscored > _MANY_UNSCORED * rated:
+        yield _UNREAD.format(unscored, rated)
+    yield from (f"OTHER MODEL: {line}." for line in report.foot["other_models"])
+
+
+def _not_compared(report: Report) -> list[str]:
+    return [_NOT_COMPARED] if report.rows and not report.measures else []
+
+
+def _about_engine(report: Report) -> list[str]:
+    note = report.foot.get("engine_note")
+    return [note] if note else []
 
 
 def _spread(row: Row, report: Report) -> dict[str, object]:

@@ -1,4 +1,5 @@
-"""Computes the report of a run: methods with means over questions, costs and provenance."""
+"""Computes the report of a run: methods with means over questions, costs and provenance; chooses
+its questions, methods, columns and rater, also for other commands."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,28 +9,30 @@ from typing import Any
 from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions
 from jobs.problems.causes import reply_findings
-from jobs.report.chosen import (
-    FALLBACK,
-    chosen_methods,
-    chosen_rater,
-    create_chosen_table,
-    shown_columns,
-)
-from jobs.report.costs import Costs, Prices, costs_of
-from jobs.report.memory_sizes import Distribution, distributions
+from jobs.report.costs import Costs, costs_of
 from jobs.statistics.means import Key, Mean, means_of
 from jobs.statistics.paired_test import best_of, p_values, pairs_of
-from pipeline.core.engine import ENGINES
+from pipeline.core.errors import UsageError
+from pipeline.core.registry import nearest
 from pipeline.core.rows import RECORDS
 from pipeline.core.settings import sha
-from pipeline.core.sql_files import filled, sql_beside
+from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import SHARED, is_shared_sql
 from pipeline.store.sql.accounts import other_models
-from pipeline.store.sql.connection import query
+from pipeline.store.sql.connection import expression, query
 from pipeline.work.stage import Column
 
 _SQL = sql_beside(__file__)
+FALLBACK = Column(  # of the view `fallbacks`
+    "fallback", "fallback %", 90, has_interval=False,
+    about="share of the page ends of the method's memory that were chosen without a usable reply",
+)  # fmt: skip
+INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from planned_done_rows"
+_FACTS = (  # of the run's config, beside its stages
+    "corpus", "engine", "is_model", "methods", "columns", "judging", "family", "wording",
+    "reply_format",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,7 @@ class Row:
 @dataclass(frozen=True)
 class Report:
     """The report of a run. `columns` depend on config and corpus, never on outcomes; `measures`
-    names the columns that measure the quality of answers, `main` the first of them with a mean for
-    each kind of question."""
+    names those that measure answers, `main` the first with a mean for each kind of question."""
 
     run: str
     inputs: dict[str, int]  # planned, and of them not_done, over all steps
@@ -68,7 +70,7 @@ class Report:
     memories: tuple[dict[str, Any], ...]  # all memories, the shared one first
     stages: tuple[dict[str, Any], ...]  # calls and tokens of each stage, over the whole run
     foot: dict[str, Any]  # provenance: engine, prompts, rater, commits, versions
-    sizes: tuple[Distribution, ...] = ()  # of documents and memories; only if nothing is asked
+    sizes: tuple[dict[str, Any], ...] = ()  # `distributions`; only if nothing is asked
     left_out: tuple[dict[str, Any], ...] = ()  # damaged files, and why
     memory_steps: tuple[dict[str, Any], ...] = ()  # with the methods that depend on each
     total: Mapping[str, float] = field(default_factory=dict)  # all calls, each step once
@@ -94,20 +96,27 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     rater = chosen_rater(connection, options.rater)
     columns, measures = shown_columns(connection, facts["columns"])
     query(connection, _SQL["found_memories"])
-    memories = query(connection, filled(_SQL["memories"], is_shared=_IS_SHARED))
-    prices = Prices(options.price, facts.get("prices", {}))
-    costs = costs_of(connection, facts["judging"], prices, options.split_shared)
-    methods = chosen_methods(facts["methods"], options.method)
+    memories = query(connection, filled(_SQL["memories"], is_shared=is_shared_sql("memory")))
+    costs = costs_of(connection, facts, options.price, options.split_shared)
+    methods = [name for name in facts["methods"] if name.startswith(options.method or "")]
+    if options.method and not methods:
+        near = nearest(options.method, sorted(facts["methods"]), 5)
+        raise UsageError(f"method={options.method}: not in the run; nearest: {near}")
     rows, num_tests = _rows(connection, columns, methods, rater, costs)
+    shared = next((row for row in memories if row["memory"] == SHARED), {})
+    stages = ", ".join(map(text, facts["stages"]))
     return Report(
         run=folder.path.name,
         inputs=query(connection, INPUTS)[0],
         columns=columns,
         measures=measures,
         rows=_with_tokens(connection, rows),
-        memory=_memory(connection, memories),
+        memory={
+            **query(connection, _SQL["corpus"])[0],
+            **{key: value for key, value in shared.items() if key != "memory"},
+        },
         memories=tuple(memories),
-        stages=_stages(connection, facts["stages"]),
+        stages=tuple(query(connection, filled(_SQL["stages"], stages=stages))),
         foot={
             **_foot(folder, facts, rater),
             "other_models": other_models(connection),
@@ -117,7 +126,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
         memory_steps=costs.steps,
         total=costs.total,
-        unpriced=costs.unpriced or (),
+        unpriced=costs.unpriced,
         num_tests=num_tests,
         is_split=options.split_shared,
         audits=judge_audits(connection, folder, columns, rater) if rows else (),
@@ -126,12 +135,66 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     )
 
 
+def create_chosen_table(connection: Any, options: ReadOptions) -> None:
+    """Create the table `chosen` of the report's questions; `by_value` is a question's group, the
+    two places replace longer ids beside values and sums. Raises UsageError if no question is
+    left."""
+    group = expression("by", options.by or "null")
+    condition = expression("where", options.where or "true")
+    query(connection, filled(_SQL["chosen"], group=group, condition=condition))
+    if options.where and not query(connection, "select 1 as one from chosen limit 1"):
+        raise UsageError(f"where={condition}: leaves no question of the run")
+
+
+def chosen_rater(connection: Any, wanted: str | None) -> str | None:
+    """The rater whose verdicts are shown: the only one whose name starts with `wanted`; None
+    without raters. Raises UsageError if there are several, or none with that prefix."""
+    raters = [row["rater"] for row in query(connection, _SQL["raters"])]
+    matching = [rater for rater in raters if rater.startswith(wanted or "")]
+    if wanted is not None and not matching:
+        raise UsageError(
+            f"rater={wanted}: the run has {', '.join(raters) or 'no model that rates'}"
+        )
+    if len(matching) > 1:
+        raise UsageError(f"the run has several raters; add rater=one of {', '.join(matching)}")
+    return matching[0] if matching else None
+
+
+def shown_columns(
+    connection: Any, declared: Mapping[str, Any]
+) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The columns for the kinds of questions that the run has; and the names of those that measure
+    answers, which are specific to a kind of question and come first."""
+    has_kind = query(connection, _SQL["kinds"])[0]
+    kinds = [kind for kind in ("free", "choice") if has_kind[kind]]
+    measures = {column["measure"] for kind in kinds for column in declared[kind]}
+    shown = [Column(**column) for kind in (*kinds, "any") for column in declared[kind]]
+    shown = [*shown, FALLBACK]
+    shown.sort(key=lambda column: (column.measure not in measures, column.place))
+    columns = {column.measure: column for column in shown}
+    return tuple(columns.values()), tuple(name for name in columns if name in measures)
+
+
+def answers(connection: Any, where: str | None, method: str | None = None) -> str:
+    """A subquery with a row per answer that satisfies `where`, of the methods that begin with
+    `method`, and with the columns of its question. Raises UsageError if `where` is no SQL."""
+    condition = expression("where", where or "true")
+    return f"({filled(_SQL['answers'], begins=text(method or ''), condition=condition)})"
+
+
+def distributions(connection: Any) -> list[dict[str, Any]]:
+    """The sizes of documents and memories (ReadAgent's figures 2, 4, 5 and 7): for a `measure` of
+    n documents or pages mean, quartiles and extremes; `memory` is None for documents themselves."""
+    return query(connection, filled(_SQL["sizes"], is_shared=is_shared_sql("memory")))
+
+
 def _main(
-    found: Mapping[str, Any], measures: Sequence[str], rows: Sequence[Row]
+    declared: Mapping[str, Any], measures: Sequence[str], rows: Sequence[Row]
 ) -> tuple[str, ...]:
-    kinds = [{column["measure"] for column in found.get(kind, ())} for kind in ("free", "choice")]
+    of_kinds = (declared.get(kind, ()) for kind in ("free", "choice"))
+    kinds = [{column["measure"] for column in columns} for columns in of_kinds]
     have = {name for row in rows for name, mean in row.means.items() if mean.mean is not None}
-    first = (next((m for m in measures if m in own & have), None) for own in kinds)
+    first = (next((m for m in measures if m in kind & have), None) for kind in kinds)
     return tuple(dict.fromkeys(filter(None, first)))
 
 
@@ -144,100 +207,73 @@ def _rows(
 ) -> tuple[tuple[Row, ...], int]:
     """The rows, and the number of tests behind their marks."""
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
-    _sum_by_document(connection, rater)
+    rater_sql = "null" if rater is None else text(rater)
+    _sum_by_document(connection, rater_sql)
     means = means_of(connection, columns)
-    counts = _counts(connection, rater, costs)
-    keys = [(method, group["by_value"]) for group in groups for method in methods]
-    shown = {key: _rated(means[key], columns, counts[key]) for key in keys}
+    counts = _counts(connection, rater_sql, costs)
+    judged = {column.measure for column in columns if column.is_judged}
+    shown = {}
+    for key in ((method, group["by_value"]) for group in groups for method in methods):
+        # A rater that scored nothing has no mean: it would be over failed answers only.
+        left_out = judged if counts[key].get("unscored") else ()
+        shown[key] = {name: mean for name, mean in means[key].items()
+                      if name not in left_out or mean.answered_n}  # fmt: skip
     pairs = pairs_of(shown, columns)
     best = best_of(dict(zip(pairs, p_values(connection, pairs), strict=True)))
-    rows = (Row(*key, shown[key], counts[key], (*best.get(key, ()),)) for key in keys)
+    rows = (Row(*key, shown[key], counts[key], (*best.get(key, ()),)) for key in shown)
     return tuple(rows), len(pairs)
 
 
-def _sum_by_document(connection: Any, rater: str | None) -> None:
+def _sum_by_document(connection: Any, rater_sql: str) -> None:
     """Create the view `mine` of the values of the chosen questions, and the table `of_documents`
     of their sums, one source table at a time: for all at once DuckDB would hold every join in
     memory."""
-    found = []
+    values = []
     query(connection, _SQL["of_documents"])
     for record in RECORDS.values():
         part, some = (record.sql().get(name) for name in ("measures", "measured"))
         if part and (some is None or query(connection, f"from ({some}\n) limit 1")):
-            found.append(filled(_SQL["values"], part=part, rater=_text(rater)))
-            query(connection, filled(_SQL["sums"], values=found[-1]))
+            values.append(filled(_SQL["values"], part=part, rater=rater_sql))
+            query(connection, filled(_SQL["sums"], values=values[-1]))
             connection.raw.execute("checkpoint")  # which compresses them
-    query(connection, filled(_SQL["mine"], values=" union all ".join(found)))
-
-
-def _rated(
-    means: dict[str, Mean], columns: Sequence[Column], counts: Mapping[str, int | float | None]
-) -> dict[str, Mean]:
-    """Without a rater that scored nothing: its means would be over failed answers only."""
-    if not counts.get("unscored"):
-        return means
-    judged = {column.measure for column in columns if column.is_judged}
-    return {name: mean for name, mean in means.items() if name not in judged or mean.answered_n}
+    query(connection, filled(_SQL["mine"], values=" union all ".join(values)))
 
 
 def _counts(
-    connection: Any, rater: str | None, costs: Costs
+    connection: Any, rater_sql: str, costs: Costs
 ) -> dict[Key, dict[str, int | float | None]]:
-    found: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
-    for row in query(connection, filled(_SQL["counted"], rater=_text(rater))):
-        found[row["method"], row["by_value"]][row["counted"]] = row["value"]
+    by_key: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
+    for row in query(connection, filled(_SQL["counted"], rater=rater_sql)):
+        by_key[row["method"], row["by_value"]][row["counted"]] = row["value"]
     fallbacks = {row["method"]: row["fallback"] for row in query(connection, _SQL["fallbacks_of"])}
-    for key, counts in found.items():
+    for key, counts in by_key.items():
         counts |= costs.of(key)
         if key[0] in fallbacks:
             counts[FALLBACK.measure] = fallbacks[key[0]]
-    return found
-
-
-_FACTS = (  # of the run's config, beside its stages
-    "corpus", "engine", "is_model", "methods", "columns", "judging", "family", "wording",
-    "reply_format",
-)  # fmt: skip
-_IS_SHARED = is_shared_sql("memory")
-INPUTS = "select count(*) as planned, count(*) filter (not_done) as not_done from planned_done_rows"
-
-
-def _text(value: str | None) -> str:
-    return "null" if value is None else "'" + value.replace("'", "''") + "'"
-
-
-def _memory(connection: Any, memories: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    shared = next((row for row in memories if row["memory"] == SHARED), {})
-    own = {key: value for key, value in shared.items() if key != "memory"}
-    return {**query(connection, _SQL["corpus"])[0], **own}
-
-
-def _stages(connection: Any, stages: Sequence[str]) -> tuple[dict[str, Any], ...]:
-    order = ", ".join(_text(stage) for stage in stages)
-    return tuple(query(connection, filled(_SQL["stages"], stages=order)))
+    return by_key
 
 
 def _with_tokens(connection: Any, rows: Sequence[Row]) -> tuple[Row, ...]:
     query(connection, _SQL["token_sums"])
     if query(connection, "from token_sums where not is_of_all limit 1"):
         query(connection, _SQL["tokens_of_some"])  # which reads every value again
-    found: dict[Key, dict[str, Tokens]] = defaultdict(dict)
+    tokens: dict[Key, dict[str, Tokens]] = defaultdict(dict)
     for row in query(connection, _SQL["tokens"]):
-        found[row["method"], row["by_value"]][row["measure"]] = Tokens(row["mean"], row["n"])
-    return tuple(replace(row, tokens=found[row.method, row.by]) for row in rows)
+        tokens[row["method"], row["by_value"]][row["measure"]] = Tokens(row["mean"], row["n"])
+    return tuple(replace(row, tokens=tokens[row.method, row.by]) for row in rows)
 
 
 def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[str, Any]:
     """The provenance of the numbers; several commits and versions if the launches differ."""
     launches = folder.readable_launches()
-    made = launches[-1] if launches else {}
+    last = launches[-1] if launches else {}
     versions = [launch.get("versions", {}) for launch in launches]
     stored = folder.config() or {}  # as the run was started
     family_sha = sha(stored.get("hashed", {}).get("family"), 8)
     return {
-        "corpus": f"{facts['corpus']} {made.get('corpus_sha') or '-'}",
+        "corpus": f"{facts['corpus']} {last.get('corpus_sha') or '-'}",
         "engine": facts["engine"],
-        "engine_note": facts["engine_note"] if "engine_note" in facts else _engine_note(facts),
+        "engine_note": facts.get("engine_note"),
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],
@@ -250,14 +286,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
         "without_prompts": facts.get("without_prompts", []),
         "commits": list(dict.fromkeys(launch.get("commit") or "-" for launch in launches)),
         "versions": {
-            name: ", ".join(dict.fromkeys(own.get(name, "-") for own in versions))
-            for name in made.get("versions", ())
+            name: ", ".join(dict.fromkeys(of_launch.get(name, "-") for of_launch in versions))
+            for name in last.get("versions", ())
         },
     }
-
-
-def _engine_note(facts: Mapping[str, Any]) -> str | None:
-    """For runs of an earlier version, which have not stored the note."""
-    import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
-
-    return getattr(ENGINES.get(facts["engine"]), "about_replies", None)

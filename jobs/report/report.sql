@@ -1,3 +1,42 @@
+-- name: chosen
+-- The line breaks end a comment at the end of an expression.
+create temp table chosen as
+select question_id, document_place, row_number() over ()::int as question_place,
+  (
+{group}
+)::varchar as by_value
+from (select q.*, title, num_document_words, document_place
+  from questions q join (
+    select document_id, title, num_words as num_document_words,
+      row_number() over (order by document_id)::int as document_place from documents)
+    using (document_id) where q.problem is null)
+where (
+{condition}
+);
+
+-- name: raters
+select distinct rater from raters order by rater;
+
+-- name: kinds
+-- The kinds of questions that the run has.
+select bool_or(len(options) = 0 and len("references") > 0) as free,
+  bool_or(len(options) > 0) as choice from questions;
+
+-- name: answers
+select * from (
+  select p.*, q.* exclude (document_id, question_id, problem, detail),
+    d.title, d.num_words as num_document_words
+  from predictions p join questions q using (document_id, question_id)
+  join documents d using (document_id))
+where starts_with(method, {begins}) and ({condition}
+);
+
+-- name: sizes
+select measure, memory, count(value) as n, avg(value) as mean, min(value) as min,
+  quantile_cont(value, 0.25) as q1, median(value) as median, quantile_cont(value, 0.75) as q3,
+  max(value) as max
+from sizes group by measure, memory, rows_of order by min(place), not {is_shared}, memory;
+
 -- name: counted
 select method, by_value, counted, sum(value)::bigint as value
 from counts join chosen using (question_id) where rater is null or rater = {rater} group by all;

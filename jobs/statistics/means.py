@@ -13,6 +13,7 @@ from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
 
+_SQL = sql_beside(__file__)
 LEAST_DOCUMENTS = 10
 RESAMPLES = 2000
 _MOST_AT_ONCE = 50_000  # sums of documents
@@ -20,11 +21,9 @@ _DRAWN_AT_ONCE = 1_000_000  # documents: some 30 MB
 
 
 def interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float] | None:
-    """The 95% percentile interval of a mean, sum / count; one of each per document.
-
-    Questions about the same document are correlated, so whole documents are drawn, with replacement
-    (cluster bootstrap). None below 10 documents.
-    """
+    """The 95% percentile interval of a mean, sum / count; one of each per document. Questions about
+    one document are correlated, so whole documents are drawn, with replacement (cluster bootstrap).
+    None below 10 documents."""
     if len(counts) < LEAST_DOCUMENTS:
         return None
     total, num = resampled([sums, counts])
@@ -43,21 +42,18 @@ def resampled(columns: Sequence[Sequence[float]]) -> Any:
     values, draw = np.column_stack(columns).astype(float), np.random.default_rng(0)
     num = len(values)
     at_once = max(1, _DRAWN_AT_ONCE // num)
-    found = []
+    sums = []
     for first in range(0, RESAMPLES, at_once):
         some = min(at_once, RESAMPLES - first)
         drawn = draw.integers(0, num, (some, num)) + num * np.arange(some)[:, None]
         times = np.bincount(drawn.ravel(), minlength=some * num).reshape(some, num)
-        found.append(times.astype(float) @ values)
-    return np.concatenate(found).T
+        sums.append(times.astype(float) @ values)
+    return np.concatenate(sums).T
 
 
 def sd(means: Sequence[float]) -> float | None:
     """The standard deviation of the repeats' means (n - 1). None for a single repeat."""
     return float(np.std(means, ddof=1)) if len(means) > 1 else None
-
-
-_SQL = sql_beside(__file__)
 
 
 @dataclass(frozen=True)
@@ -85,30 +81,27 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
     rows: dict[Key, dict[str, dict[str, Any]]] = defaultdict(dict)
     asked = "select measure, count(*) as n from of_documents group by all order by all"
     measures = [(text(row["measure"]), row["n"]) for row in query(connection, asked)]
-    is_small = (
-        sum(num for _, num in measures) <= _MOST_AT_ONCE
-    )  # else one measure's lists at a time
-    names = (
-        [", ".join(name for name, _ in measures)] if is_small else [name for name, _ in measures]
-    )
-    for some in filter(None, names):
+    # Of a large run one measure's lists at a time.
+    is_small = sum(num for _, num in measures) <= _MOST_AT_ONCE
+    names = [name for name, _ in measures]
+    for some in [", ".join(names)] if is_small and names else names:
         for row in query(connection, filled(_SQL["overall"], measures=some)):
             compact = {name: np.asarray(row[name]) for name in ("sums", "counts")}
             rows[row["method"], row["by_value"]][row.pop("measure")] = {**row, **compact}
     _draw([row for of in rows.values() for row in of.values()])
-    found: dict[Key, dict[str, Mean]] = defaultdict(dict)
+    means: dict[Key, dict[str, Mean]] = defaultdict(dict)
     parts = {c.measure: c.geometric_mean_of for c in columns if c.geometric_mean_of}
     for key, of in rows.items():
         wanted = {**{measure: (measure,) for measure in of}, **parts}
-        found[key] = {
+        means[key] = {
             measure: _mean([of[name] for name in names])
             for measure, names in wanted.items()
             if all(name in of for name in names)
         }
     for column in columns:
         for key, mean in _means_of_means(connection, column).items():
-            found[key][column.measure] = mean
-    return found
+            means[key][column.measure] = mean
+    return means
 
 
 def _draw(rows: Sequence[dict[str, Any]]) -> None:

@@ -1,10 +1,6 @@
-"""Statistics of paired values: two methods on the same questions; and the rows that a report marks
-as best, from a column's highest mean down to the last that does not differ significantly from it,
-by the same test.
-
-Questions about one document are correlated, so documents are the clusters: the interval draws whole
-documents, and the test flips the signs of whole documents.
-"""
+"""Statistics of two methods on the same questions, and the rows that a report marks as best by the
+same test. Questions about one document are correlated, so documents are the clusters: the interval
+draws whole documents, and the test flips the signs of whole documents."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -33,12 +29,9 @@ Means = Mapping[Key, Mapping[str, Mean]]
 
 @dataclass(frozen=True)
 class Paired:
-    """Two methods' values of one metric on `n` questions about `documents` documents.
-
-    `difference` is the mean of a - b; `low`, `high`: its 95% interval over documents, None below 10
-    of them. `p` is two-sided; `draws` is None if it is exact. A win is a question on which a is
-    higher.
-    """
+    """Two methods' values of one metric on `n` questions; `difference` is the mean of a - b, with
+    its 95% interval over documents. `p` is two-sided; `draws` is None if it is exact. A win is a
+    question on which a is higher."""
 
     n: int
     documents: int
@@ -94,37 +87,28 @@ def sign_flip(sums: Any) -> tuple[float, int | None]:
     """The two-sided p-value of the permutation test that the two methods are interchangeable within
     each document, and the number of random flips; None if all flips were enumerated.
 
-    `sums`: per document, the sum of its questions' differences. Flipping a document swaps the
-    methods on all its questions. p is the share of flips whose total is at least as far from 0 as
-    the observed one; with random flips (seeded) the observed one counts as one more, so p is never
-    0.
+    `sums`: per document, the sum of its questions' differences. p is the share of flips whose total
+    is at least as far from 0 as the observed one, which random flips count as one more.
     """
     sums = np.asarray(sums, float)
     total_size = np.abs(sums).sum()
     moving = sums[np.abs(sums) > _ROUNDING * total_size]  # flipping the others changes nothing
     least = abs(moving.sum()) - _ROUNDING * total_size
     if len(moving) <= MOST_ENUMERATED:
-        return float((np.abs(_all_totals(moving)) >= least).mean()), None
+        totals = np.array(moving[:1] if len(moving) else [0.0])  # the rest have the opposite sign
+        for of_document in moving[1:]:
+            totals = np.concatenate([totals + of_document, totals - of_document])
+        return float((np.abs(totals) >= least).mean()), None
     return (1 + _num_as_far(moving, least)) / (1 + DRAWS), DRAWS
 
 
 def quick_sign_flip(sums: Any) -> float:
-    """The p-value of `sign_flip` without random flips, for many tests at once: exact for few
-    documents; for more, by the normal distribution with mean 0 and the sum of the squares as its
-    variance."""
+    """The p-value of `sign_flip` without random flips: exact for few documents; for more, by the
+    normal distribution with mean 0 and the sum of the squares as its variance."""
     sums = np.asarray(sums, float)
     if np.count_nonzero(sums) <= _MOST_QUICK:
         return sign_flip(sums)[0]
     return math.erfc(abs(sums.sum()) / math.sqrt(2 * np.square(sums).sum()))
-
-
-def _all_totals(sums: Any) -> Any:
-    """The totals of all flips that leave the first document unchanged: the rest have the opposite
-    sign."""
-    totals = np.array(sums[:1] if len(sums) else [0.0])
-    for one in sums[1:]:
-        totals = np.concatenate([totals + one, totals - one])
-    return totals
 
 
 def _num_as_far(sums: Any, least: float) -> int:
@@ -140,11 +124,9 @@ def _num_as_far(sums: Any, least: float) -> int:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values adjusted for their number by Holm's step-down method, in the same order.
-
-    The smallest of m is multiplied by m, the next by m - 1 and so on; none is smaller than one
-    before it, or above 1 (Holm 1979, A simple sequentially rejective multiple test procedure).
-    """
+    """The p-values adjusted for their number, in the same order: the smallest of m is multiplied by
+    m, the next by m - 1 and so on; none is smaller than one before it, or above 1 (Holm 1979, A
+    simple sequentially rejective multiple test procedure)."""
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
@@ -163,12 +145,9 @@ class Pair:
 
 
 def pairs_of(means: Means, columns: Sequence[Column]) -> list[Pair]:
-    """The tests of a table, by column and group, higher means first.
-
-    Only for columns in which more is better and that are means over answers, and for the rows with
-    the most answers: a mean over fewer is over other questions. Floors and ceilings take part as
-    all methods do.
-    """
+    """The tests of a table, by column and group, higher means first: only for columns in which more
+    is better and that are means over answers, and for the rows with the most answers, as a mean
+    over fewer is over other questions. Floors and ceilings take part as all methods do."""
     tested = [column.measure for column in columns if column.more_is_better
               and not (column.geometric_mean_of or column.mean_of_means)]  # fmt: skip
     found: list[Pair] = []
@@ -195,12 +174,9 @@ def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
 
 
 def best_of(tests: Mapping[Pair, float]) -> dict[Key, list[str]]:
-    """By method and group, the measures in which it is marked: the leader alone if it beats all
-    others, else the leader and the others down to the last that it does not beat; none if that is
-    the last of all.
-
-    `tests`: for each column and group the highest mean first.
-    """
+    """By method and group, the measures in which it is marked: the leader, and all down to the last
+    that it does not beat; none if that is the last of all. `tests`: of each column and group the
+    highest mean first."""
     found: dict[Key, list[str]] = {}
     for _, column in groupby(tests, key=attrgetter("by", "measure")):
         own = list(column)

@@ -1,10 +1,8 @@
-"""`gistmill trace`: a question, and with `--prompts` its calls, as text that record classes format;
-`gistmill show`: a document's memory, its pages each with the texts made of it."""
+"""Prints the trace of a question, its calls, and the memory of a document, page by page."""
 
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from textwrap import indent, shorten
 from typing import Any
@@ -22,18 +20,24 @@ from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
 _ABOUT = ("page_index", "turn", "reference_index", "attempt")
+_TEXT_CHARS = 400  # of a text such as a page's; --full prints all of it
+_WRAP = re.compile(r"(?<=\S)\n(?=[a-z])")  # a line break of the file within a sentence
+Row = Mapping[str, Any]
 
 
-def sent_lines(calls: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def sent_lines(calls: Sequence[Row]) -> Iterator[str]:
     """The lines of calls (rows of `calls`), under a heading for each stage."""
-    for stage, own in groupby(calls, lambda call: call["stage"]):
-        sent = list(own)
+    for stage, group in groupby(calls, lambda call: call["stage"]):
+        sent = list(group)
         yield f"\nCALLS OF {stage} ({len(sent)})"
         for call in sent:
             yield from (indent(line, "  ") for line in _of_call(call))
 
 
-def _of_call(call: Mapping[str, Any]) -> Iterator[str]:
+def _of_call(call: Row) -> Iterator[str]:
+    def quoted(text: str) -> str:
+        return indent(text, "  | ", lambda line: True)
+
     about = ", ".join(f"{name} {call[name]}" for name in _ABOUT if call[name] is not None)
     yield f"\n{call['prompt']} ({about}) to {call['engine']}, request {call['request_sha']}"
     if call["messages"] is None:
@@ -42,36 +46,28 @@ def _of_call(call: Mapping[str, Any]) -> Iterator[str]:
         yield _settings(call)
         for message in call["messages"]:
             yield f"{message['role']}:"
-            yield _quoted(message["content"])
+            yield quoted(message["content"])
     if call["thinking"]:
         yield "thinking:"
-        yield _quoted(call["thinking"])
+        yield quoted(call["thinking"])
     yield f"reply ({call['finish_reason']}, {call['reply_tokens']} tokens):"
-    yield _quoted(call["reply"])
+    yield quoted(call["reply"])
 
 
-def _quoted(text: str) -> str:
-    return indent(text, "  | ", lambda line: True)
-
-
-def _settings(call: Mapping[str, Any]) -> str:
+def _settings(call: Row) -> str:
     legal = {name: value for name, value in (call["constraint"] or {}).items() if value}
-    of_reply = "".join(f", constrained to {name} {value}" for name, value in legal.items())
-    own = call["temperature"]
-    temperature = "the server's temperature" if own is None else f"temperature {own:g}"
-    sampling = f"{temperature}, seed {call['seed']}"
-    return f"{sampling}, at most {call['max_reply_tokens']} tokens of reply{of_reply}"
-
-
-_TEXT_CHARS = 400  # of a text such as a page's; --full prints all of it
+    constrained = "".join(f", constrained to {name} {value}" for name, value in legal.items())
+    degrees = call["temperature"]
+    temperature = "the server's temperature" if degrees is None else f"temperature {degrees:g}"
+    most = f"at most {call['max_reply_tokens']} tokens of reply"
+    return f"{temperature}, seed {call['seed']}, {most}{constrained}"
 
 
 def show_trace(
     options: ReadOptions, question_id: str, full: bool, prompts: bool, as_json: bool
 ) -> None:
-    """Print the trace of a question. Unless `full`, the document's texts are cut to a few lines,
-    and of a memory only its parts and problems are printed. With `prompts`, every call is printed
-    as it was sent."""
+    """Print the trace of a question. Unless `full`, texts are cut, and of a memory only its parts
+    and problems are printed. With `prompts`, every call is printed as it was sent."""
     load_plugins(plugin_folders(options.plugins))
     found = trace(options, question_id, prompts)
     if as_json:
@@ -88,7 +84,9 @@ def _texts(found: Trace, full: bool, options: ReadOptions) -> Iterator[str]:
         yield from (_text(lines, full) for lines in _of_memory(sections, full))
         yield _text(sent_lines(found.made(memory)), full)
     if found.memories and not full:
-        command = _show_command(found.question["document_id"], options)
+        words = [] if options.run is None else [f"run={options.run}"]
+        words += [] if options.warehouse == WAREHOUSE else [f"warehouse={options.warehouse}"]
+        command = shlex.join(["gistmill", "show", found.question["document_id"], *words])
         yield f"{command} prints a memory, --full all of them here"
     if not found.methods:
         yield "no method has answered it"
@@ -98,12 +96,6 @@ def _texts(found: Trace, full: bool, options: ReadOptions) -> Iterator[str]:
         rows = _text([line for section in sections for line in _lines(section)], full, "  ")
         yield f"{title}\n{rows}"
         yield _text(sent_lines(found.asked(method, repeat)), full, "  ")
-
-
-def _show_command(document_id: str, options: ReadOptions) -> str:
-    words = [] if options.run is None else [f"run={options.run}"]
-    words += [] if options.warehouse == WAREHOUSE else [f"warehouse={options.warehouse}"]
-    return shlex.join(["gistmill", "show", document_id, *words])
 
 
 def _question(question: dict[str, Any]) -> Iterator[str]:
@@ -138,7 +130,7 @@ def _lines_of_memory(section: Section, rows: list[dict[str, Any]], full: bool) -
     if full or not lines:
         return lines
     head = lines[0] if isinstance(lines[0], str) else title
-    return lines_of(lambda own: titled(head, own, trace), bad)
+    return lines_of(lambda bad_rows: titled(head, bad_rows, trace), bad)
 
 
 def _lines(section: Section) -> Sequence[Line]:
@@ -157,37 +149,15 @@ def _text(lines: Iterable[Line], full: bool, margin: str = "") -> str:
     return "\n".join(indent(line, margin) for line in cut).lstrip("\n")
 
 
-_WRAP = re.compile(r"(?<=\S)\n(?=[a-z])")  # a line break of the file within a sentence
-
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ShownDocument:
-    """A document's memory in a run. `num_pages` counts all pages, `pages` are the chosen ones, each
-    with its `texts`; `above`: the texts over several pages that include a chosen one, the longest
-    first."""
-
-    run: str
-    document_id: str
-    title: str
-    num_words: int
-    memory: str
-    memories: tuple[str, ...]  # all of the document in this run
-    num_pages: int
-    pages: tuple[Row, ...]
-    above: tuple[Row, ...]
-    left_out: list[dict[str, Any]]
-
-
-def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
-    """The memory of a document. Raises UsageError if the run has no such document, memory or page,
-    or no pages of it."""
+def shown_document(options: ReadOptions, document_id: str) -> dict[str, Any]:
+    """A memory of a document, one of its `memories` in the run: the chosen `pages` of all
+    `num_pages`, each with its `texts`, and `above`, the texts over several pages that include a
+    chosen one, the longest first. Raises UsageError if there is none."""
     with options.opened() as (folder, connection):
         run = folder.path.name
         document_id = stored_id(connection, "document", document_id)
         connection.execute("set variable document = ?", [document_id])
-        (document,) = query(connection, _DOCUMENT)
+        (document,) = query(connection, _SQL["document"])
         if why := document["detail"]:
             raise UsageError(f"{document_id}: was not read: {why}")
         memories = [row["memory"] for row in query(connection, _SQL["memories"])]
@@ -196,52 +166,49 @@ def shown_document(options: ReadOptions, document_id: str) -> ShownDocument:
                 f"{document_id}: run={run} has no pages of it; make them with gistmill run ... "
                 "methods=none"
             )
-        memory = _chosen(memories, options.memory, document_id)
+        memory = options.memory or (SHARED if SHARED in memories else memories[0])
+        if memory not in memories:
+            has = f"not of {document_id}, which has {', '.join(memories)}"
+            raise UsageError(f"memory={memory}: {has}")
         connection.execute("set variable memory = ?", [memory])
         pages = query(connection, _SQL["texts"])
         shown = _selected(pages, options.page, document_id)
         above = query(connection, _SQL["of_several"])
-        return ShownDocument(
-            run=run,
-            document_id=document_id,
-            title=document["title"],
-            num_words=document["num_words"],
-            memory=memory,
-            memories=tuple(memories),
-            num_pages=len(pages),
-            pages=shown,
-            above=tuple(text for text in above if any(_has(text, page) for page in shown)),
-            left_out=query(connection, "from left_out"),
-        )
+        return {
+            "run": run,
+            "document_id": document_id,
+            "title": document["title"],
+            "num_words": document["num_words"],
+            "memory": memory,
+            "memories": memories,
+            "num_pages": len(pages),
+            "pages": shown,
+            "above": [text for text in above if any(_has(text, page) for page in shown)],
+            "left_out": query(connection, "from left_out"),
+        }
 
 
-def document_parts(found: ShownDocument) -> Iterator[Part]:
+def document_parts(found: Row) -> Iterator[Part]:
     """The memory of a document: a heading and a text for each."""
-    yield _title(found)
-    left = list(found.above)
-    for page in found.pages:
+    others = [name for name in found["memories"] if name != found["memory"]]
+    more = f"; it has memory={' and memory='.join(others)}, too" if others else ""
+    size = f"{counted(found['num_words'], 'word')}, {counted(found['num_pages'], 'page')}"
+    yield f"{found['document_id']}: {size} (memory {found['memory']} of run {found['run']}{more})"
+    left = list(found["above"])
+    for page in found["pages"]:
         for text in [text for text in left if _has(text, page)]:
             left.remove(text)
             pages = f"pages {text['page_index']} to {text['last_page_index']}"
-            yield f"{pages} · {text['heading']}{_facts(text)}"
-            yield _shown(text)
+            yield from _headed(f"{pages} · {text['heading']}", text)
         for number, text in enumerate(page["texts"]):
             of_page = f"page {page['page_index']}"
-            name = of_page if number == 0 else f"{text['heading']} of {of_page}"
-            yield name + _facts(text)
-            yield _shown(text)
+            yield from _headed(of_page if number == 0 else f"{text['heading']} of {of_page}", text)
 
 
-def _shown(text: Row) -> str:
-    return _WRAP.sub(" ", (text["text"] or "-").strip())
-
-
-def _chosen(memories: Sequence[str], wanted: str | None, document_id: str) -> str:
-    if wanted is None:
-        return SHARED if SHARED in memories else memories[0]
-    if wanted not in memories:
-        raise UsageError(f"memory={wanted}: not of {document_id}, which has {', '.join(memories)}")
-    return wanted
+def _headed(heading: str, text: Row) -> Iterator[str]:
+    words = [] if text["num_words"] is None else [counted(text["num_words"], "word")]
+    yield ", ".join(filter(None, [heading, *words, text["problem"]]))
+    yield _WRAP.sub(" ", (text["text"] or "-").strip())
 
 
 def _selected(pages: Sequence[Row], wanted: str | None, document_id: str) -> tuple[Row, ...]:
@@ -254,32 +221,15 @@ def _selected(pages: Sequence[Row], wanted: str | None, document_id: str) -> tup
         if not span:
             raise UsageError(f"page={wanted}: write page=3 or page=0..4 or page=1,5..6")
         first, last = int(span[1]), int(span[2] or span[1])
-        own = {page["page_index"] for page in pages if first <= page["page_index"] <= last}
-        if not own:
+        selected = {page["page_index"] for page in pages if first <= page["page_index"] <= last}
+        if not selected:
             raise UsageError(
                 f"page={part.strip()}: {document_id} has pages {pages[0]['page_index']} to "
                 f"{pages[-1]['page_index']}"
             )
-        indexes |= own
+        indexes |= selected
     return tuple(page for page in pages if page["page_index"] in indexes)
-
-
-def _title(found: ShownDocument) -> str:
-    others = [name for name in found.memories if name != found.memory]
-    more = f"; it has memory={' and memory='.join(others)}, too" if others else ""
-    size = f"{counted(found.num_words, 'word')}, {counted(found.num_pages, 'page')}"
-    return f"{found.document_id}: {size} (memory {found.memory} of run {found.run}{more})"
 
 
 def _has(text: Row, page: Row) -> bool:
     return bool(text["page_index"] <= page["page_index"] <= text["last_page_index"])
-
-
-def _facts(text: Row) -> str:
-    words = [] if text["num_words"] is None else [counted(text["num_words"], "word")]
-    return "".join(f", {fact}" for fact in (*words, text["problem"]) if fact)
-
-
-_DOCUMENT = (
-    "select title, num_words, detail from documents where document_id = getvariable('document')"
-)

@@ -1,3 +1,6 @@
+-- name: document
+select title, num_words, detail from documents where document_id = getvariable('document');
+
 -- name: memories
 select distinct memory from page_texts where document_id = getvariable('document')
 order by memory;

@@ -1,12 +1,16 @@
-"""Collects all rows of one question, of its document's memories and of every method; and the calls
-of questions and of memories, with the messages sent for them."""
+"""Collects all rows of one question, of its document's memories and of every method; the calls of
+questions and of memories, with the messages sent for them; and the reading map of a question."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from jobs.config.options import ReadOptions
 from pipeline.core.errors import UsageError
@@ -16,16 +20,22 @@ from pipeline.store.shards.layout import SHARED
 from pipeline.store.sql.connection import query
 
 _SQL = sql_beside(__file__)
-_STEPS = "select step_id, stage from steps"
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True
+)
+PAGE_SPANS, READINGS = _SQL["page_spans"], _SQL["readings"]
+"""Of the documents and questions in the variables `documents` and `questions`."""
+_LEAST = 400  # parts of a map's axis; a shorter span is drawn as one, to be visible
 Rows = list[dict[str, Any]]
+Spans = Iterable[Mapping[str, Any]]
+"""Rows with start_char and end_char, half-open, characters of the document's text."""
+_Joined = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Section:
-    """The rows that a step wrote for one question, or for its document.
-
-    `record` is None if it belongs to a plugin that is not loaded.
-    """
+    """The rows that a step wrote for one question, or for its document; of a plugin that is not
+    loaded without `record`."""
 
     stage: str
     table: str
@@ -53,53 +63,35 @@ class Trace:
 
     def as_json(self) -> dict[str, Any]:
         """Rows by table, as JSON. A stage with one row per question also has a key of its name."""
+        methods = []
+        for (method, repeat), sections in self.methods.items():
+            single = {section.stage: section.rows[0] for section in sections
+                      if section.record and section.record.key == ("question_id",)}  # fmt: skip
+            of_method = {**single, **_by_table(sections, self.asked(method, repeat))}
+            methods.append({"method": method, "repeat": repeat, **of_method})
+        memories = {
+            name: _by_table(sections, self.made(name)) for name, sections in self.memories.items()
+        }
         return {
             "question": self.question,
-            "memories": {
-                name: {**_by_table(sections), **_calls(self.made(name))}
-                for name, sections in self.memories.items()
-            },
-            "methods": [
-                {
-                    "method": method,
-                    "repeat": repeat,
-                    **_single(sections),
-                    **_by_table(sections),
-                    **_calls(self.asked(method, repeat)),
-                }
-                for (method, repeat), sections in self.methods.items()
-            ],
+            "memories": memories,
+            "methods": methods,
             "left_out": self.left_out,
         }
 
 
-def _calls(calls: Rows) -> dict[str, Rows]:
-    return {"calls": calls} if calls else {}
-
-
-def _by_table(sections: Iterable[Section]) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
+def _by_table(sections: Iterable[Section], calls: Rows) -> dict[str, Rows]:
+    tables: dict[str, Rows] = {}
     for section in sections:
-        found.setdefault(section.table, []).extend(section.rows)
-    return found
-
-
-def _single(sections: Iterable[Section]) -> dict[str, Any]:
-    return {
-        section.stage: section.rows[0]
-        for section in sections
-        if section.record is not None and section.record.key == ("question_id",) and section.rows
-    }
+        tables.setdefault(section.table, []).extend(section.rows)
+    return {**tables, **({"calls": calls} if calls else {})}
 
 
 def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> Trace:
     """The trace of a question, by the methods whose name starts with `options.method`; `with_calls`
-    adds every call, as it was sent.
-
-    Raises UsageError if the run has no such question or method.
-    """
+    adds every call, as it was sent. Raises UsageError for an unknown question or method."""
     with options.opened() as (folder, connection):
-        sent = SentCalls(connection, folder.report_facts()["stages"])
+        order_stages(connection, folder.report_facts()["stages"])
         question_id = stored_id(connection, "question", question_id)
         connection.execute("set variable question = ?", [question_id])
         (question,) = query(connection, _SQL["question"])
@@ -117,8 +109,8 @@ def trace(options: ReadOptions, question_id: str, with_calls: bool = False) -> T
         memories = {name: [s for s in of_document if s.rows[0]["memory"] == name] for name in names}
         calls: Rows = []
         if with_calls:
-            calls += sent.of_documents([document_id])[document_id]
-            calls += sent.of_questions([question_id])[question_id]
+            calls += sent_calls(connection, "document_id", [document_id])[document_id]
+            calls += sent_calls(connection, "question_id", [question_id])[question_id]
         return Trace(
             question,
             {name: sections for name, sections in memories.items() if sections},
@@ -132,16 +124,16 @@ def read_sections(
     connection: Any, key: str, ids: Sequence[str], as_drawn: bool = False
 ) -> dict[str, list[Section]]:
     """The sections of each document or question (`key` is document_id or question_id), in the order
-    of the stages in the variable `stages`; without vectors, and without rows of steps that cannot
-    be read. `as_drawn`: tables that a page draws have all their columns, in place of those that a
-    trace reads."""
+    of the variable `stages`; without vectors and steps that cannot be read. `as_drawn`: tables that
+    a page draws have all columns, in place of those that a trace reads."""
     connection.execute("set variable ids = ?", [list(ids)])
     tables = query(connection, _SQL["tables"])
-    stages = {row["step_id"]: row["stage"] for row in query(connection, _STEPS)}
-    places = {(of["stage"], of["table_name"]): place for place, of in enumerate(tables)}
+    steps = query(connection, "select step_id, stage from steps")
+    stages = {row["step_id"]: row["stage"] for row in steps}
+    places = {(row["stage"], row["table_name"]): place for place, row in enumerate(tables)}
     of_questions = key == "question_id"
-    found: dict[str, list[Section]] = {name: [] for name in ids}
-    for table in {of["table_name"] for of in tables if of["per_question"] == of_questions}:
+    sections: dict[str, list[Section]] = {name: [] for name in ids}
+    for table in {row["table_name"] for row in tables if row["per_question"] == of_questions}:
         record = RECORDS.get(table)
         is_drawn = as_drawn and record is not None and record.drawn
         traced = record.sql().get("traced") if record and not is_drawn else None
@@ -152,40 +144,28 @@ def read_sections(
             f"from {source} where {key} in (select unnest(getvariable('ids')))"
             f" and step_id in (select step_id from steps) order by {order}",
         )
-        for (step_id, name), own in groupby(rows, itemgetter("step_id", key)):
-            shown = [{k: v for k, v in row.items() if not is_vector(v)} for row in own]
-            found[name].append(Section(stages[step_id], table, record, shown))
-    for sections in found.values():
-        sections.sort(key=lambda section: places[section.stage, section.table])
-    return found
+        for (step_id, name), group in groupby(rows, itemgetter("step_id", key)):
+            shown = [{k: v for k, v in row.items() if not is_vector(v)} for row in group]
+            sections[name].append(Section(stages[step_id], table, record, shown))
+    for of_one in sections.values():
+        of_one.sort(key=lambda section: places[section.stage, section.table])
+    return sections
 
 
-class SentCalls:
-    """The calls of one run, over a connection of that run (`pipeline.store.connect`).
+def order_stages(connection: Any, stages: Sequence[str]) -> None:
+    """Set the order in which `read_sections` and `sent_calls` give what stages made."""
+    connection.execute("set variable stages = ?", [list(stages)])
 
-    Each call is its row of `calls`, in the order of the `stages`. `messages` is what the engine
-    got, before its chat template: a list of {role, content}; None if it was not kept.
-    """
 
-    def __init__(self, connection: Any, stages: Sequence[str]) -> None:
-        self._connection = connection
-        connection.execute("set variable stages = ?", [list(stages)])
-
-    def of_questions(self, question_ids: Iterable[str]) -> dict[str, Rows]:
-        """The calls of all methods and raters, by question."""
-        return self._of("question_id", question_ids)
-
-    def of_documents(self, document_ids: Iterable[str]) -> dict[str, Rows]:
-        """The calls that made the documents' memories, by document."""
-        return self._of("document_id", document_ids)
-
-    def _of(self, key: str, ids: Iterable[str]) -> dict[str, Rows]:
-        names = list(ids)
-        self._connection.execute("set variable asked_about = ?", [names])
-        found: dict[str, Rows] = {name: [] for name in names}
-        for row in query(self._connection, _SQL[key]):
-            found[row[key]].append(row)
-        return found
+def sent_calls(connection: Any, key: str, ids: Sequence[str]) -> dict[str, Rows]:
+    """Rows of `calls` by id: of methods and raters about questions (`key` is question_id), or those
+    that made the memories of documents (document_id). `messages` is what the engine got, before
+    its chat template; None if it was not kept."""
+    connection.execute("set variable asked_about = ?", [list(ids)])
+    calls: dict[str, Rows] = {name: [] for name in ids}
+    for row in query(connection, _SQL[key]):
+        calls[row[key]].append(row)
+    return calls
 
 
 def read_sent(options: ReadOptions, question: str | None, document: str | None) -> Rows:
@@ -194,32 +174,27 @@ def read_sent(options: ReadOptions, question: str | None, document: str | None) 
     if (question is None) == (document is None):
         raise UsageError("sent: name a question or a document, one of them")
     with options.opened() as (folder, connection):
-        calls = SentCalls(connection, folder.report_facts()["stages"])
-        if question is not None:
-            question = stored_id(connection, "question", question)
-            return calls.of_questions([question])[question]
-        assert document is not None
-        document = stored_id(connection, "document", document)
-        return calls.of_documents([document])[document]
+        order_stages(connection, folder.report_facts()["stages"])
+        kind, name = ("document", document) if question is None else ("question", question)
+        stored = stored_id(connection, kind, str(name))
+        return sent_calls(connection, f"{kind}_id", [stored])[stored]
 
 
 def stored_id(connection: Any, kind: str, name: str) -> str:
     """The id of a question or document (the `kind`) as the run spells it, in Unicode's NFC or NFD.
-
-    Raises UsageError if the run has none, naming other runs that have it, or ids like it.
-    """
+    Raises UsageError if the run has none, naming other runs that have it, or ids like it."""
     column = f"{kind}_id"
     connection.execute("set variable named = ?", [name])
     is_it = f"{column} = getvariable('named')"
     if not name.isascii():
         is_it = f"nfc_normalize({column}) = nfc_normalize(getvariable('named'))"
-    found = query(
+    stored = query(
         connection,
         f"select {column} as id from {kind}s where {is_it} "
         f"order by {column} <> getvariable('named') limit 1",
     )
-    if found:
-        return str(found[0]["id"])
+    if stored:
+        return str(stored[0]["id"])
     others = query(
         connection,
         f"select distinct run from all_{kind}s where {is_it} and run is not null "
@@ -235,3 +210,87 @@ def stored_id(connection: Any, kind: str, name: str) -> str:
     )
     similar = ", ".join(row["id"] for row in near)
     raise UsageError(f"{name}: no such {kind} in the run; nearest: {similar}")
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The text that one method read: its picture as SVG, and the percentages that it covers of the
+    document, of the gold evidence and of each passage of it; `gold` is None without evidence."""
+
+    svg: str
+    read: float
+    gold: float | None
+    passages: tuple[float, ...]
+
+
+def lane(num_chars: int, read: Spans, gold: Sequence[Mapping[str, Any]]) -> Lane:
+    """`num_chars`: the characters of the document."""
+    of_read, of_gold = _joined(read), _joined(gold)
+    return Lane(
+        svg=_drawn(num_chars, gold=of_gold, read=of_read),
+        read=_percent(of_read, [(0, num_chars)]),
+        gold=_percent(of_read, of_gold) if of_gold else None,
+        passages=tuple(_percent(of_read, _joined([passage])) for passage in gold),
+    )
+
+
+def _percent(read: _Joined, of: _Joined) -> float:
+    """Percentage of the characters in `of`, to one decimal; 0 if there are none."""
+    seen = sum(max(0, min(b, d) - max(a, c)) for a, b in read for c, d in of)
+    length = sum(end - start for start, end in of)
+    return round(100 * seen / length, 1) if length else 0.0
+
+
+def pages_lane(num_chars: int, pages: Sequence[Mapping[str, Any]]) -> str:
+    """The lane of a memory's pages, as SVG: each is a rectangle with its data-page."""
+    return _drawn(num_chars, pages=pages)
+
+
+def _joined(spans: Spans) -> _Joined:
+    """The spans in order; spans that touch or overlap become one."""
+    joined: _Joined = []
+    for start, end in sorted((span["start_char"], span["end_char"]) for span in spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        elif start < end:
+            joined.append((start, end))
+    return joined
+
+
+def _drawn(num_chars: int, **parts: Any) -> str:
+    return _TEMPLATES.get_template("reading_map_lane.svg.jinja").render(
+        num_chars=max(num_chars, 1), least=max(num_chars, 1) / _LEAST, **parts
+    )
+
+
+@dataclass(frozen=True)
+class ReadingMap:
+    """SVG lanes by method, and of pages by memory. A notebook shows them as a table."""
+
+    question_id: str
+    document_id: str
+    num_chars: int
+    pages: Mapping[str, str]
+    methods: Mapping[str, Lane]
+
+    def _repr_html_(self) -> str:
+        pages = {memory: Markup(svg) for memory, svg in self.pages.items()}
+        methods = [(name, Markup(one.svg), one) for name, one in self.methods.items()]
+        return _TEMPLATES.get_template("reading_map.jinja").render(
+            map=self, pages=pages, methods=methods
+        )
+
+
+def read_reading_map(options: ReadOptions, question: str) -> ReadingMap:
+    """The map of the first repeat. Raises UsageError if the run has no such question."""
+    with options.opened() as (_, connection):
+        question = stored_id(connection, "question", question)
+        connection.execute("set variable questions = ?", [[question]])
+        (row,) = query(connection, _SQL["mapped"])
+        connection.execute("set variable documents = ?", [[row["document_id"]]])
+        num_chars, gold = row["num_chars"], row["evidence"] or ()
+        pages = {of["memory"]: pages_lane(num_chars, of["spans"])
+                 for of in query(connection, PAGE_SPANS)}  # fmt: skip
+        methods = {of["method"]: lane(num_chars, of["spans"] or (), gold)
+                   for of in query(connection, READINGS) if of["repeat"] == 0}  # fmt: skip
+        return ReadingMap(question, row["document_id"], num_chars, pages, methods)

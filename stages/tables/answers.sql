@@ -22,7 +22,8 @@ from (select method, repeat, document_id, question_id, problem, compression_rate
     case when num_context_words is not null then num_lookups::double end as lookups,
     case when answer is not null then num_answer_words::double end as length
   from answers where not skipped)
-unpivot (value for measure in (compression_rate, lookups, words_read, tokens_read, length));
+unpivot (value for measure in (
+  columns(* exclude (method, repeat, document_id, question_id, problem))));
 
 -- name: counts
 select method, document_id, question_id, null::varchar as rater, counted, value

@@ -17,5 +17,5 @@ from (select w.method, w.repeat, w.document_id, w.question_id,
   from walks w join documents d using (document_id)
     join questions q using (document_id, question_id)
     left join answers a using (method, repeat, document_id, question_id))
-unpivot (value for measure in (valid_actions, stray, recovery, text_read, text_read_right,
-  steps, depth));
+unpivot (value for measure in (
+  columns(* exclude (method, repeat, document_id, question_id, problem, is_right))));

@@ -10,7 +10,7 @@ from upath import UPath
 
 from jobs.config.options import ReadOptions
 from jobs.html.source import Source
-from jobs.trace.reading_map import read_reading_map
+from jobs.trace.trace import read_reading_map
 from tests.jobs.html.test_html import opened
 from tests.support.command import gistmill, succeed
 

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from jobs.compare.compare import RunValues, against_run
-from jobs.config.options import ReadOptions
-from pipeline.files.storage import as_path
 from tests.support.command import succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.hand_run import HandRun
@@ -61,16 +58,12 @@ def test_the_hand_run(hand: HandRun, metric: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_metrics_are_those_that_measure_answers(hand: HandRun) -> None:
-    found = rows_of(succeed("compare", GISTS, P, f"warehouse={hand.warehouse}", "--json"))
-    assert list(found) == ["lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy"]
-
-
-@pytest.mark.slow
-def test_where_leaves_some_questions(hand: HandRun) -> None:
-    text = succeed("compare", GISTS, P, f"warehouse={hand.warehouse}", "metric=lr_1",
-                   "where=question_type = 'why'", "--json")  # fmt: skip
-    assert rows_of(text)["lr_1"]["n"] == 2  # m1, l2
+def test_the_metrics_are_those_that_measure_answers_and_where_leaves_some(hand: HandRun) -> None:
+    words = ("compare", GISTS, P, f"warehouse={hand.warehouse}", "--json")
+    shown = rows_of(succeed(*words))
+    assert list(shown) == ["lr_1", "lr_2", "rouge1_stem", "squad_em", "accuracy"]
+    some = rows_of(succeed(*words, "metric=lr_1", "where=question_type = 'why'"))
+    assert some["lr_1"]["n"] == 2  # m1, l2
 
 
 ALL = {f"{letter}{n}": 100.0 for letter in "abcd" for n in (1, 2)}
@@ -162,22 +155,6 @@ def test_two_runs(tmp_path: Path) -> None:
     assert "no such method in run first" in made.refused(
         "m2", "m1", "run=first,second", "metric=accuracy"
     )
-
-
-def test_a_page_compares_the_same_questions_of_the_same_method(tmp_path: Path) -> None:
-    """Of m1 a1 alone is asked in both: 100 and 30. m2 and m3 are in one run each."""
-    made = ComparedRun(tmp_path)
-    made.add("first", {"m1": {"accuracy": {"a1": 100.0, "b1": 100.0, "c1": 100.0}},
-                       "m2": {"accuracy": {"a1": 100.0}}})  # fmt: skip
-    made.add("second", {"m1": {"accuracy": {"a1": 30.0, "b1": 0.0, "d1": 0.0}},
-                        "m3": {"accuracy": {"a1": 100.0}}},
-             asked={"b1": "Something else?"}, version=2)  # fmt: skip
-    options = [ReadOptions(as_path(made.warehouse.folder), run=run) for run in ("first", "second")]
-    with RunValues.opened(options[0]) as first, RunValues.opened(options[1]) as second:
-        (row,) = against_run(first, second, "accuracy")
-        assert against_run(first, second, "rouge1") == []
-    figures = row["figures"]
-    assert (row["method"], figures["n"], figures["difference"], figures["wins"]) == ("m1", 1, 70, 1)
 
 
 def test_columns_that_are_no_mean_over_questions(tmp_path: Path) -> None:

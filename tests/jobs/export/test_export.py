@@ -13,10 +13,9 @@ from upath import UPath
 
 from jobs.config.options import ReadOptions
 from jobs.export.export_report import FORMATS, escaped
-from jobs.output.formats import csv_text
+from jobs.output.print_tables import csv_text
 from jobs.report.report import Report, Row, make_report
 from jobs.statistics.means import Mean
-from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 from stages.read.imported_answers import read_predictions
 from tests.support.clusters.s3_server import BUCKET, client, s3_server
@@ -178,18 +177,13 @@ def test_the_table_as_markdown() -> None:
     ]
 
 
-def test_marks_caption_and_names_are_options() -> None:
+def test_caption_and_names_are_options() -> None:
     best = "bm25(top_k=1)"
     rows = of_values((best, 41.0, 10), ("bm25(top_k=3)", 7.0, 10), best=best)
-    caption, _, _, first, _ = printed(rows, marks="stars", names="canonical", columns="LR-1")
-    assert " *: from the highest mean of a column" in caption
-    assert first == "| bm25(top_k=1) | 10 | 41.0\\* |"
-    assert printed(rows, marks="none", columns="lr_1")[3] == "| BM25 (top_k=1) | 10 | 41.0 |"
+    caption, _, _, first, _ = printed(rows, names="canonical", columns="LR-1")
+    assert " Bold: from the highest mean of a column" in caption
+    assert first == "| bm25(top_k=1) | 10 | **41.0** |"
     assert printed(rows, caption="So <it> is")[0] == "So &lt;it> is"
-    with pytest.raises(
-        UsageError, match=r"^marks=red: no such marks; there are bold, stars, none$"
-    ):
-        printed(rows, marks="red")
 
 
 @pytest.mark.slow
@@ -276,7 +270,6 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["report", "caption=A"], "caption= is for format=latex and markdown; leave it out"),
         (["report", "format=markdown", "label=a"], "label= is for format=latex; leave it out"),
         (["report", "format=latex", "names={}/n.yaml"], "n.yaml: cannot be reached (No such f"),
-        (["report", "format=latex", "marks=red"], "marks=red: no such marks; there are bold"),
         (["report", "format=latex", "label=a}b"], "label=a}b: write letters, digits and any of"),
         (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
         (["report", "to={}"], ": no file but a folder or a device; name a file"),
@@ -303,9 +296,7 @@ def test_everything_can_be_written_to_s3(
 ) -> None:
     """The same as on a disk, read by another client; what exists is replaced by --force."""
     wanted = {
-        "answers.jsonl": ("export", "predictions", "method=bm25"),
         "report.csv": ("export", "report", "format=csv"),
-        "frontier.svg": ("export", "frontier"),
         "scores.parquet": ("export", "view", "scores"),
         "sheet.csv": ("rate", "sheet", "n=2", "seed=1"),
     }

@@ -136,9 +136,7 @@ def test_next_and_previous_keep_the_filter_the_pins_and_the_tab(page: Browser) -
     page.run(f"location.hash = linkWith({{ method: {BM25!r}, tab: 'calls' }})")
     page.wait("return document.querySelector('#tab-calls[aria-selected=true]') !== null")
     for name in listed[1:4]:
-        page.run(
-            "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'n', bubbles: true}))"
-        )
+        page.all("main a[rel=next]")[0].click()
         page.wait(f"return document.querySelector('.about h2').textContent === '{name}'")
         assert page.texts("[role=tab][aria-selected=true]") == ["Calls"]
         assert page.texts(".answer h3")[0].startswith("A BM25")

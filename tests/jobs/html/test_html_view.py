@@ -66,11 +66,8 @@ def test_every_run_has_its_page(two: Path) -> None:
 
 @pytest.mark.slow
 def test_other_paths_have_nothing(two: Path) -> None:
-    others = (
-        "run/nosuch/", "run/nosuch/data/index", "run/day", "run/", "run/../", "run/..%2Fnight/",
-        "run/day/data/run-0", "run/day/data/run-9-night", "run/day/data/run-x-night",
-        "data/run-0-no",
-    )  # fmt: skip
+    others = ("run/nosuch/", "run/nosuch/data/index", "run/day", "run/", "run/../",
+              "run/..%2Fnight/")  # fmt: skip
     with site_of(two, "night") as site:
         assert {path for path in others if site.get(path) is not None} == set()
 
@@ -154,9 +151,6 @@ def test_a_served_page_paints_within_a_second_and_follows_its_run(
         assert 0 < paint < 1000
         browser.go("#view=runs")
         assert browser.texts("tbody th b") == ["day", "night"]
-        browser.go("#baseline=run:night")
-        browser.wait("return document.querySelector('.forest') !== null")
-        assert browser.texts(".forest tbody th") == ["Full text"]
         assert browser.texts("#live") == [""]
         told = browser.run(
             "window.fetch = async () => ({ ok: true, json: async () => ({ content: { is_running: "

@@ -15,7 +15,7 @@ HOSTILE = '\\input{x} $a$ & 50% #1 _b^c~d {e} <f|g> "h" `i\' --- [j] *k'
 @pytest.mark.latex
 @pytest.mark.parametrize(
     ("intervals", "options"),
-    [(False, {}), (True, {"marks": "stars", "caption": HOSTILE}), (True, {"names": "canonical"})],
+    [(False, {}), (True, {"caption": HOSTILE}), (True, {"names": "canonical"})],
 )
 def test_a_report_compiles(tmp_path: Path, intervals: bool, options: dict[str, str]) -> None:
     """24 methods with long names, whose means have small n; those that pdfLaTeX has letters for."""

@@ -52,13 +52,8 @@ def report(**of_row: Any) -> Report:
         n = 237 if method.startswith("oracle") else 272
         means = {name: mean(draw.uniform(10, 30), n) for name in ("cr", "rouge1_stem", "words")}
         means |= {"rouge2_stem": mean(4.0, n), "recall": mean(draw.uniform(0, 100), 237)}
-        counts: dict[str, float | None] = {
-            "n": n,
-            "answered": n,
-            "unscored": None,
-            "calls": 10**6,
-            "tokens": 10**9,
-        }
+        counts: dict[str, float | None] = {"n": n, "answered": n, "unscored": None}
+        counts |= {"calls": 10**6, "tokens": 10**9}
         rows.append(Row(method, None, means, counts, **of_row))
     foot = {
         "corpus": "qmsum 0a", "engine": "Qwen/Qwen3-8B", "is_model": True, "family": "qmsum 0b",

@@ -1,11 +1,110 @@
-"""`columns=`: which columns a table of methods has, and in which order."""
+"""Columns of a table of methods (`columns=`), and names as papers print them: conf/names.yaml, a
+user's file over it, and methods' arguments."""
 
-from jobs.report.chosen import FALLBACK
-from jobs.report.columns import COST_COLUMNS, Names, known_columns, with_columns
-from jobs.report.report import Report, Row
+from pathlib import Path
+
+import pytest
+import yaml
+
+from jobs.report.columns import COST_COLUMNS, Names, known_columns, read_names, with_columns
+from jobs.report.report import FALLBACK, Report, Row
+from pipeline.core.errors import UsageError
+from pipeline.core.settings import CONF
+from pipeline.work.methods import methods_in
 from pipeline.work.stage import STAGES, Column
 from stages.score.metrics import METRICS, PARTS
 from stages.tables.lookups import RANKING_MEASURES
+
+PRINTED = Names(
+    measures={"rougeL_stem": "ROUGE-L", "lr_1": "LR-1", "other": "LR-1"},
+    methods={"bm25": "BM25", "readagent_p": "ReadAgent-P", "bm25(top_k=9)": "Ours"},
+)
+
+
+ALIKE = Names(methods={"bm25": "Best", "dense": "Best", "rag": "Theirs"})
+
+
+@pytest.mark.parametrize(
+    ("by", "shown"),
+    [
+        # Only the arguments that differ.
+        (PRINTED, {"readagent_p(max_pages=1,order=asc)": "ReadAgent-P (max_pages=1)",
+                   "readagent_p(max_pages=2,order=asc)": "ReadAgent-P (max_pages=2)"}),
+        (PRINTED, {"readagent_p(max_pages=5)": "ReadAgent-P", "bm25(top_k=3)": "BM25",
+                   "gist_only": "gist_only"}),
+        (PRINTED, {"m(a=1,b=1,c=0)": "m (a=1, b=1)", "m(a=1,b=2,c=0)": "m (a=1, b=2)",
+                   "m(a=2,b=2,c=0)": "m (a=2, b=2)"}),
+        # A name with its arguments is that method's alone.
+        (PRINTED, {"bm25(top_k=9)": "Ours", "bm25(top_k=3)": "BM25 (top_k=3)"}),
+        # Methods that would be alike stay distinct.
+        (ALIKE, {"bm25(top_k=3)": "Best (top_k=3)", "dense(top_k=4)": "Best (top_k=4)"}),
+        (ALIKE, {name: name for name in ("bm25(top_k=3)", "dense(top_k=3)")}),
+        (ALIKE, {"rag(top_k=3)": "Theirs (top_k=3)", "Theirs": "Theirs"}),
+    ],
+)  # fmt: skip
+def test_printed_names_of_methods(by: Names, shown: dict[str, str]) -> None:
+    assert by.of_methods([*shown]) == shown
+
+
+def test_measures_of_one_name_have_their_own_beside_it() -> None:
+    columns = [Column(name, name, 1) for name in ("rougeL_stem", "lr_1", "other", "unknown")]
+    assert [column.heading for column in PRINTED.of_columns(columns)] == [
+        "ROUGE-L", "LR-1 (lr_1)", "LR-1 (other)", "unknown",
+    ]  # fmt: skip
+
+
+def test_ours_name_only_what_there_is() -> None:
+    """And every metric and method has a name there."""
+    ours = yaml.safe_load((CONF / "names.yaml").read_text(encoding="utf-8"))
+    assert {*ours["methods"]} == {*methods_in([CONF / "method"])}
+    parts = {part for parts in PARTS.values() for part in parts}
+    assert {*METRICS, *PARTS, *RANKING_MEASURES} - parts <= {*ours["measures"]}
+    assert {*ours["corpora"]} <= {file.stem for file in (CONF / "corpus").glob("*.yaml")}
+
+
+def test_a_user_s_file_goes_before_ours(tmp_path: Path) -> None:
+    file = tmp_path / "names.yaml"
+    file.write_text("methods:\n  bm25: Okapi\n  no_such_method: fine\n")
+    names = read_names(str(file))
+    assert names is not None
+    file.write_text("methods:\nmemories: {}\n")
+    assert read_names(str(file)) == read_names("paper"), "a section without names"
+    assert names.of_methods(["bm25(top_k=3)", "rag(top_k=3)"]) == {
+        "bm25(top_k=3)": "Okapi", "rag(top_k=3)": "RAG",
+    }  # fmt: skip
+    assert names.measures["rougeL_stem"] == "ROUGE-L"
+    assert read_names("canonical") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("methods: [a]", "methods: Input should be a valid dictionary; it has names by name under "
+                         "measures, methods, memories, corpora"),
+        ("method: {bm25: Okapi}", "method: Extra inputs are not permitted; it has names by name"),
+        ("methods: {bm25: 3}", "methods.bm25: Input should be a valid string"),
+        ("text", "the file: Input should be a valid dictionary"),
+        ("methods: {bm25: 'a", "not YAML: while scanning a quoted scalar"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_wrong_is_one_line(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "names.yaml"
+    file.write_text(content)
+    with pytest.raises(UsageError) as refused:
+        read_names(str(file))
+    assert str(refused.value).startswith(f"names={file}: {says}")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.yaml", tmp_path, tmp_path / "latin.yaml"):
+        if path.suffix and path.stem == "latin":
+            path.write_bytes(b"methods: {bm25: \xe9}")
+        with pytest.raises(UsageError, match=rf"^names={path}: [^\n]+$"):
+            read_names(str(path))
+    with pytest.raises(UsageError, match=r"; names= is paper, canonical or a YAML file$"):
+        read_names("papr")
+
 
 LR = Column("lr_1", "LR-1", 30)
 CR = Column("compression_rate", "CR", 10)
@@ -31,7 +130,7 @@ def test_columns_are_named_by_measure_or_heading_in_any_order() -> None:
     assert chosen("recall,lr_1,tokens") == ["evidence_recall", "lr_1", "tokens"]
     assert chosen(" CR , LR-1,compression_rate") == ["compression_rate", "lr_1"]
     assert chosen("judge tokens,n,cr") == ["judge_tokens", "compression_rate"]
-    printed = Names({"evidence_recall": "R", "lr_1": "CR"}, {}, {}, {})
+    printed = Names(measures={"evidence_recall": "R", "lr_1": "CR"})
     assert chosen("R,CR", printed) == ["evidence_recall", "compression_rate"], (
         "a heading goes first"
     )

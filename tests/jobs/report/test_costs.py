@@ -1,8 +1,6 @@
-"""The costs of methods: of a warehouse filled by hand, worked by hand; and of runs of the real
-command, whose sums are counted in the table `calls`."""
+"""The costs of methods, of a warehouse that is filled by hand, worked by hand."""
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +9,10 @@ from typing import Any
 
 import pytest
 
-import gistmill
-from jobs.config.read_config import read_config
 from pipeline.core.calls import Call
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.methods import methods_in
 from pipeline.work.units import Step
-from tests.support.command import DATA, ROOT, refused, sql, succeed
-from tests.support.engines.embedding import counts
+from tests.support.command import refused, sql, succeed
 from tests.support.runs.compared_run import FACTS
 from tests.support.runs.warehouse import (
     Warehouse,
@@ -31,10 +25,6 @@ from tests.support.runs.warehouse import (
     question,
     step,
 )
-
-CHATS = DATA / "longmemeval" / "longmemeval_oracle_16.json"
-ALL = """select count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens from calls
-where not is_shared"""
 
 
 def call(of: Step, question_id: str | None, prompt: int, reply: int, **values: Any) -> Call:
@@ -155,42 +145,3 @@ def test_each_step_has_the_price_of_its_engine(by_hand: Path, tmp_path: Path) ->
     other = json.loads(succeed(*words, "price=1000000,10000000", "--json"))
     assert other["total"]["money"] == 1360, "price= is that of all calls"
     assert other["unpriced"] == []
-
-
-def sums(warehouse: Path, *words: str) -> dict[str, float]:
-    """The costs of all methods, and of the steps that no method rests on, added up."""
-    found = json.loads(succeed("report", f"warehouse={warehouse}", "--split-shared", *words,
-                               "--json"))  # fmt: skip
-    total: dict[str, float] = defaultdict(float)
-    unread = [step for step in found["memory_steps"] if not step["methods"]]
-    for row in [row["counts"] for row in found["rows"]] + unread:
-        for part in ("", "memory_", "judging_"):
-            for name in ("calls", "tokens"):
-                total[name] += row.get(f"{part}{name}", 0)
-    return total
-
-
-@pytest.mark.slow
-def test_costs_add_up_over_all_shipped_methods(tmp_path: Path) -> None:
-    given = {
-        "dos_rag": "retriever=bm25,budget=900", "truncated": "keep=first",
-        "truncated_to_context": "keep=first",
-        "readagent_p_conditional": "task=Find it.", "recurrence": "asks_question=true|false",
-        "longmemeval": "retriever=bm25,expansion=facts|summary|none",
-        "longmemeval_notes": "retriever=bm25", "memorag": "retriever=bm25,memory=full|gists",
-        "memorag_summary": "retriever=bm25", "rag": "retriever=bm25", "hyde": "retriever=bm25",
-        "rq_rag": "retriever=bm25", "rq_rag_loop": "retriever=bm25",
-    }  # fmt: skip
-    names = methods_in([ROOT / "conf" / "method"])
-    methods = ",".join(f"{name}({given[name]})" if name in given else name for name in names)
-    config = read_config([
-        "corpus=longmemeval", f"corpus.path={CHATS}", "limit=2", "memory=uniform", "run=r",
-        "rater=extractive", "cluster=inline", f"warehouse={tmp_path}", "embedder.model=counts",
-        "engine.context_tokens=20000", "max_problem_rate=1", f"methods={methods}",
-    ])  # fmt: skip
-    done = gistmill.run(config.model_copy(update={"embedder": counts("mill", "user", "the")}))
-    assert {row.method.partition("(")[0] for row in done.report.rows} == {*names}
-    (all_calls,) = sql(tmp_path, ALL)
-    assert all_calls["calls"] > 100
-    assert sums(tmp_path) == pytest.approx(all_calls)
-    assert sums(tmp_path, "by=question_type = 'x'") == pytest.approx(all_calls)

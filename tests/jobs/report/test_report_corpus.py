@@ -2,8 +2,6 @@
 
 import json
 import statistics
-from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -57,23 +55,8 @@ def test_pages_gists_and_compression(hand: HandRun, found: dict[str, dict[str, f
         assert [row[name] for name in NUMBERS] == pytest.approx(summary(values)), measure
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_a_picture_of_six_histograms(hand: HandRun, tmp_path: Path, suffix: str) -> None:
-    picture = tmp_path / f"corpus{suffix}"
-    succeed("report", f"warehouse={hand.warehouse}", "--corpus", f"picture={picture}")
-    if suffix == ".png":
-        assert picture.read_bytes().startswith(b"\x89PNG")
-    else:
-        groups = ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}g")
-        assert sum((group.get("id") or "").startswith("axes_") for group in groups) == 6
-
-
-def test_mistakes_are_one_line(hand: HandRun, tmp_path: Path) -> None:
+def test_words_that_do_nothing_are_refused(hand: HandRun) -> None:
     warehouse = f"warehouse={hand.warehouse}"
-    told = refused("report", warehouse, "--corpus", f"picture={tmp_path / 'corpus.xyz'}")
-    assert told.endswith("corpus.xyz: no such kind of file; write a .png or .svg")
-    told = refused("report", warehouse, f"picture={tmp_path / 'nowhere' / 'corpus.png'}")
-    assert "nowhere" in told and told.endswith("write it elsewhere")
     for word in ("by=question_type", "where=true", "rater=x"):
         told = refused("report", warehouse, "--corpus", word)
         assert told.startswith(f"{word.partition('=')[0]}: ")

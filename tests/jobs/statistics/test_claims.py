@@ -150,30 +150,21 @@ def test_every_row_against_a_baseline(tmp_path: Path) -> None:
         "some": {"squad_em": values(LETTERS, LETTERS[:3])},
         "bad": {"squad_em": values(LETTERS), **parts},
     })  # fmt: skip
-    found = json.loads(succeed("report", *made.words, "baseline=bad", "columns=squad_em",
-                               "--json"))["baseline"]  # fmt: skip
-    rows = {row["a"]["method"]: row for row in found["rows"]}
-    assert {row["metric"] for row in found["rows"]} == {"squad_em"}, "the column that is asked for"
-    assert {row["b"]["method"] for row in found["rows"]} == {"bad"} and set(rows) == {
-        "best",
-        "some",
-    }
-    assert rows["best"]["figures"]["difference"] == 100
-    assert rows["best"]["figures"]["p"] == 2 / 2**12
-    assert rows["best"]["p_holm"] == 4 / 2**12
-    assert rows["some"]["figures"]["difference"] == 25
-    assert rows["some"]["figures"]["p"] == rows["some"]["p_holm"] == 2 / 2**3
-    low, high = rows["some"]["figures"]["low"], rows["some"]["figures"]["high"]
-    assert 0 <= low < 25 < high
-    text = succeed("report", *made.words, "baseline=bad")
-    assert "| squad_em" in text.split("## against the baseline")[1]
-    groups = json.loads(succeed("report", *made.words, "baseline=bad", "by=document_id < 'd'",
-                                "columns=squad_em", "--json"))["baseline"]["rows"]  # fmt: skip
-    some = {row["by"]: row["figures"]["difference"] for row in groups
-            if row["a"]["method"] == "some"}  # fmt: skip
-    assert some == {"true": 100, "false": 0}
+    words = ("report", *made.words, "baseline=bad")
+    found = json.loads(succeed(*words, "columns=squad_em", "--json"))["baseline"]["rows"]
+    assert {(row["metric"], row["b"]["method"]) for row in found} == {("squad_em", "bad")}
+    rows = {row["a"]["method"]: row["figures"] | {"p_holm": row["p_holm"]} for row in found}
+    best, some = rows["best"], rows["some"]
+    assert (best["difference"], best["p"], best["p_holm"]) == (100, 2 / 2**12, 4 / 2**12)
+    assert (some["difference"], some["p"], some["p_holm"]) == (25, 2 / 2**3, 2 / 2**3)
+    assert 0 <= some["low"] < 25 < some["high"]
+    assert "| squad_em" in succeed(*words).split("## against the baseline")[1]
+    groups = json.loads(succeed(*words, "by=document_id < 'd'", "columns=squad_em", "--json"))
+    of_some = {row["by"]: row["figures"]["difference"] for row in groups["baseline"]["rows"]
+               if row["a"]["method"] == "some"}  # fmt: skip
+    assert of_some == {"true": 100, "false": 0}
     assert "'worst': no such method in run r; nearest: " in refused(
         "report", *made.words, "baseline=worst"
     )
-    assert refused("report", *made.words, "baseline=bad", "--corpus").startswith("baseline: ")
-    assert "leave names= out" in refused("report", *made.words, "baseline=bad", "names=paper")
+    assert refused(*words, "--corpus").startswith("baseline: ")
+    assert "leave names= out" in refused(*words, "names=paper")

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 import gistmill
-from jobs.trace.reading_map import lane, pages_lane
+from jobs.trace.trace import lane, pages_lane
 from tests.support.runs.page_run import finished, write_corpus
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from upath import UPath
 
-from jobs.report.chosen import create_chosen_table
+from jobs.report.report import create_chosen_table
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.sql.connection import expression, query

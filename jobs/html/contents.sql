@@ -1,10 +1,10 @@
--- name: documents
+-- name: numbered_documents
 create temp table numbered_documents as
 select (row_number() over (order by document_id) - 1)::int as number, document_id, title, num_words,
   problem, skipped
 from documents {where};
 
--- name: questions
+-- name: numbered_questions
 create temp table numbered_questions as
 select (row_number() over (order by d.number, question_id) - 1)::int as number, question_id,
   d.number as document, question_type,
@@ -18,8 +18,24 @@ select measure, method, number, round(avg(value), 2) as value
 from measures join numbered_questions using (question_id)
 where value is not null and (rater is null or rater = getvariable('rater')) group by all;
 
+-- name: measures
+select distinct measure from valued order by measure;
+
 -- name: values
 with found as (from valued where measure = getvariable('measure'))
 select method, list(value order by number) as found
 from (select distinct method from found) cross join numbered_questions
 left join found using (method, number) group by method order by method;
+
+-- name: documents
+select document_id, title, num_words, length(text) as num_chars, problem, detail
+from documents
+where document_id in (select unnest(getvariable('documents')));
+
+-- name: questions
+select question_id, question, options, "references", answer_index, question_type, evidence,
+  asked_at, q.problem, q.detail, q.metadata,
+  list_transform(evidence, lambda s: substring(d.text, s.start_char + 1, s.end_char - s.start_char))
+    as evidence_texts
+from questions q join documents d using (document_id)
+where question_id in (select unnest(getvariable('questions')));
