@@ -3,7 +3,7 @@ several verbs take."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
@@ -28,42 +28,57 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 _Number = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
+def word(form: str, about: str, default: Any = None) -> Any:
+    """A word's field; for `--help` the form of its value, and what it is for."""
+    return field(default=default, metadata={"form": form, "about": about})
+
+
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of verbs that read a run, by default the one that was started last. `by` and
-    `where` are SQL over the questions; `split_shared` is a switch, the others are words."""
+    """The words of verbs that read a run, and the switch `split_shared`. `by` and `where` are SQL
+    over the questions."""
 
-    warehouse: Annotated[UPath, BeforeValidator(as_path)] = WAREHOUSE
-    run: str | None = None
-    by: str | None = None
-    where: str | None = None
-    columns: str | None = None
-    names: str | None = None
-    method: str | None = None
-    metric: str | None = None
-    rater: str | None = None
-    plugins: str | None = None
-    memory: str | None = None
-    page: str | None = None
-    address: str | None = None
-    port: Annotated[int, Field(ge=0, lt=2**16)] = 7645
-    older_than: str | None = None
-    format: str | None = None
-    to: str = "-"
-    caption: str | None = None
-    label: str | None = None
-    n: Annotated[_Number, Field(ge=1)] = 200
-    seed: _Number = 0
-    person: str = ""
-    rows: Annotated[int, Field(ge=1, le=10**12)] = 10_000
-    seconds: Annotated[float, Field(ge=0.1, le=10**9)] = 600.0
-    memory_limit: str | None = None
-    price: str | None = None
+    warehouse: Annotated[UPath, BeforeValidator(as_path)] = word(
+        "DIR", "By default ./warehouse.", WAREHOUSE
+    )
+    run: str | None = word("NAME", "By default the last started, audits apart.")
+    by: str | None = word("SQL", "Of questions: rows for each of its values, too.")
+    where: str | None = word("SQL", "Only the questions for which it is true.")
+    columns: str | None = word("NAME,...", "These measures, counts or headings, in order.")
+    names: str | None = word("FILE", "Your names.yaml; or paper, canonical.")
+    method: str | None = word("NAME", "A method, or how the names of some begin.")
+    metric: str | None = word("NAME,...", "By default those of answers.")
+    rater: str | None = word("NAME", "Whose verdicts count; how it begins will do.")
+    plugins: str | None = word("DIR,...", "Folders with stages and prompts of your own.")
+    memory: str | None = word("NAME", "Of several that the run has of the document.")
+    page: str | None = word("0,3..5", "Pages by their indexes; by default all.")
+    address: str | None = word("URL", "With the run's job there, too.")
+    port: Annotated[int, Field(ge=0, lt=2**16)] = word(
+        "PORT", "By default 7645; 0: any that is free.", 7645
+    )
+    older_than: str | None = word("24h", "Files that were replaced before; by default 24h.")
+    format: str | None = word("NAME", "By default the first of those named above.")
+    to: str = word("FILE", "On any filesystem; by default -, standard output.", "-")
+    caption: str | None = word("TEXT", "By default what the numbers are over, and marks.")
+    label: str | None = word("NAME", "Of LaTeX's table; by default tab:RUN.")
+    n: Annotated[_Number, Field(ge=1)] = word("NUMBER", "How many answers; by default 200.", 200)
+    seed: _Number = word("NUMBER", "Of what is drawn; by default 0.", 0)
+    person: str = word("NAME", "Whose labels they are.", "")
+    rows: Annotated[int, Field(ge=1, le=10**12)] = word(
+        "NUMBER", "So many are printed; by default 10,000.", 10_000
+    )
+    seconds: Annotated[float, Field(ge=0.1, le=10**9)] = word(
+        "NUMBER", "Then it is stopped; by default 600.", 600.0
+    )
+    memory_limit: str | None = word("2GB", "By default 80% of the machine's memory.")
+    price: str | None = word("PROMPT,REPLY[,CACHED]", "Of a million tokens: adds money.")
+    every: Annotated[float | None, Field(ge=0.1, le=86_400)] = word(
+        "SECONDS", "Print it again, so often, while the run is at work."
+    )
+    html: str | None = word("FILE", "Write a page of it and every question.")
+    baseline: str | None = word("METHOD", "Each row's difference from it, and p, too.")
+    only: str | None = word("PART", "All of one part: scores, reading or cost.")
     split_shared: bool = False
-    every: Annotated[float | None, Field(ge=0.1, le=86_400)] = None
-    html: str | None = None
-    baseline: str | None = None
-    only: str | None = None
 
     @contextmanager
     def opened(self) -> Iterator[tuple["RunFolder", Any]]:
@@ -80,39 +95,12 @@ class ReadOptions:
 REPORT = ("by", "where", "rater", "columns", "names", "plugins", "price", "baseline", "only")
 """The keys of a printed report."""
 _ADDRESS = "cluster.address"  # the key that runs have for the field `address`
-# The keys, and for `--help` the form of each one's value, and what it is for.
 WORDS: Mapping[str, tuple[str, str]] = {
-    "warehouse": ("DIR", "By default ./warehouse."),
-    "run": ("NAME", "By default the last started, audits apart."),
-    "by": ("SQL", "Of questions: rows for each of its values, too."),
-    "where": ("SQL", "Only the questions for which it is true."),
-    "columns": ("NAME,...", "These measures, counts or headings, in order."),
-    "names": ("FILE", "Your names.yaml; or paper, canonical."),
-    "method": ("NAME", "A method, or how the names of some begin."),
-    "metric": ("NAME,...", "By default those of answers."),
-    "rater": ("NAME", "Whose verdicts count; how it begins will do."),
-    "plugins": ("DIR,...", "Folders with stages and prompts of your own."),
-    "memory": ("NAME", "Of several that the run has of the document."),
-    "page": ("0,3..5", "Pages by their indexes; by default all."),
-    _ADDRESS: ("URL", "With the run's job there, too."),
-    "port": ("PORT", "By default 7645; 0: any that is free."),
-    "older_than": ("24h", "Files that were replaced before; by default 24h."),
-    "format": ("NAME", "By default the first of those named above."),
-    "to": ("FILE", "On any filesystem; by default -, standard output."),
-    "caption": ("TEXT", "By default what the numbers are over, and marks."),
-    "label": ("NAME", "Of LaTeX's table; by default tab:RUN."),
-    "n": ("NUMBER", "How many answers; by default 200."),
-    "seed": ("NUMBER", "Of what is drawn; by default 0."),
-    "person": ("NAME", "Whose labels they are."),
-    "rows": ("NUMBER", "So many are printed; by default 10,000."),
-    "seconds": ("NUMBER", "Then it is stopped; by default 600."),
-    "memory_limit": ("2GB", "By default 80% of the machine's memory."),
-    "price": ("PROMPT,REPLY[,CACHED]", "Of a million tokens: adds money."),
-    "every": ("SECONDS", "Print it again, so often, while the run is at work."),
-    "html": ("FILE", "Write a page of it and every question."),
-    "baseline": ("METHOD", "Each row's difference from it, and p, too."),
-    "only": ("PART", "All of one part: scores, reading or cost."),
+    _ADDRESS if key.name == "address" else key.name: (key.metadata["form"], key.metadata["about"])
+    for key in fields(ReadOptions)
+    if key.metadata
 }
+"""The keys, and for `--help` the form of each one's value, and what it is for."""
 _SQL = ("by", "where")  # not stored, and may hold a text that looks like an address
 
 

@@ -44,4 +44,4 @@ def test_another_model_is_one_line_and_a_mark(
     assert f"OTHER MODEL: {line}." in (tmp_path / "w/runs/night/report.md").read_text()
     assert f"\n- {line}\nReplies are" in succeed("cite", warehouse)
     rows = sql(tmp_path / "w", "from answered_by")
-    assert sorted(row["answered_by"] for row in rows) == sorted({name or "m" for name in answered_by})
+    assert {row["answered_by"] for row in rows} == {name or "m" for name in answered_by}
