@@ -54,7 +54,6 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     questions_per_unit=    of a document; more are shared by several workers
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """
-
     from jobs.graph.resolved_run import read_run
 
     execute(read_run(words or []), json, markdown)
@@ -121,7 +120,6 @@ def ask(
     One answer is printed, with the passages that it rests on by file and page. Pages and gists are
     made once and kept. Keys are those of run, but for run=, corpus= and experiment=.
     """
-
     from jobs.ask.ask_files import MOST_WORDS
     from jobs.ask.ask_files import ask as ask_files
 
@@ -139,7 +137,6 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
     Example:
       gistmill score predictions=answers.jsonl method=theirs run=night
     """
-
     from jobs.run.stored_run import with_predictions
 
     execute(with_predictions(words or []), json, markdown)
@@ -156,7 +153,6 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
     Example:
       gistmill retry run=night problem=timeout
     """
-
     from jobs.run.stored_run import run_again
 
     resolved, retry_policy = run_again(words or [])
@@ -199,7 +195,6 @@ def execute(
     """Execute a run, print its report (`whole`: as Markdown), and exit with its code. `before`: the
     number of rows with each problem before a retry, to print how many it healed; `more`: what
     `run_and_report` takes."""
-
     from jobs.api.library import run_and_report
     from jobs.problems.causes import healed_line
     from jobs.report.render import headline_parts, parts_of

@@ -24,7 +24,6 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
     Example:
       gistmill export predictions method=gist_only to=answers.jsonl
     """
-
     from jobs.export.export_predictions import exported_predictions as predictions_text
 
     target = Target.of(options.to, force)
@@ -51,7 +50,6 @@ def report(
     Example:
       gistmill export report format=latex to=table.tex
     """
-
     from jobs.export.export_report import exported_report
 
     target = Target.of(options.to, force)
@@ -69,7 +67,6 @@ def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> 
     Example:
       gistmill export frontier to=frontier.svg
     """
-
     from jobs.export.frontier import exported_frontier
 
     target = Target.of(options.to, force)
@@ -86,7 +83,6 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
     Example:
       gistmill export view answers to=answers.parquet
     """
-
     from pipeline.store import connect
     from pipeline.store.sql.connection import write_view
 
@@ -106,7 +102,6 @@ def cite(options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill cite run=night
     """
-
     from jobs.cite.cite import cite_parts, statement
 
     print_found(statement(options), cite_parts, json)

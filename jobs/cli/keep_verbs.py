@@ -29,7 +29,6 @@ def rm(
     Example:
       gistmill rm run=night
     """
-
     from jobs.warehouse.upkeep import removal_line, run_to_remove
     from pipeline.store.runs.run_folder import num_labels
     from pipeline.store.upkeep import remove_run
@@ -67,7 +66,6 @@ def gc(options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill gc older_than=1h
     """
-
     from jobs.warehouse.upkeep import show_gc
 
     show_gc(options, json)
@@ -83,7 +81,6 @@ def verify(options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill verify warehouse=warehouse
     """
-
     from jobs.warehouse.upkeep import verified_lines
     from jobs.warehouse.upkeep import verify as verify_files
 
@@ -114,7 +111,6 @@ def new(  # noqa: PLR0913  # they are its options
     Example:
       gistmill plugin new my_method --method
     """
-
     from jobs.plugin.new_plugin import new_plugin
 
     given = {"method": method, "metric": metric, "engine": engine, "judge": judge,
@@ -148,7 +144,6 @@ def check(
     Example:
       gistmill prompts check my_prompts
     """
-
     from pipeline.core.registry import load_plugins, plugin_folders
     from pipeline.core.settings import CONF
     from pipeline.work.check_family import check_family
@@ -176,7 +171,6 @@ def export(
     Example:
       gistmill prompts export qmsum my_prompts
     """
-
     from pipeline.families.family import export_family
 
     made = export_family(family, folder, options.plugins)

@@ -52,7 +52,6 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     Example:
       gistmill rate add run=night rater=extractive
     """
-
     from jobs.run.stored_run import with_rater
 
     execute(with_rater(words or []), json, markdown, retry_policy=None)
@@ -71,7 +70,6 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
     Example:
       gistmill rate audit run=night n=50
     """
-
     from jobs.run.stored_run import audit_run
 
     execute(audit_run(words or []), json, markdown)
@@ -87,7 +85,6 @@ def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) 
     Example:
       gistmill rate sheet run=night n=100 to=sheet.csv
     """
-
     from jobs.people.labels import LABELS, sheet
 
     target = Target.of(options.to, force)
@@ -108,7 +105,6 @@ def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill rate import sheet.csv run=night person=ada
     """
-
     from jobs.people.labels import import_sheet, imported_lines
 
     print_found(import_sheet(file, options), imported_lines, json)
@@ -124,7 +120,6 @@ def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = 
     Example:
       gistmill rate agreement run=night
     """
-
     from jobs.people.labels import agreements, parts_of
 
     print_found(agreements(options), parts_of, json, markdown)

@@ -74,7 +74,6 @@ def status(
     Example:
       gistmill status --watch
     """
-
     from jobs.warehouse.status import show_status
 
     seconds = options.every or (_SECONDS_BETWEEN_LOOKS if watch else None)
@@ -98,7 +97,6 @@ def trace(
     Example:
       gistmill trace meeting-02 method=readagent_p
     """
-
     from jobs.trace.show import show_trace
 
     show_trace(options, question_id, full, prompts, json)
@@ -115,7 +113,6 @@ def compare(methods: Methods = None, *, options: ReadOptions, json: Json = False
     Example:
       gistmill compare gist_only full_text metric=accuracy
     """
-
     from jobs.compare.compare import compare as compare_methods
     from jobs.compare.show_compare import comparison_parts
 
@@ -131,7 +128,6 @@ def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
     Example:
       gistmill show tide_mill_handbook page=1
     """
-
     from jobs.trace.show import document_parts, shown_document
 
     print_found(shown_document(options, document_id), document_parts, json)
@@ -155,7 +151,6 @@ def sql(
     Example:
       gistmill sql 'select method, count(*) from answers group by method'
     """
-
     from pipeline.store import connect
     from pipeline.store.sql.connection import rows_within
 
@@ -185,7 +180,6 @@ def ls(
     Example:
       gistmill ls warehouse=warehouse
     """
-
     from jobs.warehouse.listing import listing, listing_parts
 
     warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
@@ -214,7 +208,6 @@ def schema(
     Example:
       gistmill schema answers
     """
-
     from jobs.warehouse.listing import named, named_parts, read_schema, schema_page, schema_parts
 
     found = read_schema(options.plugins)
