@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import ray
 from ray._private import ray_constants
@@ -101,16 +101,17 @@ def watch_processes() -> None:
     """Start a thread that ends this process with a line once a process of the joined local Ray, or
     this machine's raylet of another Ray, has ended; until `ray.shutdown()`. The main thread may
     wait inside Ray for the dead process, until Ray ends this process silently."""
-    joined = cast(Any, global_worker.node)
+    worker: Any = global_worker
+    joined = worker.node
 
     def watch() -> None:
-        while global_worker.node is joined:
+        while worker.node is joined:
             dead = [name for name, _ in joined.dead_processes()]
             # Without a free file descriptor for the socket the next look tries again.
             with suppress(OSError), socket.socket(socket.AF_UNIX) as end:
                 refused = end.connect_ex(joined.raylet_socket_name)
                 dead += ["raylet"] if refused in (errno.ECONNREFUSED, errno.ENOENT) else []
-            if dead and global_worker.node is joined:  # or a shutdown has ended it
+            if dead and worker.node is joined:  # or a shutdown has ended it
                 end_process(f"Ray's {dead[0]} was killed; run the same command to resume")
             time.sleep(_SECONDS_BETWEEN_LOOKS)
 
