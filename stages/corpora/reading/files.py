@@ -140,7 +140,7 @@ def opened(file: UPath) -> Iterator[IO[bytes]]:
 def refuse_special(file: UPath) -> None:
     """Raise NotTextError for what is no regular file: a FIFO may never end."""
     if not is_remote(file) and file.exists() and not file.is_file():
-        raise NotTextError("no regular file")
+        raise NotTextError("a folder, not a file" if file.is_dir() else "no regular file")
 
 
 def read_whole(file: UPath) -> bytes:

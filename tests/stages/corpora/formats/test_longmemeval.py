@@ -237,4 +237,4 @@ def test_a_session_in_two_histories_is_gisted_once(tmp_path: Path) -> None:
     assert gists[0] == [(f"[{early}] of first", 2), (f"[{late}] of both", 2)]
     assert gists[1] == [(f"[{early}] of both", 2), *[(f"[{late}] of second", 2)] * 2]
     assert calls[0] == [(False, "q1", 0), (False, "q1", 1)] and calls[1][0] == (True, "q2", 0)
-    assert len(engine.requests) == 4  # of five pages, of which two are equal in what is asked
+    assert len(engine.requests) == 3  # of five pages, of which two pairs are the same text
