@@ -82,7 +82,7 @@ def _rows(file: UPath) -> Iterator[Row]:
         yield row.sure()
 
 
-def _answer(value: Mapping[str, Any]) -> tuple[str, Any]:
+def _answer(value: dict[str, Any]) -> tuple[str, Any]:
     question_id = label_of(value, _ID)
     if not question_id:
         there = ", ".join(map(str, value)) or "nothing"

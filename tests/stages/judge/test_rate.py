@@ -56,7 +56,8 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
     ]
 
 
-Rule, Pair = dict[str, Any], tuple[str | None, str | None]
+Rule = dict[str, Any]
+Pair = tuple[str | None, str | None]
 CUT = {"finish_reason": "length"}
 
 
