@@ -124,7 +124,8 @@ def _remarks(loaded: Loaded) -> Iterator[tuple[str, str]]:
         yield "read in part", loaded.note
     if line := without_spaces(document):
         yield "paged by characters", line
-    for row in (document, *loaded.questions):
+    rows: tuple[Document | Question, ...] = (document, *loaded.questions)
+    for row in rows:
         if row.detail:
             yield "bad_input" if row.problem else "in doubt", row.detail
 

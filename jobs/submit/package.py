@@ -153,8 +153,9 @@ def refuse_unshared(config: RunConfig) -> None:
     folders |= {f"corpus.{key}": getattr(config.corpus, key, None) for key in ("path", "stories")}
     models = {f"{key}.model": getattr(e, "model", None) for key, e in _engines(config).items()}
     for key, value in {**folders, **models}.items():
-        is_local = value and not is_remote(as_path(value)) and not Path(value).is_absolute()
-        if is_local and (key == "warehouse" or Path(value).exists()):
+        if not value or is_remote(as_path(value)) or Path(value).is_absolute():
+            continue
+        if key == "warehouse" or Path(value).exists():
             raise UsageError(
                 f"{key}={value}: the cluster does not see this folder; name storage that it "
                 "shares, s3://... or an absolute path of a mounted folder"

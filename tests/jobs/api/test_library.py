@@ -104,7 +104,7 @@ def test_methods_are_compared(tmp_path: Path) -> None:
         (lambda w: gistmill.run("limitt=3"), "limitt: no such key; nearest: limit"),
         (lambda w: gistmill.run("corpus=tables", "corpus.path=/nowhere"), "/nowhere: no such file"),
         (lambda w: gistmill.run(gistmill.config("experiment=demo"), "limit=3"), "give one config"),
-        (lambda w: gistmill.run(3), "give one config, or words"),
+        (lambda w: gistmill.run(3), "give one config, or words"),  # type: ignore[arg-type]
         (lambda w: gistmill.report(w, "gone"), "run=gone: not in"),
         (lambda w: gistmill.report(w, where="nosuch = 1"), "nosuch"),
         (lambda w: gistmill.compare("m4", warehouse=w), "'m4': no such method in run night"),

@@ -35,7 +35,7 @@ def test_its_queries_ask_for_what_is_exported_of_the_chosen_run() -> None:
             for part in (part for part in parts if isinstance(part, VectorSelector)):
                 runs = [m.value for m in part.matchers.matchers if m.name == "run"]
                 assert part.name in OF_RAY or runs == ["night"], query
-                named.add(part.name)
+                named.add(part.name or query)
     assert named == OURS | OF_RAY
 
 
