@@ -16,7 +16,7 @@ NUM_CALLS = 3 + 1  # gists of three pages, an answer
 @pytest.mark.parametrize(
     ("answered_by", "said"),
     [
-        (("m-2024-08-06", "m-2024-08-06"), f"m-2024-08-06 ({NUM_CALLS} calls)"),
+        ((" m-2024-08-06 ", " m-2024-08-06 "), f"m-2024-08-06 ({NUM_CALLS} calls)"),
         ((None, "m-new"), "m (3 calls), m-new (1 calls)"),
     ],
 )
@@ -44,4 +44,4 @@ def test_another_model_is_one_line_and_a_mark(
     assert f"OTHER MODEL: {line}." in (tmp_path / "w/runs/night/report.md").read_text()
     assert f"\n- {line}\nReplies are" in succeed("cite", warehouse)
     rows = sql(tmp_path / "w", "from answered_by")
-    assert {row["answered_by"] for row in rows} == {name or "m" for name in answered_by}
+    assert {row["answered_by"] for row in rows} == {(name or "m").strip() for name in answered_by}
