@@ -265,9 +265,10 @@ class _Graph:
         for other, _ in self.steps.values():
             same_rows = (other.writes, other.memory) == (step.writes, step.memory)
             if same_rows and other.id != step.id:
+                starts = sorted(label for label, kind in STAGES.items() if kind.starts_memory)
                 raise UsageError(
                     f"{where}: {step.table} of the memory {step.memory} are made already, with "
-                    "other settings; put a stage before it that starts another memory"
+                    f"other settings; start another memory before it, by {', '.join(starts)}"
                 )
 
     def _prompts(self, stage: Stage, engine: EngineSettings | None) -> dict[str, Any]:
