@@ -224,9 +224,9 @@ class Shards:
 
 
 class _Inputs(Mapping[str, str]):
-    """Maps an input_sha to the unit that holds it; if two do, the one of the lower name. `read` gives a
-    table of both columns; it is called at the first lookup, as a plan needs it only where a chunk
-    of questions is not committed unchanged. A dictionary takes ten times as much memory."""
+    """Maps an input_sha to the unit that holds it; if two do, the one of the lower name. `read`
+    gives a table of both, and is called at the first lookup: a plan needs it only where a chunk of
+    questions is not committed unchanged. A dictionary takes ten times as much memory."""
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read
