@@ -27,6 +27,7 @@ _ALONE = re.compile(
     r"(?:(?i:of|von|/)\W*\d{1,4}\W*)?"
 )
 _NUMBER = re.compile(r"\b\d{1,4}\b")
+_AT_END = re.compile(r"\A\W*\d{1,4}\b|\b\d{1,4}\W*\Z")
 _without_digits = partial(re.compile(r"\d").sub, "")
 # A paragraph begins below a gap of so many line distances, after an indent of so many heights of a
 # line, and where the height of lines changes by this factor.
@@ -73,20 +74,22 @@ class _Row(NamedTuple):
         texts = {cell.text for line in self.lines for cell in line.cells()}
         return {text for text in texts if not text.endswith(":")}
 
-    def numbers(self) -> set[int]:
-        """The row's numbers minus `page`: for a page's number the same difference on all pages."""
+    def numbers(self, pattern: re.Pattern[str] = _NUMBER) -> set[int]:
+        """The row's numbers that match, or the one that it is, minus `page`: for a page's number
+        the same difference on all pages."""
         if alone := _ALONE.fullmatch(self.text):
             if alone[1].isdigit():
                 return {int(alone[1]) - self.page}
             values = [_ROMAN[letter] for letter in alone[1].lower()]
             pairs = zip(values, [*values[1:], 0], strict=True)
             return {sum(-value if value < after else value for value, after in pairs) - self.page}
-        return {int(number) - self.page for number in _NUMBER.findall(self.text)}
+        numbers = re.findall(r"\d+", " ".join(pattern.findall(self.text)))
+        return {int(number) - self.page for number in numbers}
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     """The lines of each page without heads and feet: rows that recur at one height of several
-    pages, or count with the pages. A page of nothing else is kept."""
+    pages, or have the page's number at an end. A page of nothing else is kept."""
     rows = [_edge_rows(page, lines) for page, lines in enumerate(pages)]
     first = _first_copies(pages)
     heads: dict[tuple[int, str], set[str]] = {}  # by row: parts that are on no other page
@@ -107,7 +110,7 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
             continue
         steps |= counted
         for row in band:
-            if row in again or row in numbered:
+            if row in again or row.numbers(_AT_END) & counted:
                 alone = {part for part in row.parts() if likes[_without_digits(part)] == 1}
                 is_kept = row in again and row not in numbered
                 heads[row.page, _without_digits(row.text)] = alone if is_kept else set()

@@ -31,7 +31,10 @@ _WORD = re.compile(
 )
 LONGEST_WORD, _PART_OF_LONGER = 1000, 4  # characters
 _SPACED = rf"[^\s{CHARACTERS}{SYLLABLES}]"
-_LONGER = re.compile(rf"(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1}}}")
+_LONGER = re.compile(  # steps over spaced text by the length of the longest word
+    rf"(?s)(?:.{{0,{LONGEST_WORD}}}[ \n])*+(?=.{{{LONGEST_WORD + 1}}})"
+    rf".*?(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1}}}"
+)
 _HEADER = re.compile(rf"{PAGE_BREAK}(\[[^\]\n]*\])\s*")
 
 
@@ -39,8 +42,7 @@ def num_words(text: str) -> int:
     """The number of words, without session headers."""
     if PAGE_BREAK in text:
         text = _HEADER.sub(" ", text)
-    is_spaced = text.isascii() or not _UNSPACED.search(text)
-    if not is_spaced or is_without_spaces(text):
+    if (not text.isascii() and _UNSPACED.search(text)) or is_without_spaces(text):
         return sum(1 for _ in _word_spans(text))
     # len(text.split()) without the list of all words: a document may have 100 MB.
     total = 0
@@ -53,7 +55,7 @@ def num_words(text: str) -> int:
 
 def is_without_spaces(text: str) -> bool:
     """True for a run of over LONGEST_WORD characters without the white space of its script."""
-    return len(text) > LONGEST_WORD and _LONGER.search(text) is not None
+    return len(text) > LONGEST_WORD and _LONGER.match(text) is not None
 
 
 def plain(text: str) -> str:
@@ -69,15 +71,16 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 def _word_spans(text: str) -> Iterator[tuple[int, int]]:
     for match in _WORD.finditer(text):
         start, end = match.span()
-        size = _PART_OF_LONGER if end - start > LONGEST_WORD else end - start
-        for first in range(start, end, size):
-            yield first, min(first + size, end)
+        if end - start <= LONGEST_WORD:
+            yield start, end
+        else:
+            parts = range(start, end, _PART_OF_LONGER)
+            yield from ((first, min(first + _PART_OF_LONGER, end)) for first in parts)
 
 
 def words_in_common(text: Sequence[str], other: Sequence[str]) -> int:
-    """The length of the longest common subsequence of two texts' words, by integers whose bit j is
-    0 where the row of the table grows at word j of `other` (Hyyrö 2004, "Bit-parallel LCS-length
-    computation revisited")."""
+    """The length of the longest common subsequence of two texts' words. Bit j of a row is 0 where
+    it grows at word j of `other` (Hyyrö 2004, "Bit-parallel LCS-length computation revisited")."""
     bits: dict[str, int] = defaultdict(int)
     for index, word in enumerate(other):
         bits[word] |= 1 << index
@@ -102,7 +105,7 @@ def without_header(text: str) -> str:
 Paragraphs = Literal["lines", "blank_lines", "auto"]
 Spans = list[tuple[int, int]]
 _BREAKS: dict[str, re.Pattern[str]] = {
-    "lines": re.compile(r"\n"),
+    "lines": re.compile(r"\n(?:[^\S\n]*(?:\n|\Z))*"),
     "blank_lines": re.compile(r"\n[^\S\n]*\n\s*"),
 }
 # A full stop after these or after an initial ends no sentence; "I" is usually a word, no initial.
@@ -119,39 +122,27 @@ _SENTENCE_END = re.compile(
 
 
 def paragraph_spans(text: str, how: Paragraphs) -> Spans:
-    """Half-open spans that tile `text`, one per paragraph, its trailing white space included.
-    `lines`: every line is a paragraph. `blank_lines`: blank lines separate them. `auto`: the latter
-    where the text has one. A text without any word is one paragraph."""
+    """Half-open spans that tile `text`, one per paragraph, its trailing white space included, each
+    a line, or what blank lines separate; `auto`: the latter where the text has a blank line."""
     if how == "auto":
         how = "blank_lines" if _BREAKS["blank_lines"].search(text.strip()) else "lines"
     first_word = len(text) - len(text.lstrip())  # breaks before it end no paragraph
-    ends = [m.end() for m in _BREAKS[how].finditer(text, first_word)] + [len(text)]
-    spans: Spans = []
-    start = 0
-    for end in ends:
-        if text[start:end].strip():
-            spans.append((start, end))
-            start = end
-        elif spans and end > start:
-            spans[-1] = (spans[-1][0], end)
-            start = end
-    return spans or ([(0, len(text))] if text else [])
+    ends = (m.end() for m in _BREAKS[how].finditer(text, first_word))
+    return list(pairwise(sorted({0, *ends, len(text)})))
 
 
 def sentence_spans(text: str) -> Spans:
-    """Half-open spans that tile `text`, one per sentence, its trailing white space included: a
-    heuristic by punctuation, blank lines and speakers."""
+    """The same of sentences, by a heuristic of punctuation, blank lines and speakers."""
     return list(pairwise(sorted({0, *(m.end() for m in _SENTENCE_END.finditer(text)), len(text)})))
 
 
-# Pauses are found by punctuation and capitals; in scripts without capitals, only by commas and
-# colons.
+# Pauses are found by punctuation and capitals; in scripts without capitals, only by punctuation.
 _HEADING_CHARS = 90  # of a heading
-_NAMED = re.compile(
-    r"(?i)(?:chapter|book|part|volume|canto|act|scene|section|letter|appendix)\s+"
-    r"(?:[ivxlc]+|\d+|the|one|two|three|four|five|six|seven|eight|nine|ten)\b"
+_NUMBERED = re.compile(
+    r"(?i:(?:chapter|book|part|volume|canto|act|scene|section|letter|appendix)\s+"
+    r"(?:[ivxlc]+|\d+|the|one|two|three|four|five|six|seven|eight|nine|ten)\b)"
+    r"|(?:[IVXLC]{1,7}|\d{1,3})\.?\Z"
 )
-_NUMERAL = re.compile(r"(?:[IVXLC]{1,7}|\d{1,3})\.?\Z")
 _MARKDOWN = re.compile(r"#{1,6}\s")
 _SMALL_LETTERS = 3  # letters of words that titles may leave uncapitalized
 # A speaker's turn, a table's row, an item of a list: each begins by itself.
@@ -169,10 +160,9 @@ def is_heading(paragraph: str) -> bool:
     line = " ".join(paragraph.split())
     if not line or len(line) > _HEADING_CHARS or line[-1] in '!?,"”’' or line[0] in '|"“‘':
         return False
-    if _NAMED.match(line) or _NUMERAL.match(line) or line.isupper():
+    if _NUMBERED.match(line) or line.isupper():
         return True
-    # A title: all but small words begin with a capital, and no full stop, colon or semicolon ends
-    # them.
+    # A title: all but small words begin with a capital; no full stop, colon or semicolon ends it.
     first, *later = line.split()
     big = [first, *(word for word in later if len(word) > _SMALL_LETTERS)]
     is_open = line[-1] not in ".;:" and not (_ITEM.match(line) or _TURN.match(line))
@@ -220,11 +210,11 @@ def ends_at_pauses(paragraphs: Sequence[str], near: int) -> list[int]:
 
 def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
     """The number of characters of `gold` that are in `read`; half-open spans that may overlap."""
-    gold, read = merged(gold), merged(read)
-    pairs = ((a, b) for a in gold for b in read)
-    return sum(
-        max(0, min(a.end_char, b.end_char) - max(a.start_char, b.start_char)) for a, b in pairs
+    in_gold, in_read, in_either = (
+        sum(span.end_char - span.start_char for span in merged(spans))
+        for spans in (gold, read, [*gold, *read])
     )
+    return in_gold + in_read - in_either
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
