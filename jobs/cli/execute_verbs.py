@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, completed, warn
+from jobs.cli.app import (
+    MAKE,
+    Json,
+    WholeTables,
+    Words,
+    app,
+    chosen,
+    complain,
+    switch,
+    warn,
+    words_of,
+)
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
 from pipeline.core.errors import UsageError
@@ -62,29 +73,23 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
 @app.command(rich_help_panel=MAKE)
 def submit(
     words: Words = None,
-    show: Annotated[bool, typer.Option("--print", help="Show what would be submitted.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Do not follow the job.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the run's job.")] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, logs on standard error.")
-    ] = False,
+    show: bool = switch("--print", "Show what would be submitted."),
+    detach: bool = switch("--detach", "Do not follow the job."),
+    stop: bool = switch("--stop", "Stop the run's job."),
+    json: bool = switch("--json", "Print the result as JSON, logs on standard error."),
 ) -> None:
     """Send a run to a cluster and follow it.
 
     Takes the words of run, and cluster.address=http://HEAD:8265, cluster=kuberay or cluster=slurm.
     Exit code 0 only if the run is complete.
 
-    \b
-    Example:
-      gistmill submit experiment=demo cluster.address=http://HEAD:8265
+    Example: gistmill submit experiment=demo cluster.address=http://HEAD:8265
     """
     from jobs.submit import rendered
     from jobs.submit import stop as stop_job
     from jobs.submit import submit as send
 
-    if show + detach + stop > 1:
-        raise UsageError("--print, --detach and --stop: one of them at a time")
-    if show:
+    if chosen({"--print": show, "--detach": detach, "--stop": stop}) == "--print":
         text = rendered(words or [])
         print_found({"text": text}, lambda _: [Verbatim(text.rstrip("\n"))], json)
         return
@@ -97,11 +102,8 @@ def submit(
 
 @app.command(rich_help_panel=MAKE)
 def ask(
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE|QUESTION|KEY=VALUE", hidden=True, autocompletion=completed),
-    ],
-    each: Annotated[bool, typer.Option("--each", help="Every document answers by itself.")] = False,
+    words: Annotated[list[str], words_of("FILE|QUESTION|KEY=VALUE")],
+    each: bool = switch("--each", "Every document answers by itself."),
     most_words: Annotated[
         int | None,
         typer.Option("--words", metavar="NUMBER", min=1, help="Of pages to choose from."),
@@ -113,9 +115,7 @@ def ask(
 ) -> None:
     """Ask files or folders a question.
 
-    \b
-    Example:
-      gistmill ask letters "Who sold the lighthouse?" method='bm25(top_k=3)'
+    Example: gistmill ask letters "Who sold the lighthouse?" method='bm25(top_k=3)'
 
     One answer is printed, with the passages that it rests on by file and page. Pages and gists are
     made once and kept. Keys are those of run, but for run=, corpus= and experiment=.
@@ -133,9 +133,7 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
     predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
     has question_id and answer.
 
-    \b
-    Example:
-      gistmill score predictions=answers.jsonl method=theirs run=night
+    Example: gistmill score predictions=answers.jsonl method=theirs run=night
     """
     from jobs.run.stored_run import with_predictions
 
@@ -149,9 +147,7 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
     What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
     where they have these.
 
-    \b
-    Example:
-      gistmill retry run=night problem=timeout
+    Example: gistmill retry run=night problem=timeout
     """
     from jobs.run.stored_run import run_again
 
@@ -176,9 +172,7 @@ def plan(
     Takes the words of run and asks no model. What is left of a run that has begun is planned by its
     own speed.
 
-    \b
-    Example:
-      gistmill plan experiment=demo --rates 20000,3000 --gpus 8
+    Example: gistmill plan experiment=demo --rates 20000,3000 --gpus 8
     """
     from jobs.plan.plan import Options, show_plan  # here: numpy and the engines take a moment
 
@@ -224,9 +218,7 @@ def _problems(resolved: "ResolvedRun") -> dict[str, int]:
 
 @app.command(rich_help_panel=MAKE)
 def bench(
-    words: Annotated[
-        list[str], typer.Argument(metavar="PART|KEY=VALUE", hidden=True, autocompletion=completed)
-    ],
+    words: Annotated[list[str], words_of("PART|KEY=VALUE")],
     pairs: Annotated[
         int, typer.Option("--pairs", min=1, metavar="NUMBER", help="Repetitions, by default 3.")
     ] = 3,
@@ -236,9 +228,7 @@ def bench(
 
     Parts: limit, schedule, machines, cache, peers, units, driver, rates.
 
-    \b
-    Example:
-      gistmill bench limit schedule
+    Example: gistmill bench limit schedule
     """
     _find_benchmarks()
     from benchmarks.parts import bench as measure

@@ -1,10 +1,8 @@
 """Verbs that write a run's contents to files for other programs."""
 
-from typing import Annotated
 
-import typer
 
-from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, verb_group, warn
+from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, switch, verb_group, warn
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import Target, print_found, print_json
@@ -20,9 +18,7 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
 
     format=jsonl, scrolls or longmemeval.
 
-    \b
-    Example:
-      gistmill export predictions method=gist_only to=answers.jsonl
+    Example: gistmill export predictions method=gist_only to=answers.jsonl
     """
     from jobs.export.export_predictions import exported_predictions as predictions_text
 
@@ -36,9 +32,7 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
 )  # fmt: skip
 def report(
     options: ReadOptions,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="With 95% intervals over documents.")
-    ] = False,
+    intervals: bool = switch("--intervals", "With 95% intervals over documents."),
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -46,9 +40,7 @@ def report(
 
     format=csv, latex or markdown.
 
-    \b
-    Example:
-      gistmill export report format=latex to=table.tex
+    Example: gistmill export report format=latex to=table.tex
     """
     from jobs.export.export_report import exported_report
 
@@ -63,9 +55,7 @@ def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> 
     to=FILE.svg: the picture; .csv, .json: its points. metric= is one of the report's scores,
     the first by default.
 
-    \b
-    Example:
-      gistmill export frontier to=frontier.svg
+    Example: gistmill export frontier to=frontier.svg
     """
     from jobs.export.frontier import exported_frontier
 
@@ -79,9 +69,7 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
 
     all_VIEW has those of every run; where=SQL is over the columns of the view.
 
-    \b
-    Example:
-      gistmill export view answers to=answers.parquet
+    Example: gistmill export view answers to=answers.parquet
     """
     from pipeline.store import connect
     from pipeline.store.sql.connection import write_view
@@ -98,9 +86,7 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
 def cite(options: ReadOptions, json: Json = False) -> None:
     """Print what a paper must state of a run, with BibTeX.
 
-    \b
-    Example:
-      gistmill cite run=night
+    Example: gistmill cite run=night
     """
     from jobs.cite.cite import cite_parts, statement
 

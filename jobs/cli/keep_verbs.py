@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, RUN, Json, app, reading, verb_group
+from jobs.cli.app import KEEP, RUN, Json, app, chosen, reading, switch, verb_group
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
@@ -17,7 +17,7 @@ from pipeline.core.errors import AccountingError, UsageError
 @reading(*RUN, panel=KEEP)
 def rm(
     options: ReadOptions,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: bool = switch("--yes", "Do not ask."),
     json: Json = False,
 ) -> None:
     """Delete a run, and of its rows what no other run uses.
@@ -25,9 +25,7 @@ def rm(
     It asks for the run's name again unless --yes is given. gistmill gc deletes the files, after 24
     hours.
 
-    \b
-    Example:
-      gistmill rm run=night
+    Example: gistmill rm run=night
     """
     from jobs.warehouse.upkeep import removal_line, run_to_remove
     from pipeline.store.runs.run_folder import num_labels
@@ -62,9 +60,7 @@ def gc(options: ReadOptions, json: Json = False) -> None:
 
     It deletes what removed runs alone had planned, too.
 
-    \b
-    Example:
-      gistmill gc older_than=1h
+    Example: gistmill gc older_than=1h
     """
     from jobs.warehouse.upkeep import show_gc
 
@@ -77,9 +73,7 @@ def verify(options: ReadOptions, json: Json = False) -> None:
 
     Exit code 1 if a file is damaged.
 
-    \b
-    Example:
-      gistmill verify warehouse=warehouse
+    Example: gistmill verify warehouse=warehouse
     """
     from jobs.warehouse.upkeep import verified_lines
     from jobs.warehouse.upkeep import verify as verify_files
@@ -97,28 +91,23 @@ app.add_typer(plugin, name="plugin", rich_help_panel=KEEP)
 @plugin.command()
 def new(  # noqa: PLR0913  # they are its options
     name: Annotated[str, typer.Argument(help="Of the plugin, of its folder, and of what it has.")],
-    method: Annotated[bool, typer.Option("--method", help="A way to answer; the default.")] = False,
-    metric: Annotated[bool, typer.Option("--metric", help="A score of answers.")] = False,
-    engine: Annotated[bool, typer.Option("--engine", help="What replies to prompts.")] = False,
-    judge: Annotated[bool, typer.Option("--judge", help="A rubric of verdicts.")] = False,
-    corpus: Annotated[bool, typer.Option("--corpus", help="A format of documents.")] = False,
-    family: Annotated[bool, typer.Option("--family", help="Prompts in other words.")] = False,
+    method: bool = switch("--method", "A way to answer; the default."),
+    metric: bool = switch("--metric", "A score of answers."),
+    engine: bool = switch("--engine", "What replies to prompts."),
+    judge: bool = switch("--judge", "A rubric of verdicts."),
+    corpus: bool = switch("--corpus", "A format of documents."),
+    family: bool = switch("--family", "Prompts in other words."),
     json: Json = False,
 ) -> None:
     """Write a folder with a plugin that works, and its test.
 
-    \b
-    Example:
-      gistmill plugin new my_method --method
+    Example: gistmill plugin new my_method --method
     """
     from jobs.plugin.new_plugin import new_plugin
 
-    given = {"method": method, "metric": metric, "engine": engine, "judge": judge,
-             "corpus": corpus, "family": family}  # fmt: skip
-    kinds = [kind for kind, is_given in given.items() if is_given]
-    if len(kinds) > 1:
-        raise UsageError(f"--{', --'.join(kinds)}: one of them at a time")
-    files = new_plugin(name, kinds[0] if kinds else "method")
+    kinds = {"--method": method, "--metric": metric, "--engine": engine, "--judge": judge,
+             "--corpus": corpus, "--family": family}  # fmt: skip
+    files = new_plugin(name, chosen(kinds).removeprefix("--") or "method")
     lines = "\n".join(map(str, files))
     print_found({"files": files}, lambda _: [lines, f"pytest {name} tests it"], json)
 
@@ -140,9 +129,7 @@ def check(
 ) -> None:
     """Render every prompt of a family (default: all families) and parse its example replies.
 
-    \b
-    Example:
-      gistmill prompts check my_prompts
+    Example: gistmill prompts check my_prompts
     """
     from pipeline.core.registry import load_plugins, plugin_folders
     from pipeline.core.settings import CONF
@@ -167,9 +154,7 @@ def export(
 
     With all that it inherits; plugins=FOLDER where it is a plugin's.
 
-    \b
-    Example:
-      gistmill prompts export qmsum my_prompts
+    Example: gistmill prompts export qmsum my_prompts
     """
     from pipeline.families.family import export_family
 

@@ -48,9 +48,7 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
 
     Nothing is answered again. The word add may be left out.
 
-    \b
-    Example:
-      gistmill rate add run=night rater=extractive
+    Example: gistmill rate add run=night rater=extractive
     """
     from jobs.run.stored_run import with_rater
 
@@ -66,9 +64,7 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
     The run NAME-audit has the answers and verdicts. The report of the audited
     run then has corrected means beside the raw ones.
 
-    \b
-    Example:
-      gistmill rate audit run=night n=50
+    Example: gistmill rate audit run=night n=50
     """
     from jobs.run.stored_run import audit_run
 
@@ -81,9 +77,7 @@ def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) 
 
     Methods and verdicts are left out.
 
-    \b
-    Example:
-      gistmill rate sheet run=night n=100 to=sheet.csv
+    Example: gistmill rate sheet run=night n=100 to=sheet.csv
     """
     from jobs.people.labels import LABELS, sheet
 
@@ -101,9 +95,7 @@ def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
 
     They are rows of the view people.
 
-    \b
-    Example:
-      gistmill rate import sheet.csv run=night person=ada
+    Example: gistmill rate import sheet.csv run=night person=ada
     """
     from jobs.people.labels import import_sheet, imported_lines
 
@@ -116,9 +108,7 @@ def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = 
 
     Percent, Cohen's kappa, confusion matrices.
 
-    \b
-    Example:
-      gistmill rate agreement run=night
+    Example: gistmill rate agreement run=night
     """
     from jobs.people.labels import agreements, parts_of
 
