@@ -1,7 +1,5 @@
 """Verbs that write a run's contents to files for other programs."""
 
-
-
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, switch, verb_group, warn
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted

@@ -131,11 +131,10 @@ def check(
 
     Example: gistmill prompts check my_prompts
     """
-    from pipeline.core.registry import load_plugins, plugin_folders
-    from pipeline.core.settings import CONF
+    from pipeline.core.registry import conf_folders
     from pipeline.work.check_family import check_family
 
-    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(options.plugins)), CONF]]
+    roots = [conf / "prompts" for conf in conf_folders(options.plugins)]
     every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
     families = every if folder is None else [folder]
     failures = [line for family in families for line in check_family(family, roots)]

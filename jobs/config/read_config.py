@@ -18,7 +18,6 @@ from pipeline.work.methods import stage_specs
 from pipeline.work.stage import ROLES
 from stages.corpora import Corpus, corpus_of
 
-GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 _SECTIONS = ("corpus", "engine", "memory_engine", "extractor", "query_expander")
 
 
