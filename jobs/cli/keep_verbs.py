@@ -1,7 +1,6 @@
 """Verbs that maintain a warehouse, plugins and families of prompts."""
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,15 +16,14 @@ from pipeline.core.errors import AccountingError, UsageError
 @reading(*RUN, panel=KEEP)
 def rm(
     options: ReadOptions,
-    yes: bool = switch("--yes", "Do not ask."),
+    yes: bool = switch("--yes", "Without it, only say what would be deleted."),
     json: Json = False,
 ) -> None:
     """Delete a run, and of its rows what no other run uses.
 
-    It asks for the run's name again unless --yes is given. gistmill gc deletes the files, after 24
-    hours.
+    gistmill gc deletes the files, after 24 hours.
 
-    Example: gistmill rm run=night
+    Example: gistmill rm run=night --yes
     """
     from jobs.warehouse.upkeep import removal_line, run_to_remove
     from pipeline.store.runs.run_folder import num_labels
@@ -33,25 +31,12 @@ def rm(
 
     name = run_to_remove(options)
     if not yes:
-        _confirm(name, num_labels(options.warehouse / "runs" / name))
+        labels = num_labels(options.warehouse / "runs" / name)
+        what = f"it and {counted(labels, 'label')} of people" if labels else "it"
+        raise UsageError(f"run={name}: deletes {what} for good; add --yes")
     removed = remove_run(options.warehouse, name)
     found = {"run": name, **dataclasses.asdict(removed)}
     print_found(found, lambda _: [removal_line(name, removed)], json)
-
-
-def _confirm(name: str, labels: int) -> None:
-    """Raise UsageError unless the user repeats the run's name, or if nobody can; `labels`: the
-    number of labels that the run has."""
-    it = f"it and {counted(labels, 'label')} of people" if labels else "it"
-    if not sys.stdin.isatty():
-        raise UsageError(f"run={name}: deletes {it} for good; add --yes")
-    try:
-        repeated = typer.prompt(f"repeat the run's name ({name}) to delete {it} for good", err=True)
-    except typer.Abort:  # Ctrl-C, or end of file, within the prompt's line
-        typer.echo(err=True)
-        raise UsageError(f"run={name}: not deleted") from None
-    if repeated != name:
-        raise UsageError(f"run={name}: not deleted, as its name was not repeated")
 
 
 @reading("warehouse", "older_than", panel=KEEP)
