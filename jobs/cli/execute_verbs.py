@@ -230,18 +230,6 @@ def bench(
 
     Example: gistmill bench limit schedule
     """
-    _find_benchmarks()
-    from benchmarks.parts import bench as measure
-
-    figures = measure(words, pairs)
-    table = Table([figure.row() for figure in figures], left=("what", "bar"))
-    print_found(figures, lambda _: [table], json)
-    raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)
-
-
-def _find_benchmarks() -> None:
-    """Make the checkout's `benchmarks` importable, here and on workers. Raises UsageError if
-    gistmill is not installed from a checkout: the package has no benchmarks."""
     checkout = Path(__file__).parents[2]
     if not (checkout / "benchmarks" / "parts.py").is_file():
         raise UsageError(
@@ -252,3 +240,9 @@ def _find_benchmarks() -> None:
         sys.path.append(str(checkout))
         inherited = os.environ.get("PYTHONPATH", "")  # for workers of a Ray started here
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [inherited, str(checkout)]))
+    from benchmarks.parts import bench as measure
+
+    figures = measure(words, pairs)
+    table = Table([figure.row() for figure in figures], left=("what", "bar"))
+    print_found(figures, lambda _: [table], json)
+    raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)

@@ -21,16 +21,13 @@ from jobs.config.options import ReadOptions
 from jobs.output.print_tables import Target, print_found, print_line
 from pipeline.core.errors import UsageError
 
-_DEFAULT = "add"
-
 
 class _WithDefault(VerbGroup):
     """`gistmill rate rater=...` is `gistmill rate add rater=...`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        first = args[0] if args else ""
-        if first not in self.commands and first != "--help":
-            args = [_DEFAULT, *args]
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["add", *args]
         return list(super().parse_args(ctx, args))
 
 
@@ -42,7 +39,7 @@ def rate() -> None:
     """Add raters to a run, audit them, compare them with people."""
 
 
-@verbs.command(_DEFAULT)
+@verbs.command()
 def add(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
     """Add a rater to a finished run: run=NAME rater=...
 

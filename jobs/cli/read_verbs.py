@@ -9,7 +9,7 @@ import typer
 
 from jobs.cli.app import RUN, Json, Methods, WholeTables, reading, switch
 from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
-from jobs.output.print_tables import exact_rows, print_found, print_json, print_parts
+from jobs.output.print_tables import exact_rows, print_found, print_parts
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 
@@ -182,10 +182,6 @@ def schema(
     if markdown:
         print_parts(schema_page(found), whole=True)
     elif name is not None:
-        of_name = named(found, name)
-        if json:
-            print_json(of_name)
-        else:
-            print_parts(named_parts(of_name))
+        print_found(named(found, name), named_parts, json)
     else:
         print_found(found, schema_parts, json)

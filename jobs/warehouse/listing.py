@@ -223,7 +223,12 @@ def _tables() -> Iterator[dict[str, Any]]:
     """`type` is DuckDB's; `key`: the columns that identify a row within its step; `nullable` is
     None for columns of views."""
     views = _views()
-    shared = {column: text for record in RECORDS.values() for column, text in _common(record)}
+    # Of columns that several tables have: stamps, and the fields of the base classes.
+    bases = dict.fromkeys(base for record in RECORDS.values() for base in record.__mro__)
+    shared = dict(STAMPS)
+    for base in bases:
+        if base.__module__ == Record.__module__ and "table" not in base.__dict__:
+            shared |= field_comments(base)
     for name, typed in _typed().items():
         nullable: set[str] | None = None
         key: tuple[str, ...] = ()
@@ -251,14 +256,6 @@ def _typed() -> dict[str, dict[str, str]]:
             rows = connection.execute(_COLUMNS_OF_RUN).fetchall()
     tables = groupby(rows, itemgetter(0))
     return {table: {column: kind for _, column, kind in of_table} for table, of_table in tables}
-
-
-def _common(record: Any) -> Iterator[tuple[str, str]]:
-    """Stamps, and fields of the base classes."""
-    yield from STAMPS.items()
-    for base in record.__mro__:
-        if base.__module__ == Record.__module__ and "table" not in base.__dict__:
-            yield from field_comments(base).items()
 
 
 def field_comments(cls: type) -> dict[str, str]:
