@@ -76,7 +76,7 @@ def switch(name: str, about: str) -> Any:
 
 
 Words = Annotated[list[str] | None, words_of("KEY=VALUE")]
-Methods = Annotated[list[str] | None, words_of("METHOD|KEY=VALUE")]  # and words
+Names = Annotated[list[str] | None, words_of("NAME|KEY=VALUE")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 WholeTables = Annotated[
     bool,
@@ -133,33 +133,28 @@ def reading(
 ) -> Callable[[Callable[..., None]], Any]:
     """Register a verb that takes words with these `keys` of `WORDS`, and gets them as `options`.
 
-    Its other parameters are its switches, and its arguments, which stand before the words; an
-    argument that may be left out is not taken for one if it is a word.
+    Its other parameters are its switches, and its arguments, which stand before the words. `Names`
+    may be left out; they are what is no word.
     """
 
     def register(verb: Callable[..., None]) -> Any:
         parameters = inspect.signature(verb).parameters
-        may_be_left_out = {name for name, one in parameters.items() if one.default is None}
+        names = next((one for one in parameters.values() if one.annotation == Names), None)
 
         @wraps(verb)
         def command(words: Sequence[str] | None = None, **given: Any) -> None:
-            words = [*(words or ())]
-            for argument in may_be_left_out & given.keys():
-                if isinstance(texts := given[argument], list):
-                    words += filter(_WORD.match, texts)
-                    given[argument] = [text for text in texts if not _WORD.match(text)]
-                elif _WORD.match(str(texts)):
-                    words.insert(0, str(texts))
-                    given[argument] = None
+            words = words or ()
+            if names is not None:
+                given[names.name] = [word for word in words if not _WORD.match(word)]
+                words = [word for word in words if _WORD.match(word)]
             verb(**given, options=read_options(words, keys))
 
         kind = inspect.Parameter.KEYWORD_ONLY
-        words = inspect.Parameter("words", kind, default=None, annotation=Words)
-        # Words stand in the place of `options`; a list of arguments takes them along.
-        has_list = any(one.annotation == Methods for one in parameters.values())
+        annotation = Names if names else Words
+        words = inspect.Parameter("words", kind, default=None, annotation=annotation)
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [words if name == "options" else one.replace(kind=kind)
-             for name, one in parameters.items() if name != "options" or not has_list]
+             for name, one in parameters.items() if one is not names]
         )  # fmt: skip
         forms = {key: f"{key}={WORDS[key][0]}" for key in keys}
         width = max(map(len, forms.values()))

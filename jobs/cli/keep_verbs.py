@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, RUN, Json, app, chosen, reading, switch, verb_group
+from jobs.cli.app import KEEP, RUN, Json, Names, app, chosen, reading, switch, verb_group
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
@@ -104,15 +104,10 @@ _ALL_GOOD = "all prompts render and all example replies are read"
 
 
 @reading("plugins", of=prompts)
-def check(
-    folder: Annotated[
-        Path | None, typer.Argument(help="A family; by default all are checked.")
-    ] = None,
-    *,
-    options: ReadOptions,
-    json: Json = False,
-) -> None:
+def check(folders: Names = None, *, options: ReadOptions, json: Json = False) -> None:
     """Render every prompt of a family (default: all families) and parse its example replies.
+
+    NAME is the family's folder.
 
     Example: gistmill prompts check my_prompts
     """
@@ -121,7 +116,7 @@ def check(
 
     roots = [conf / "prompts" for conf in conf_folders(options.plugins)]
     every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
-    families = every if folder is None else [folder]
+    families = [Path(folder) for folder in folders or ()] or every
     failures = [line for family in families for line in check_family(family, roots)]
     print_found({"failures": failures}, lambda _: ["\n".join(failures) or _ALL_GOOD], json)
     raise typer.Exit(2 if failures else 0)

@@ -3,11 +3,10 @@ choices for a run."""
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated
 
 import typer
 
-from jobs.cli.app import RUN, Json, Methods, WholeTables, reading, switch
+from jobs.cli.app import RUN, Json, Names, WholeTables, reading, switch
 from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
 from jobs.output.print_tables import exact_rows, print_found, print_parts
 
@@ -85,7 +84,7 @@ def trace(
 
 
 @reading(*RUN, "metric", "where", "rater")
-def compare(methods: Methods = None, *, options: ReadOptions, json: Json = False) -> None:
+def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) -> None:
     """Compare two methods on the questions that both have.
 
     Difference, interval, p-value, the questions that differ. A alone: against every other; none:
@@ -137,33 +136,25 @@ def sql(
 
 @reading("warehouse", "plugins")
 def ls(
-    kind: Annotated[
-        str | None, typer.Argument(help="List these alone: methods, stages, prompts ...")
-    ] = None,
-    *,
-    options: ReadOptions,
-    json: Json = False,
-    markdown: WholeTables = False,
+    kinds: Names = None, *, options: ReadOptions, json: Json = False, markdown: WholeTables = False
 ) -> None:
     """List what there is to choose from, or a warehouse's runs.
 
     Corpora, methods, engines and experiments, and the names of stages, prompts, metrics ..., with
     plugins=DIR those of plugins, too; with warehouse=DIR its runs, the latest first, and steps.
+    With a NAME, such as methods, that list alone.
 
     Example: gistmill ls warehouse=warehouse
     """
     from jobs.warehouse.listing import listing, listing_parts
 
     warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
-    print_found(listing(warehouse, options.plugins, kind), listing_parts, json, markdown)
+    print_found(listing(warehouse, options.plugins, kinds or ()), listing_parts, json, markdown)
 
 
 @reading("plugins")
 def schema(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="A table, view, stage, metric, method ...", show_default=False),
-    ] = None,
+    names: Names = None,
     *,
     options: ReadOptions,
     markdown: bool = switch("--markdown", "Print all of it as a page."),
@@ -171,8 +162,8 @@ def schema(
 ) -> None:
     """Say what every table, view and column means.
 
-    And every problem code; of a NAME that gistmill ls lists what it does, and its settings or
-    its file. With plugins=DIR those of plugins, too.
+    And every problem code; of a NAME (a table, view, stage, metric, method ...) what it does, and
+    its settings or its file. With plugins=DIR those of plugins, too.
 
     Example: gistmill schema answers
     """
@@ -181,7 +172,7 @@ def schema(
     found = read_schema(options.plugins)
     if markdown:
         print_parts(schema_page(found), whole=True)
-    elif name is not None:
-        print_found(named(found, name), named_parts, json)
+    elif names:
+        print_found([row for name in names for row in named(found, name)], named_parts, json)
     else:
         print_found(found, schema_parts, json)

@@ -34,7 +34,6 @@ from stages.builtin import load_builtin
 
 Rows = list[dict[str, Any]]
 _GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")  # of `conf`
-_KIND = " (kind "  # in the label of a stage
 _RUNS = """
 select run, count(distinct d.document_id) filter (d.problem is null) as documents,
   count(distinct question_id) filter (q.problem is null) as questions,
@@ -83,32 +82,21 @@ def registered() -> dict[str, Rows]:
 
 def names_table(found: Mapping[str, Rows]) -> Table:
     """A row per kind, with all its names."""
-    rows = [
-        {"kind": kind, "names": ", ".join(_with_kinds([row["name"] for row in rows]))}
-        for kind, rows in found.items()
-    ]
-    return Table(rows, left=("names",))
-
-
-def _with_kinds(names: Sequence[str]) -> Iterator[str]:
-    for name, labels in groupby(names, key=lambda name: name.partition(_KIND)[0]):
-        kinds = [label.partition(_KIND)[2].rstrip(")") for label in labels]
-        if "" in kinds:
-            yield name
-        if any(kinds):
-            yield f"{name} ({', '.join(filter(None, kinds))})"
+    names = {kind: ", ".join(row["name"] for row in rows) for kind, rows in found.items()}
+    return Table([{"kind": kind, "names": name} for kind, name in names.items()], left=("names",))
 
 
 def listing(
-    warehouse: UPath | None, plugins: str | None, kind: str | None = None
+    warehouse: UPath | None, plugins: str | None, kinds: Sequence[str] = ()
 ) -> dict[str, Rows]:
     """The runs and steps of a warehouse; without one the choices of every config group, the methods
-    and families, and everything registered, also by plugins. With `kind` only these. Raises
+    and families, and everything registered, also by plugins. With `kinds` only these. Raises
     UsageError for an unknown kind."""
     found = _choices(_confs(plugins)) if warehouse is None else _warehouse(warehouse)
-    if kind is not None and kind not in found:
-        raise UsageError(f"ls {kind}: no such kind; {hint(kind, [*found])}")
-    return found if kind is None else {kind: found[kind]}
+    for kind in kinds:
+        if kind not in found:
+            raise UsageError(f"ls {kind}: no such kind; {hint(kind, [*found])}")
+    return {kind: found[kind] for kind in kinds or found}
 
 
 def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
@@ -327,7 +315,7 @@ def _registered_as(name: str) -> Rows:
     docstring, and settings, or fields of a prompt, with their comments."""
     rows = []
     for kind, registry in sorted(REGISTRIES.items()):
-        for label in sorted(x for x in registry if name in (x, x.partition(_KIND)[0])):
+        for label in sorted(x for x in registry if name in (x, x.partition(" (kind ")[0])):
             maker, about, settings = maker_of(registry[label]), registry.about[label], list[str]()
             if kind != "columns":  # a column has no class: `maker` is the stage's
                 about = maker.__doc__ or about
