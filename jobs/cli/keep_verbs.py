@@ -100,8 +100,6 @@ def new(  # noqa: PLR0913  # they are its options
 prompts = verb_group(help="Check or copy a family of prompts.")
 app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
-_ALL_GOOD = "all prompts render and all example replies are read"
-
 
 @reading("plugins", of=prompts)
 def check(folders: Names = None, *, options: ReadOptions, json: Json = False) -> None:
@@ -118,7 +116,8 @@ def check(folders: Names = None, *, options: ReadOptions, json: Json = False) ->
     every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
     families = [Path(folder) for folder in folders or ()] or every
     failures = [line for family in families for line in check_family(family, roots)]
-    print_found({"failures": failures}, lambda _: ["\n".join(failures) or _ALL_GOOD], json)
+    lines = failures or ["all prompts render and all example replies are read"]
+    print_found({"failures": failures}, lambda _: ["\n".join(lines)], json)
     raise typer.Exit(2 if failures else 0)
 
 
