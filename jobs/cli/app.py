@@ -75,6 +75,10 @@ def switch(name: str, about: str) -> Any:
     return typer.Option(False, name, help=about)
 
 
+def option(form: str, about: str, default: Any = None, *names: str, **more: Any) -> Any:
+    return typer.Option(default, *names, metavar=form, help=about, **more)
+
+
 Words = Annotated[list[str] | None, words_of("KEY=VALUE")]
 Names = Annotated[list[str] | None, words_of("NAME|KEY=VALUE")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

@@ -17,6 +17,7 @@ from jobs.cli.app import (
     app,
     chosen,
     complain,
+    option,
     switch,
     warn,
     words_of,
@@ -104,13 +105,8 @@ def submit(
 def ask(
     words: Annotated[list[str], words_of("FILE|QUESTION|KEY=VALUE")],
     each: bool = switch("--each", "Every document answers by itself."),
-    most_words: Annotated[
-        int | None,
-        typer.Option("--words", metavar="NUMBER", min=1, help="Of pages to choose from."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write the answer's page, and open it.")
-    ] = None,
+    most_words: int | None = option("NUMBER", "Of pages to choose from.", None, "--words", min=1),
+    html: Path | None = option("FILE.html", "Write the answer's page, and open it."),
     json: Json = False,
 ) -> None:
     """Ask files or folders a question.
@@ -158,13 +154,9 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
 @app.command(rich_help_panel=MAKE)
 def plan(
     words: Words = None,
-    rates: Annotated[
-        str | None, typer.Option(metavar="PREFILL,DECODE", help="Tokens a second of one engine.")
-    ] = None,
-    gpus: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="By default 1.")] = 1,
-    price: Annotated[
-        str | None, typer.Option(metavar="PROMPT,REPLY[,CACHED]", help="Money a million tokens.")
-    ] = None,
+    rates: str | None = option("PREFILL,DECODE", "Tokens a second of one engine."),
+    gpus: int = option("NUMBER", "By default 1.", 1, min=1),
+    price: str | None = option("PROMPT,REPLY[,CACHED]", "Money a million tokens."),
     json: Json = False,
 ) -> None:
     """Say what a run will take: calls, tokens, disk, hours, money.
@@ -219,9 +211,7 @@ def _problems(resolved: "ResolvedRun") -> dict[str, int]:
 @app.command(rich_help_panel=MAKE)
 def bench(
     words: Annotated[list[str], words_of("PART|KEY=VALUE")],
-    pairs: Annotated[
-        int, typer.Option("--pairs", min=1, metavar="NUMBER", help="Repetitions, by default 3.")
-    ] = 3,
+    pairs: int = option("NUMBER", "Repetitions, by default 3.", 3, min=1),
     json: Json = False,
 ) -> None:
     """Measure how close runs come to their engine's speed.

@@ -1,5 +1,7 @@
 """Verbs that write a run's contents to files for other programs."""
 
+from collections.abc import Callable
+
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, switch, verb_group, warn
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
@@ -18,10 +20,9 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
 
     Example: gistmill export predictions method=gist_only to=answers.jsonl
     """
-    from jobs.export.export_predictions import exported_predictions as predictions_text
+    from jobs.export.export_predictions import exported_predictions
 
-    target = Target.of(options.to, force)
-    give(target, *predictions_text(options, warn), json)
+    give(options.to, force, json, lambda: exported_predictions(options, warn))
 
 
 @reading(
@@ -42,8 +43,7 @@ def report(
     """
     from jobs.export.export_report import exported_report
 
-    target = Target.of(options.to, force)
-    give(target, *exported_report(options, intervals, warn), json)
+    give(options.to, force, json, lambda: exported_report(options, intervals, warn))
 
 
 @reading(*RUN, "metric", "where", "to", "by", "rater", of=export)
@@ -57,8 +57,7 @@ def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> 
     """
     from jobs.export.frontier import exported_frontier
 
-    target = Target.of(options.to, force)
-    give(target, *exported_frontier(options, warn), json)
+    give(options.to, force, json, lambda: exported_frontier(options, warn))
 
 
 @reading(*RUN, "where", "to", of=export)
@@ -91,8 +90,11 @@ def cite(options: ReadOptions, json: Json = False) -> None:
     print_found(statement(options), cite_parts, json)
 
 
-def give(target: Target, text: str, num_rows: int, as_json: bool) -> None:
-    """Write a text to its target; with `as_json`, a text for standard output goes into the JSON."""
+def give(to: str, is_forced: bool, as_json: bool, made: Callable[[], tuple[str, int]]) -> None:
+    """Write a text, with its number of rows, to its target, which is checked before it is made.
+    With `as_json`, a text for standard output goes into the JSON."""
+    target = Target.of(to, is_forced)
+    text, num_rows = made()
     if target.path is None and as_json:
         print_json({"to": None, "rows": num_rows, "text": text})
         return

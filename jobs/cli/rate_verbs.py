@@ -18,7 +18,7 @@ from jobs.cli.app import (
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
 from jobs.config.options import ReadOptions
-from jobs.output.print_tables import Target, print_found, print_line
+from jobs.output.print_tables import STANDARD_OUTPUT, print_found, print_line
 from pipeline.core.errors import UsageError
 
 
@@ -78,11 +78,11 @@ def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) 
     """
     from jobs.people.labels import LABELS, sheet
 
-    target = Target.of(options.to, force)
-    if target.path is not None and target.path.suffix != ".csv":
+    is_file = options.to != STANDARD_OUTPUT
+    if is_file and not options.to.endswith(".csv"):
         raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
-    give(target, *sheet(options), json)
-    if target.path is not None and not json:
+    give(options.to, force, json, lambda: sheet(options))
+    if is_file and not json:
         print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
 
 
