@@ -73,8 +73,8 @@ def registered() -> dict[str, Rows]:
     load_builtin()
     return {
         kind: [
-            {"name": name, "about": about, "module": maker_of(registry[name]).__module__}
-            for name, about in sorted(registry.about.items())
+            {"name": name, "about": registry.about[name], "module": maker_of(maker).__module__}
+            for name, maker in sorted(registry.items())
         ]
         for kind, registry in sorted(REGISTRIES.items())
     }
