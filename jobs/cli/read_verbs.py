@@ -142,7 +142,7 @@ def ls(
 
     Corpora, methods, engines and experiments, and the names of stages, prompts, metrics ..., with
     plugins=DIR those of plugins, too; with warehouse=DIR its runs, the latest first, and steps.
-    With a NAME, such as methods, that list alone.
+    With NAMEs, such as methods, those lists alone.
 
     Example: gistmill ls warehouse=warehouse
     """
