@@ -5,7 +5,7 @@ A run passes through these folders from the bottom up; each imports only from th
 core/       rows, prompts, calls, the interface of an engine, errors, settings, registries
 files/      files on this machine or an object store, every operation retried
 families/   prompt families: templates and settings, inherited from `generic`
-engines/    extractive, vllm/, openai, batch, scripted: a request -> a reply
+engines/    extractive, vllm/, openai, scripted: a request -> a reply
 asking/     a prompt -> a request, a recorded call, a parsed value or a problem
 work/       stages and methods -> steps (how) -> units (on what): the work to do
 store/      shards/  a unit's rows -> one Parquet file, the first commit wins

@@ -124,6 +124,8 @@ def reading_map(
 
 def config(*words: str) -> RunConfig:
     """The checked config that the words of `gistmill run` make. Raises UsageError."""
+    if not all(isinstance(word, str) for word in words):
+        raise UsageError("gistmill.config: give words such as 'limit=3'")
     return read_run(words).config
 
 

@@ -5,6 +5,7 @@ import hashlib
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.phases import RunPlan
@@ -145,7 +146,7 @@ def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
             return
 
 
-def supplied_inputs(config: RunConfig, steps: Sequence[Step]) -> dict[str, Mapping[str, str]]:
+def supplied_inputs(config: RunConfig, steps: Sequence[Step]) -> dict[str, Mapping[str, Any]]:
     """Inputs that stages supply for single questions, by their file; of an audit none, as it is of
     a sample."""
     return {
@@ -156,7 +157,7 @@ def supplied_inputs(config: RunConfig, steps: Sequence[Step]) -> dict[str, Mappi
 
 
 def compare_supplied(
-    supplied: Mapping[str, Mapping[str, str]],
+    supplied: Mapping[str, Mapping[str, Any]],
     can_ask: Mapping[str, bool],
     config: RunConfig,
     warn: Warn,
@@ -178,3 +179,6 @@ def compare_supplied(
             more = ", ..." if len(missing) > 3 else ""
             warn(f"{source}: {len(missing)} of {len(usable)} questions have no answer and "
                  f"count 0: {', '.join(missing[:3])}{more}")  # fmt: skip
+        if other := sorted(i for i, v in inputs.items() if not isinstance(v, str | None)):
+            warn(f"{source}: {len(other)} answers are no text and count 0 (bad_input), the first "
+                 f"of {other[0]!r}")  # fmt: skip

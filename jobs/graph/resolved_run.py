@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from jobs.config.read_config import check_config, parsed_config, read_config
-from jobs.config.run_config import MOST_RUN_NAME, RunConfig
+from jobs.config.run_config import MOST_RUN_NAME, SECTIONS, RunConfig
 from jobs.graph.phases import Phase, phases
 from jobs.graph.step_graph import StepWithEngine, Variant, default_settings, run_steps, variants
 from pipeline.core.errors import UsageError
@@ -144,8 +144,9 @@ def _check_family(
     """Raise UsageError for settings, budgets and names in templates that nothing uses."""
     for line in wrong_settings(family):
         raise UsageError(line)
-    for name in config.reply_tokens.keys() - PROMPTS.keys():
-        raise UsageError(f"reply_tokens.{name}: no such prompt; {hint(name, sorted(PROMPTS))}")
+    for name in config.reply_tokens:
+        if name not in PROMPTS:
+            raise UsageError(f"reply_tokens.{name}: no such prompt; {hint(name, sorted(PROMPTS))}")
     specs = [spec for variant in variants for spec in variant.stages]
     specs += [spec for variant in variants for method in variant.methods for spec in method.stages]
     stages = [spec.stage for spec in (*specs, *judging)]
@@ -156,18 +157,25 @@ def _check_family(
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
     """Raise UsageError if every repeat, or every memory of one, would be the same."""
-    advice = "no engine that is asked again samples; set engine.temperature=0.7 of one that can"
     asked = [
-        (step.stage.is_index(), engine)
+        (step.stage.is_index(), "engine" if engine is config.engine else SECTIONS[role], engine)
         for step, engine in steps_with_engines
-        if engine and step.stage and step.repeat == 1 and step.stage.role != "judge"
+        if engine and step.stage and step.repeat == 1 and (role := step.stage.role) != "judge"
     ]
-    engines = [engine for _, engine in asked] or [config.engine]
-    if config.repeats > 1 and not any(engine.samples for engine in engines):
-        raise UsageError(f"repeats={config.repeats}: all would be the same: {advice}, or repeats=1")
-    memories = [engine for is_index, engine in asked if is_index]
-    if memories and not any(engine.samples for engine in memories):
-        raise UsageError(f"repeat_from=memory: all would be the same: {advice}, or set questions")
+    memories = [of_step for of_step in asked if of_step[0]]
+    for what, engines, advice in (
+        (f"repeats={config.repeats}: all", asked or [(False, "engine", config.engine)],
+         "engine.temperature=0.7 or another above 0 of an engine that samples, or repeats=1"),
+        ("repeat_from=memory: all memories", memories,
+         "repeat_from=questions, or an engine that samples"),
+    ):  # fmt: skip
+        if config.repeats > 1 and engines and not any(engine.samples for *_, engine in engines):
+            reasons = dict.fromkeys(
+                f"{section}={engine.name} is deterministic" if engine.is_deterministic
+                else f"{section}.temperature is 0"
+                for _, section, engine in engines
+            )  # fmt: skip
+            raise UsageError(f"{what} would be the same, as {' and '.join(reasons)}; set {advice}")
 
 
 def run_manifest(run: ResolvedRun) -> dict[str, Any]:

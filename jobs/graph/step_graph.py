@@ -294,7 +294,7 @@ class _Graph:
 def _upstream(where: str, spec: StageSpec, earlier: Mapping[str, Step]) -> list[Step]:
     """The nearest earlier steps that write what the stage reads, or those that `from` names."""
     tables = [record.table for record in spec.stage.reads]
-    for table in spec.reads_from.keys() - tables:
+    for table in sorted(spec.reads_from.keys() - tables):
         reads = ", ".join(tables) or "no table of another stage"
         raise UsageError(f"{where}: from: it does not read {table}; it reads {reads}")
     upstream = []

@@ -74,7 +74,7 @@ def imported_lines(found: Mapping[str, Any]) -> list[str]:
     of_whom = f"{counted(found['labels'], 'label')} of {found['rater']} in run {found['run']}"
     lines = [f"{of_whom}, new or changed: {found['changed']}"]
     if left := found["rows"] - found["labels"]:
-        rows = f"{left} of {found['rows']} rows have no label"
+        rows = f"{left} of {found['rows']} rows have no label, and keep what they had"
         lines.append(f"{rows}; import the sheet again when they do")
     return ["\n".join(lines)]
 

@@ -12,6 +12,7 @@ from jobs.problems.causes import reply_findings
 from jobs.report.costs import Costs, costs_of
 from jobs.statistics.means import Key, Mean, means_of
 from jobs.statistics.paired_test import best_of, p_values, pairs_of
+from pipeline.core.engine import ENGINES
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import RECORDS
@@ -273,7 +274,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     return {
         "corpus": f"{facts['corpus']} {last.get('corpus_sha') or '-'}",
         "engine": facts["engine"],
-        "engine_note": facts.get("engine_note"),
+        "engine_note": facts["engine_note"] if "engine_note" in facts else _engine_note(facts),
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],
@@ -290,3 +291,10 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
             for name in last.get("versions", ())
         },
     }
+
+
+def _engine_note(facts: Mapping[str, Any]) -> str | None:
+    """For runs of an earlier version, which have not stored the note."""
+    import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
+
+    return getattr(ENGINES.get(facts["engine"]), "about_replies", None)

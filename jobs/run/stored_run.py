@@ -50,7 +50,7 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
     templates = {name: theirs.get(name, template) for name, template in ours.items()}
     hashed["family"] = {**hashed["family"], "templates": templates}
     hashed.pop("repeats", None)  # of an earlier version
-    config, before = run.config, _parsed(stored["config"])
+    config, before = run.config, _parsed(stored["config"], run.name)
     differences = [*_differences(hashed, run.hashed, "")]
     # A run with a single repeat is the same with either value of repeat_from.
     keys = ["audit_of"] if 1 in (before.repeats, config.repeats) else ["repeat_from", "audit_of"]
@@ -122,12 +122,18 @@ def stored_config(folder: RunFolder) -> RunConfig:
     stored = folder.config()
     if stored is None:
         raise UsageError(f"{folder.path}: no such run; gistmill ls warehouse=DIR lists them")
-    return _parsed({**stored["config"], "run": stored["run"]})
+    return _parsed({**stored["config"], "run": stored["run"]}, folder.path.name)
 
 
-def _parsed(stored: Mapping[str, Any]) -> RunConfig:
-    """The config that a run stored, without the keys of version 0.2 that made no rows."""
-    corpus = {k: v for k, v in stored["corpus"].items() if (k, v) != ("corrections", None)}
+def _parsed(stored: Mapping[str, Any], run: str) -> RunConfig:
+    """The config that a run stored, without the keys of version 0.2 that there are no more. Raises
+    UsageError if they were used."""
+    corpus, tracker = dict(stored["corpus"]), stored.get("tracker", {}).get("name", "none")
+    corrections = corpus.pop("corrections", None)
+    if corrections or tracker != "none":
+        key = f"corpus.corrections={corrections}" if corrections else f"tracker={tracker}"
+        raise UsageError(f"run={run} has {key}, which is gone since version 0.2; it can be read, "
+                         "but not continued: name another run")  # fmt: skip
     others = {key: value for key, value in stored.items() if key != "tracker"}
     return parsed_config({**others, "corpus": corpus})
 

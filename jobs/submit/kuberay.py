@@ -59,7 +59,7 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
 
 
 class _Overlay(BaseModel, extra="allow"):
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] | None = None
 
 
 def _patched(manifest: str, overlay: Path) -> str:
@@ -70,7 +70,8 @@ def _patched(manifest: str, overlay: Path) -> str:
         raise UsageError(f"{overlay}: not YAML: {error}") from None
     job = yaml.safe_load(manifest)
     patch |= {"apiVersion": job["apiVersion"], "kind": job["kind"]}
-    patch["metadata"] |= {key: job["metadata"][key] for key in ("name", "namespace")}
+    names = {key: job["metadata"][key] for key in ("name", "namespace")}
+    patch["metadata"] = {**(patch["metadata"] or {}), **names}
     kustomization = {
         "resources": ["rayjob.yaml"],
         "patches": [{"patch": yaml.safe_dump(patch)}],

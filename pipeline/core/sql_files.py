@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from pipeline.core.errors import UsageError
 
-PARTS = (  # those that are a view's have its columns, in its order (docs/schema.md)
+PARTS = (  # those that are a view's have its columns (docs/schema.md)
     "measures",  # whose means reports show
     "measured",  # without rows where `measures` has none, which is quicker to find out
     "counts",  # whose values reports add up

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, ValidationInfo, field_validator
 
 from pipeline.core.engine import EngineSettings, Reply, Request
-from pipeline.core.errors import StartError, UsageError
+from pipeline.core.errors import StartError, UsageError, redacted
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.settings import sha
 from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient, with_address
@@ -22,7 +22,13 @@ T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
 _CACHED_COUNTS = 100_000
-_LEAST_READ = 0.75  # tokens a word; some tokenizers have tokens of several words
+# Scripts without spaces between words: Thai and Lao, Tibetan, Myanmar, Khmer, kana, Han.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\U00020000-\U0003ffff]"
+)
+_MOST_CHARS_PER_TOKEN = 4  # of these; tokenizers that were made for them have two
+_LEAST_READ = 0.75  # of `least_tokens`; some tokenizers have tokens of several words
 _MODELS_SHOWN = 5
 # Patterns of keys whose value may hold a secret, so that messages leave it out; and what to do.
 _FORMS = {
@@ -223,16 +229,13 @@ class OpenAIEngine:
         started = time.perf_counter()
         reply = await self._in_time(self._client.complete(messages, body, most_tokens))
         reply = replace(reply, seconds=time.perf_counter() - started)
-        num_words = sum(len(message["content"].split()) for message in messages)
-        num_read = reply.prompt_tokens
-        if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * num_words:
+        num_read, least = reply.prompt_tokens, least_tokens(messages)
+        if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * least:
             return reply  # some count the cached ones apart
-        cut = f"the server read {num_read} tokens of a prompt of {num_words} words"
-        self.findings["cut"] = (
-            f"{self._client.address}: {cut}: it cuts prompts in silence; raise its context (num_ctx"
-            f" of Ollama), then gistmill retry, or set engine.context_tokens={num_read} or what it "
-            "has"
-        )
+        cut = f"the server read {num_read} tokens of a prompt that has at least {least}"
+        line = f"{self._client.address}: {cut}: it cuts prompts in silence; raise its context "
+        line += f"(num_ctx of Ollama), then gistmill retry, or set engine.context_tokens={num_read}"
+        self.findings.setdefault("cut", redacted(f"{line} or what it has"))
         return replace(reply, text=cut, thinking=None, finish_reason="abort")
 
     async def _count(self, messages: Sequence[Message]) -> int | None:
@@ -245,3 +248,11 @@ class OpenAIEngine:
         except TimeoutError:
             why = f"no reply within {self._settings.deadline_seconds:g} s"
             raise FailedError(why, "timeout") from None
+
+
+def least_tokens(messages: Sequence[Message]) -> int:
+    """A lower bound on the tokens of messages with any tokenizer: one a word, and one for every
+    four characters of scripts without spaces between words."""
+    texts = [message["content"] for message in messages]
+    unspaced = sum(len(text) - len(_UNSPACED.sub("", text)) for text in texts)
+    return sum(len(text.split()) for text in texts) + unspaced // _MOST_CHARS_PER_TOKEN

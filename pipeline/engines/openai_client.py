@@ -18,7 +18,6 @@ from pipeline.core.engine import FinishReason, Reply
 from pipeline.core.errors import (
     OutageError,
     Problem,
-    contained,
     environment_errors,
     redacted,
     remember_key,
@@ -36,6 +35,7 @@ _SHOWN_CHARS = 300  # of a server's own error message
 _NAME_CHARS = 200  # of the model that a server says it is
 _KEY, _BUSY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or every request is
 _TOO_LARGE = 413
+_OF_PROXIES = (407, 502, 503, 504)  # statuses that a proxy before the server may answer with
 _MOST_TOKENS = 2**31
 # How servers call the end of a reply, in lower case. A text with another end, or none, is a reply.
 _WORDS_OF_ENDS: Mapping[FinishReason, str] = {
@@ -193,8 +193,8 @@ class OpenAIClient:
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
         # The library by which the openai package sends requests: httpx, from its version 3 httpx2.
         (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
-        http: Any = sys.modules[module.partition(".")[0]]
-        with environment_errors(self.address, http.InvalidURL):
+        self._http: Any = sys.modules[module.partition(".")[0]]
+        with environment_errors(self.address, self._http.InvalidURL):
             self._client = openai.AsyncOpenAI(
                 base_url=base_url,
                 api_key=self._key or "none",
@@ -238,32 +238,34 @@ class OpenAIClient:
         return await self._answer(self._client.post(url, cast_to=object, body=request))
 
     async def _answer(self, response: Awaitable[object]) -> Any:
-        """The answer as JSON. Raises FailedError for any exception: those of the openai package,
-        and of its HTTP and JSON libraries in the middle of a response."""
+        """The answer as JSON. Raises FailedError for exceptions of the openai package, and of its
+        HTTP and JSON libraries in the middle of a response."""
         import openai
 
-        with contained() as raised:
+        http = self._http
+        try:
             answer = await response
             # A text: the server does not say that its answer is JSON.
             return json.loads(answer) if isinstance(answer, str) else answer
-        match error := raised.error:
-            case openai.APIStatusError():
-                raise self._refused(error.status_code, error.body, error.response.headers)
-            case openai.APIConnectionError():
-                why = " ".join(str(error.__cause__).split()) or type(error.__cause__).__name__
-                through = through_proxy(self._base_url)
-                fix = "start it or correct the address"
-                if "CERTIFICATE_VERIFY_FAILED" in why:
-                    fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
-                elif through:
-                    fix = "correct that variable, or name the server's host in NO_PROXY"
-                raise FailedError(f"{self.address}: no server answers{through} ({why}); {fix}")
-            case ValueError() | RecursionError():  # the latter if it is nested too deeply
-                raise FailedError("the response is not JSON")
-        raise FailedError(f"no reply ({type(error).__name__}: {error})")
+        except openai.APIStatusError as error:
+            raise self._refused(error.status_code, error.body, error.response.headers) from None
+        except openai.APIConnectionError as error:
+            why = " ".join(str(error.__cause__).split()) or type(error.__cause__).__name__
+            through, fix = through_proxy(self._base_url), "start it or correct the address"
+            if "CERTIFICATE_VERIFY_FAILED" in why:
+                fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
+            elif through:
+                fix = "correct that variable, or name the server's host in NO_PROXY"
+            why = f"{self.address}: no server answers{through} ({why}); {fix}"
+            raise FailedError(why) from None
+        except (ValueError, RecursionError):  # the latter if it is nested too deeply
+            raise FailedError("the response is not JSON") from None
+        except (openai.OpenAIError, http.HTTPError, http.InvalidURL, http.StreamError) as error:
+            raise FailedError(f"no reply ({type(error).__name__}: {error})") from None
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
-        words = f"{status}: {server_words(body)}"
+        through = through_proxy(self._base_url) if status in _OF_PROXIES else ""
+        words = f"{status}{through}: {server_words(body)}"
         if status in _KEY:
             refusal = f"requires an API key ({words}); put it into "
             refusal += self._key_env or "the variable that engine.api_key_env names"

@@ -21,7 +21,7 @@ import yaml
 from jinja2 import nodes
 from jinja2.meta import find_referenced_templates, find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StrictInt, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Constraint, Message, Prompt, Refusals, rendered_values
@@ -45,8 +45,14 @@ class Example(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     reply: str
-    # Strict, as YAML reads an unquoted yes or no as a boolean.
-    reads: StrictInt | str | tuple[StrictInt | str | tuple[str, ...], ...] | None
+    reads: int | str | tuple[int | str | tuple[str, ...], ...] | None
+
+    @field_validator("reads", mode="before")
+    @classmethod
+    def _no_bool(cls, reads: object) -> object:
+        if isinstance(reads, bool):
+            raise ValueError("YAML reads yes and no as booleans; put them in quotes")
+        return reads
 
 
 class FamilyFile(BaseModel):
@@ -155,7 +161,7 @@ class Family:
         return (*self.render(earlier), {"role": "assistant", "content": reply}, message)
 
     def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
-        """In the engine's tokens."""
+        """The prompt's reply budget in the engine's tokens."""
         return self.reply_tokens.get(prompt.name, prompt.max_reply_tokens)
 
     def form(self, prompt: type[Prompt[Any]]) -> str | None:

@@ -63,6 +63,7 @@ _DENSELY = {"compression_level": 9, "data_page_size": 64_000_000, "write_statist
 _BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 4_000
 _READ_AT_ONCE = 256  # shards
 RETENTION = 24 * 3600.0  # seconds
+_CHECKED, _READERS = "checked.json", "readers"  # of version 0.2
 _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
 
 
@@ -283,21 +284,27 @@ def removal_records(root: UPath) -> list[UPath]:
     return storage.list_paths(root / "removed", "*.parquet")
 
 
+def _plans(root: UPath) -> list[UPath]:
+    """The planned units of every run, and the plans of launches of 0.2 that were killed."""
+    return [*planned_files(root), *storage.list_paths(root / "runs", "*/plan/*.parquet")]
+
+
 def remove_run(root: UPath, name: str) -> Removed:
     """Delete a run's folder, and leave a record of its units; a second call resumes a removal that
     was killed. Raises UsageError if the run is being executed, DamagedError."""
     folder = root / "runs" / name
-    plan = folder / "units.parquet"
     with lease(folder, RUN) as held:
         if held is None:
             raise UsageError(f"run={name}: a command executes it now; stop it first")
         units, used, labels = set[UnitKey](), set[UnitKey](), num_labels(folder)
-        if storage.exists(plan):
-            units = units_in([plan])
-            used = units_in(file for file in planned_files(root) if file != plan)
-            record = root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet"
-            storage.write(record, storage.read(plan))
-            storage.delete(plan)  # from here on no command sees the run
+        plans = _plans(root)
+        if of_run := [file for file in plans if folder in file.parents]:
+            units = units_in(of_run)
+            used = units_in(file for file in plans if folder not in file.parents)
+            for file in of_run:
+                record = root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet"
+                storage.write(record, storage.read(file))
+            storage.delete(folder / "units.parquet")  # from here on no command sees the run
         storage.delete_folder(folder)
         return Removed(len(units), len(units & used), labels)
 
@@ -316,7 +323,8 @@ def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed 
         if sizes is None:
             return None
         before = time.time() - older_than  # after what was written again
-        sizes += map(_delete_counted, [*_replaced(root, before), *_temporary(root, before)])
+        sizes += map(_delete_counted, [*_replaced(root, before), *_left_over(root, before)])
+        storage.delete_if_empty(root / _READERS)
         return Freed(len(sizes), sum(sizes), is_waiting)
 
 
@@ -324,7 +332,7 @@ def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> l
     """Delete what these removed runs alone had planned: shards, journals, then the records. Returns
     the files' sizes, or None if another process has taken the lease over. A run that begins now
     waits."""
-    used = units_in({*removal_records(root), *planned_files(root)} - {*records})
+    used = units_in({*removal_records(root), *_plans(root)} - {*records})
     gone = units_in(records) - used
     files = [
         root / "tables" / table / step_id / name
@@ -365,8 +373,11 @@ def _replaced(root: UPath, before: float) -> Iterator[UPath]:
     yield from old[:-1]
 
 
-def _temporary(root: UPath, before: float) -> Iterator[UPath]:
-    """Temporary files that no process will finish; an object store has none."""
+def _left_over(root: UPath, before: float) -> Iterator[UPath]:
+    """Temporary files that no process will finish (an object store has none), and what version 0.2
+    kept of its checks and readers."""
+    yield from storage.list_paths(root, _CHECKED)
+    yield from storage.list_paths(root / _READERS, "*.lease")
     before = min(before, time.time() - _SECONDS_OF_A_WRITE)
     for file in [] if storage.is_remote(root) else storage.list_paths(root, "**/.*.part"):
         is_old = storage.is_abandoned(file.name) or _modified(file) <= before

@@ -183,6 +183,7 @@ _OPTIONS = tuple(
         (r"^[ \t]*(?:[-•>]\s|\d[.)]\s)?[(\[]?(?P<mark>[A-Z])[)\].]{0,2}[ \t]*$",),
     )
 )
+_DENIED = re.compile(r"\b(?i:not|nor|neither)\s+(?i:option\s+)?[(\[]?[A-Z]\b")
 _MENTIONED = re.compile(r"\(([A-Z])\)|\b[Oo]ption\s+([A-Z])\b")
 _REJECTABLE = r"(?i:(?:option|answer|choice|statement)\s+)?(?:[(\[][A-Za-z][)\]]|[A-HJ-Z]\b)"
 OUT_OF_RANGE: Literal["out_of_range"] = "out_of_range"
@@ -198,10 +199,11 @@ def parse_option(
     letters ("not (A)") and hedged ones ("one might think the answer is (D)") do not count. None
     where two letters differ; "out_of_range" for a letter of no option.
     """
-    text = without_rejected(plain_text(reply), _REJECTABLE)
+    whole = plain_text(reply)
+    text = without_rejected(whole, _REJECTABLE)
     matches = [[m for p in patterns for m in p.finditer(text)] for patterns in _OPTIONS]
     stated = [[_letter(m) for m in some if not is_hedged(text, m)] for some in matches]
-    if any(stated) or is_cut:
+    if any(stated) or is_cut or _DENIED.search(whole):
         letter = settled(*stated)
     else:
         mentioned = [bracketed or bare for bracketed, bare in _MENTIONED.findall(text)]

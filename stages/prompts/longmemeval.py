@@ -347,8 +347,12 @@ class AnswerWithNotes(AnswerFromChats):
         """The text after the last `Answer:` that opens a line and is followed by text, without bold
         marks that were opened before it. None without one, as notes and answer could not be told
         apart."""
-        texts = (_BOLD.sub("", part).strip() for part in _ANSWER.split(reply)[1:])
-        said = [t for t in texts if any(map(str.isalnum, t)) and not _PLACEHOLDER.fullmatch(t)]
+        said = []
+        for part in _ANSWER.split(reply)[1:]:
+            text = _BOLD.sub("", part).strip()
+            text = text.removesuffix("**") if text.count("**") == 1 else text
+            if any(map(str.isalnum, text)) and not _PLACEHOLDER.fullmatch(text):
+                said.append(text)
         if not said:
             return None
         return super().read(f"Answer: {said[-1]}" if self.options else said[-1], is_cut)

@@ -4,6 +4,7 @@ one at a time until STOP (ReadAgent-S)."""
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from pipeline.core.prompts import Constraint, Refusals
@@ -257,6 +258,7 @@ def _numbers(listed: str) -> tuple[int, ...] | None:
 
 STOP = "STOP"
 _Turn = int | Literal["stop"]
+_MOST_MENTIONS = 1_000  # of pages, whose sentences are looked at
 _EXPECTED_TURNS = 3  # before a look-up stops
 _PAGE = re.compile(
     r"\b(?:pages?|pg\b\.?|p\.)(?:\s+(?:number\b|no\b\.?))?\s*+(?:[:=\[<({]\s?){0,3}+"
@@ -321,7 +323,9 @@ class SequentialLookUp(OfPassages[_Turn]):
         text = _plain(reply)
         if _OR_STOP.search(text):
             return None
-        mentioned = list(_PAGE.finditer(text))
+        mentioned = [*islice(_PAGE.finditer(text), _MOST_MENTIONS + 1)]
+        if len(mentioned) > _MOST_MENTIONS:
+            return None
 
         def unless_conditional(stop: re.Match[str]) -> str:
             before, after = _sentence_around(text, stop)

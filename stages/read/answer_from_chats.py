@@ -78,7 +78,8 @@ class AnswerFromChat(AnswerFromContext):
         return (AnswerFromChats,) if self.reading == "direct" else (AnswerWithNotes,)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        shown = {index: _chat(rows[Page][index], self.history) for index in used}
+        read = [page for page in rows[Page] if page.page_index in used]
+        shown = {page.page_index: _chat(page, self.history) for page in read}
         return _chat_context(rows[Page], shown, used)
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
@@ -113,8 +114,8 @@ class AnswerFromExpandedChat(AnswerFromChat):
             if row.text and self.shown != "value":
                 items[row.page_index].append(row.text)
 
-        def text(index: int) -> str:
-            noted, chat = items[index], _chat(rows[Page][index], self.history)
+        def text(page: Page) -> str:
+            noted, chat = items[page.page_index], _chat(page, self.history)
             if not noted:
                 return chat
             if self.history == "json":
@@ -123,7 +124,7 @@ class AnswerFromExpandedChat(AnswerFromChat):
                 listed, both = "\n".join(noted), "Noted: {}\n\n{}"
             return listed if self.shown == "items" else both.format(listed, chat)
 
-        shown = {index: text(index) for index in sorted(used)}
+        shown = {page.page_index: text(page) for page in rows[Page] if page.page_index in used}
         raw = (index for index in shown if self.shown != "items" or not items[index])
         return _chat_context(rows[Page], shown, raw, [t for index in shown for t in items[index]])
 

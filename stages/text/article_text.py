@@ -9,11 +9,10 @@ from html.parser import HTMLParser
 
 _IS_HTML = re.compile(r"<(?:!doctype|html|head|body|div|p|br|h[1-6])\b", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n")
-# Of XHTML, text; others are skipped by browsers, and some make HTMLParser raise. Where a section
-# has no end, only its opening sign is left out.
-_MARKED_SECTION = re.compile(
-    r"<!\[CDATA\[((?:(?!<!\[CDATA\[).)*?)\]\]>|<!\[CDATA\[|<!\[(?:[^<>]*>)?", re.DOTALL
-)
+# Browsers skip a marked section; some make HTMLParser raise. Where the section has no end, only
+# its opening sign is left out.
+_MARKED_SECTION = re.compile(r"<!\[(?:[^<>]*>)?")
+_TEXT_BEGINS, _TEXT_ENDS = "<![CDATA[", "]]>"  # of a marked section that is text, in XHTML
 _DROPPED = frozenset({"script", "style", "title"})
 _BLOCKS = frozenset({
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "div", "dl",
@@ -38,7 +37,12 @@ def article_text(article: str) -> str:
 
 def without_marked_sections(html: str) -> str:
     """The HTML without marked sections, except CDATA, which becomes ordinary text."""
-    return _MARKED_SECTION.sub(lambda section: escape(section[1] or ""), html)
+    before, *sections = html.split(_TEXT_BEGINS)
+    parts = [before]
+    for section in sections:
+        text, end, after = section.partition(_TEXT_ENDS)
+        parts.append(escape(text) + after if end else section)
+    return _MARKED_SECTION.sub("", "".join(parts))
 
 
 class _Text(HTMLParser):

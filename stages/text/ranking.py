@@ -54,12 +54,15 @@ _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashe
 
 
 def _built_once(build: Callable[..., T]) -> Callable[..., T]:
-    """Cache the last results of `build`, of which each is built once: methods that read the same
-    pages ask for the same index, often at the same time."""
-    built, lock = lru_cache(maxsize=_INDEXES)(build), Lock()
+    """Cache the last results of `build`; threads that need the same result at once wait for the
+    first, as methods that read the same pages ask for the same index, often at the same time."""
+    built = lru_cache(maxsize=_INDEXES)(build)
+    lock_of, looking = lru_cache(maxsize=_INDEXES)(lambda *_: Lock()), Lock()
 
     @wraps(build)
     def get(*args: Hashable) -> T:
+        with looking:
+            lock = lock_of(*args)
         with lock:
             return built(*args)
 

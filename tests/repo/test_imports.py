@@ -97,7 +97,6 @@ CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line 
     "pipeline.work.stage", "pipeline.core.rows",
     "stages.corpora.reading.corpus",
     "pipeline.engines.vllm.chat_tokenizer",  # a model's chat template is code, too
-    "pipeline.engines.openai_client",  # openai raises what its libraries raise
     "pipeline.cluster.joining",  # Ray raises a bare Exception if it does not start in time
 }  # fmt: skip
 OF_VARIABLES = "pipeline/core/registry.py"  # imports what a user names

@@ -125,6 +125,11 @@ class VllmEngine:
         self._reserved_tokens = thinking.reserved_tokens if thinking else thinking_tokens
         self.context_tokens: int = llm.model_config.max_model_len - self._reserved_tokens
 
+    @property
+    def block_tokens(self) -> int:
+        """The block size of the prefix cache, which holds whole blocks only; for `bench cache`."""
+        return int(self.llm.vllm_config.cache_config.block_size)
+
     async def tokens(self, messages: Sequence[Message]) -> "array[int]":
         """The token ids of the whole prompt, as `generate` sends it."""
         return await self._chat_tokenizer.token_ids(messages)

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
@@ -51,8 +51,8 @@ PLANNED = pa.schema(
         ("num_questions", pa.int32()), ("place", pa.int64()),
     ]
 )  # fmt: skip
-"""The columns of units.parquet. `place`: of the document in the corpus; `chunk`: null for a unit
-with questions of several chunks."""
+"""The columns of units.parquet. `place`: of the document among those planned; `chunk`: null for a
+unit with questions of several chunks."""
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""
 _ROWS_AT_ONCE = 20_000  # of a table or row group
@@ -69,6 +69,15 @@ PEOPLE = pa.schema(
 )  # fmt: skip
 ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a warehouse
 _LABELED = itemgetter("method", "repeat", "document_id", "question_id", "answer_sha")
+
+
+class _Facts(BaseModel, extra="allow"):
+    """The mapping `report` in a run's config."""
+
+    stages: list[str]
+    methods: list[str] = []
+    judging: list[str] = []
+    columns: dict[str, list[dict[str, Any]]] = {}
 
 
 class _Provenance(BaseModel):
@@ -98,8 +107,12 @@ class RunFolder:
     def report_facts(self, *needed: str) -> dict[str, Any]:
         """The config's mapping `report`: `stages`, and the facts in `needed`. Raises UsageError for
         a run started by an earlier version, which stored fewer of them."""
-        facts: Any = (self.config() or {}).get("report")
-        if not isinstance(facts, dict) or not facts.keys() >= {"stages", *needed}:
+        try:
+            report = _Facts.model_validate((self.config() or {}).get("report", {}))
+            facts = report.model_dump(exclude_unset=True)
+        except ValidationError:
+            facts = {}
+        if not facts.keys() >= {"stages", *needed}:
             earlier = "started by an earlier version of gistmill; start it again"
             raise UsageError(f"run={self.path.name}: {earlier}")
         return facts
@@ -202,8 +215,8 @@ class RunFolder:
 
     def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
         files = sorted(storage.list_paths(self.path / "alive", "*.json"))
-        beats = [(_age(file), self._parsed(file)) for file in files]
-        return [(age, beat) for age, beat in beats if beat and beat.get("launch") == launch]
+        beats = [(file, self._parsed(file)) for file in files]
+        return [(_age(f), beat) for f, beat in beats if beat and beat.get("launch") == launch]
 
     def _parsed(self, file: UPath) -> dict[str, Any] | None:
         return self.left_out.unless_damaged(partial(read_parsed, file, _JSON), None)

@@ -31,7 +31,8 @@ class FlawError(Exception):
 
 def shard_footer(path: UPath) -> Any:
     """The Parquet metadata of a shard. Raises DamagedError unless it can be read, has the columns
-    of its table and as many rows as were written; FileNotFoundError if it does not exist."""
+    of its table and as many rows as were written, all of the step and unit in its path;
+    FileNotFoundError if it does not exist."""
     record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
     try:
         footer = read_footer(path)
@@ -40,6 +41,9 @@ def shard_footer(path: UPath) -> Any:
         if written != str(footer.num_rows):
             raise FlawError(f"{footer.num_rows} rows, {written} were written")
         _check_columns(footer, schema(record) if record else None, _NEEDED)
+        # A shard copied to another step or unit: its rows would count twice.
+        _check_constant(footer, "step_id", path.parent.name)
+        _check_constant(footer, "unit", path.name.split(".")[0])
     except FlawError as flaw:
         raise damaged_shard(path, str(flaw)) from None
     return footer
@@ -117,6 +121,16 @@ def _check_columns(footer: Any, columns: Any, needed: Iterable[str]) -> None:
         pa.unify_schemas([stored, columns or stored], promote_options="permissive")
     except pa.ArrowException as error:
         raise FlawError(str(error).removeprefix("Unable to merge: ")) from None
+
+
+def _check_constant(footer: Any, column: str, value: str) -> None:
+    """Raise FlawError if the column's statistics show another value."""
+    index = footer.schema.names.index(column)
+    for group in range(footer.num_row_groups):
+        statistics = footer.row_group(group).column(index).statistics
+        if statistics is not None and statistics.has_min_max:
+            for other in {statistics.min, statistics.max} - {value}:
+                raise FlawError(f"its rows are of the {column} {other}")
 
 
 def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:

@@ -179,7 +179,6 @@ class Shards:
         }
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> Any:
-
         def shas_of(key: Key) -> list[str]:
             shas: list[str] = self._rows(key, ["input_sha"])["input_sha"].unique().to_pylist()
             return shas
@@ -225,9 +224,9 @@ class Shards:
 
 
 class _Inputs(Mapping[str, str]):
-    """Maps an input_sha to the unit that holds it, the lower of two. `read` gives a table of both,
-    when one is first looked up, as a plan needs it only where a chunk of questions is not committed
-    unchanged. A dictionary takes ten times as much memory."""
+    """Maps an input_sha to the unit that holds it; if two do, the one of the lower name. `read`
+    gives a table of both, and is called at the first lookup: a plan needs it only where a chunk of
+    questions is not committed unchanged. A dictionary takes ten times as much memory."""
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read

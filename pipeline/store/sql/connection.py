@@ -86,6 +86,10 @@ class Connection:
             self.raw.execute("set enable_progress_bar = false")
 
     def add(self, view: View) -> None:
+        """Add a view. Raises UsageError if there is one of its name."""
+        if view.name in self._views:
+            section = view.section or view.statement
+            raise UsageError(f"{section}: there is a view {view.name} already; rename this one")
         self._views[view.name] = view
 
     def add_rows(

@@ -165,12 +165,20 @@ def entries_of(
 def _with_ids(entries: list[Entry], ids: Ids) -> list[Entry]:
     """The entries with ids: names without suffixes, unless two would be the same. Files that are
     left out claim theirs last and keep their whole names."""
-    times = Counter(name_of(_stem(entry.name)) for entry in entries if not entry.left_out)
+    documents = [entry for entry in entries if not entry.left_out]
+    names = [name_of(_stem(entry.name)) for entry in documents]
+    longer: list[str] = []
+    while longer != names:  # a whole name may be another file's name without its suffix
+        names, times = longer or names, Counter(longer or names)
+        longer = [
+            name_of(entry.name) if times[name] > 1 else name
+            for entry, name in zip(documents, names, strict=True)
+        ]
+    left_out = [entry for entry in entries if entry.left_out]
+    wanted = [*names, *(name_of(entry.name) for entry in left_out)]
     named: dict[str, Entry] = {}
-    for entry in sorted(entries, key=lambda entry: entry.left_out is not None):
-        row, short, wrong = Row(entry.file, 1, None), name_of(_stem(entry.name)), entry.wrong
-        is_short = times[short] == 1 and not entry.left_out
-        document_id = short if is_short else name_of(entry.name)
+    for entry, document_id in zip([*documents, *left_out], wanted, strict=True):
+        row, wrong = Row(entry.file, 1, None), entry.wrong
         if (first := ids.claim(document_id, row)) is not None:
             document_id = ids.of_place(row)
             other = first.removesuffix(":1")
@@ -322,9 +330,13 @@ def without_front_matter(text: str) -> Extracted:
     """Markdown without its front matter (YAML between two lines `---`), which is the metadata."""
     matter = _FRONT_MATTER.match(text[:_MOST_CHARS])
     with suppress(yaml.YAMLError, ValueError, RecursionError):
-        values = _plain(yaml.load(matter[1], YAML_LOADER)) if matter else None
-        if matter and isinstance(values, dict):
-            return Extracted(text[matter.end() :], metadata=values)
+        # Aliases can unfold to any size.
+        if matter and not any(
+            isinstance(event, yaml.AliasEvent) for event in yaml.parse(matter[1], YAML_LOADER)
+        ):
+            values = _plain(yaml.load(matter[1], YAML_LOADER))
+            if isinstance(values, dict):
+                return Extracted(text[matter.end() :], metadata=values)
     return Extracted(text)
 
 

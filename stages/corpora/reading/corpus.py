@@ -180,6 +180,9 @@ def _wrong(loaded: Any, ids: set[str]) -> str | None:
     if type(loaded) is not Loaded or not isinstance(loaded.questions, tuple):
         return f"{type(loaded).__name__}, not Loaded(document, (question, ...))"
     document, questions = loaded.document, loaded.questions
+    for row, kind in ((document, Document), *((question, Question) for question in questions)):
+        if type(row) is not kind:
+            return f"{type(row).__name__}, not {kind.__name__}"
     if why := wrong_value(Document, [document]) or wrong_value(Question, questions):
         return why
     names = [f"document {document.document_id!r}"]

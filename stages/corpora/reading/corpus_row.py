@@ -129,5 +129,8 @@ class Ids:
 
 
 def _sha(content: Any) -> str:
-    text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
+    try:
+        text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
+    except RecursionError:  # a bad row, which needs an id nevertheless
+        text = "nested too deeply"
     return hashlib.sha256(text.encode()).hexdigest()

@@ -7,6 +7,7 @@ import errno
 import gzip
 import io
 import json
+import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -205,7 +206,7 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
 
 def _json_row(file: UPath, number: int, line: bytes) -> Row:
     try:
-        value = json.loads(line.rstrip(b"\r\n"), parse_constant=_refuse_constant)
+        value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
         if _SURROGATE.search(line):
             text = json.dumps(value, ensure_ascii=False)
             value = json.loads(values.without_lone_surrogates(text))
@@ -220,8 +221,11 @@ def _value_row(file: UPath, number: int, value: Any, advice: str) -> Row:
     return Row(file, number, None, f"{values.kind_of(value)}, not an object; {advice}")
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON number")
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is no JSON number")
+    return value
 
 
 def _reason(error: Exception) -> str:

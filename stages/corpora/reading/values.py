@@ -28,7 +28,10 @@ def kind_of(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """A value as JSON for messages, cut after 80 characters."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "(nested too deeply)"
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
@@ -166,7 +169,7 @@ def json_object(row: Value, key: str) -> Value:
 def json_text(values: Value) -> str:
     try:
         text = json.dumps(values, ensure_ascii=False, allow_nan=False, default=str)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise BadInputError(f"metadata cannot be written as JSON ({error}); fix it") from error
     return without_lone_surrogates(text)
 

@@ -60,7 +60,7 @@ def test_memories_made_anew_need_an_engine_that_draws() -> None:
     words = ["methods=memorag(retriever=bm25)", "repeats=2", "memory_engine.temperature=0.7",
              "memory_engine=openai", "memory_engine.model=m", "engine=extractive",
              "memory_engine.base_url=http://127.0.0.1:1/v1"]  # fmt: skip
-    said = "repeat_from=memory: all would be the same: no engine"
+    said = "repeat_from=memory: all memories would be the same, as engine=extractive is determin"
     with pytest.raises(UsageError, match=said):
         read_run([*words, "repeat_from=memory"])
     assert read_run(words).config.repeats == 2

@@ -210,3 +210,14 @@ def test_the_labels_of_people_are_counted(tmp_path: Path) -> None:
     assert (tmp_path / "runs" / "gone").exists()
     assert ", 1 label of people" in succeed(*words, "--yes")
     assert not damaged.exists()
+
+
+def test_from_a_folder_of_the_warehouse_it_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleting it would leave the rest of the command without its way to the warehouse."""
+    monkeypatch.chdir(folder / "runs" / "gone")
+    told = refused("rm", "warehouse=../..", "run=gone", "--yes")
+    assert told.endswith("gone: rm may delete this folder of the warehouse; call it elsewhere")
+    monkeypatch.chdir(folder)
+    succeed("rm", "warehouse=.", "run=gone", "--yes")

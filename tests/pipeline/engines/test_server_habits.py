@@ -151,7 +151,8 @@ def test_a_temperature_that_is_left_out_counts_as_sampling() -> None:
         (LONG, 1040, False),  # 1.3 tokens a word, as English has
         (LONG, 620, False),  # a tokenizer with tokens of several words
         (LONG, 0, False),  # it does not count
-        ("面包师放走了塔里的看守人。" * 100, 300, False),  # a word has no space after it
+        ("面包师放走了塔里的看守人。" * 100, 300, False),  # 1,300 characters: four a token
+        ("面包师放走了塔里的看守人。" * 100, 100, True),
         ("रोटीवाले ने मीनार के रखवाले को छोड़ दिया। " * 100, 900, False),
         ("-" * 4000 + " end", 70, False),  # a rule is a few tokens
         ("one two", 2, False),

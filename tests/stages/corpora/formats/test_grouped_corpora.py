@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stages.corpora import Loaded
-from tests.support.texts.loading import asked, bad, details, loaded, written
+from tests.support.texts.loading import asked, bad, details, good, loaded, written
 
 BOOK = "The mill stood by the river.\n\nAnn kept it."
 
@@ -71,6 +71,37 @@ def test_ultradomain_book_of_ten_rows_is_read_once(tmp_path: Path) -> None:
     assert json.loads(item.document.metadata) == {"domain": "cs", "authors": ["Joe"]}
     assert questions([item]) == [(f"Q{n}?", (), (f"a{n}",)) for n in range(10)]
     assert [q.question_id for q in item.questions] == [str(n) for n in range(10)]
+
+
+ULTRA: dict[str, Any] = {
+    "_id": "1", "input": "Q?", "answers": ["a"], "context": BOOK, "context_id": "c", "meta": {},
+}  # fmt: skip
+# What is written after ULTRA, the documents (text or ""), the good questions, what is wrong.
+ULTRA_CASES: dict[str, tuple[Any, list[str], int, list[str]]] = {
+    "one text, two context_ids": ({**ULTRA, "_id": "2", "context_id": "d"}, [BOOK], 2, []),
+    "two texts, one context_id": (
+        {**ULTRA, "_id": "2", "context": "Other."}, [BOOK, ""], 2,
+        ['`context_id` "c" is used twice']),
+    "no context": ({**ULTRA, "_id": "2", "context": None}, [BOOK, ""], 2, ["no `context`"]),
+    "_id twice": (ULTRA, [BOOK], 1, ['`_id` "1" is used twice']),
+    "no ids": ({**ULTRA, "_id": None, "context_id": None}, [BOOK], 2, []),
+    "label a list": ({**ULTRA, "_id": "2", "label": ["x"]}, [BOOK, ""], 1, ["`label`", "`label`"]),
+    "torn": ('{"_id": "2", "context": "abc', [BOOK, ""], 1, ["not JSON"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ULTRA_CASES)
+def test_ultradomain_rows(tmp_path: Path, case: str) -> None:
+    row, texts, num_good, wrong = ULTRA_CASES[case]
+    corpus = read(tmp_path, "ultradomain", ULTRA, row)
+    assert [item.document.text for item in corpus] == texts
+    assert sum(q.problem is None for q in asked(corpus)) == num_good
+    found = details(corpus)
+    assert len(found) == len(wrong)
+    for detail, words in zip(found, wrong, strict=True):
+        assert detail.startswith("task.jsonl:2: ") and words in detail
+    for item in corpus:
+        assert (item.document.problem == "bad_input") == (item.document.text == "")
 
 
 def test_longbench_rows(tmp_path: Path) -> None:
@@ -204,3 +235,19 @@ def test_leval_options_stand_in_the_instruction(
     else:
         assert question.references == (() if output is None else (output,))
     assert json.loads(item.document.metadata) == {"source": "quality"}
+
+
+@pytest.mark.parametrize(
+    ("change", "num_good", "words"),
+    [
+        ({"outputs": ["a"]}, 0, "2 instructions, 1 outputs; fix them"),
+        ({"outputs": ["a", ["b"]]}, 1, "instructions[1]: `output` is a list"),
+    ],
+)
+def test_leval_rows(tmp_path: Path, change: dict[str, Any], num_good: int, words: str) -> None:
+    row = {"instructions": ["one?", "two?"], "outputs": ["a", "b"], "input": BOOK}
+    [item] = read(tmp_path, "leval", {**row, **change})
+    assert item.document.text == BOOK and len(good(item.questions)) == num_good
+    found = bad(item.questions)
+    assert len(found) == bool(words)
+    assert all(detail.startswith("task.jsonl:1: ") and words in detail for detail in found)

@@ -109,6 +109,12 @@ def test_documents_of_one_name_keep_their_suffix(tmp_path: Path) -> None:
     assert texts(corpus) == {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}
 
 
+def test_a_kept_suffix_is_no_other_documents_name(tmp_path: Path) -> None:
+    names = ("paper.md", "paper.txt", "paper.md.txt", "paper.txt.txt")
+    corpus = loaded(placed(tmp_path, {name: name.encode() for name in names}), "text")
+    assert texts(corpus) == {name: name for name in names}
+
+
 def test_what_is_left_out_takes_no_name_of_a_document(tmp_path: Path) -> None:
     """A file without a suffix may be a folder's Makefile, or an older copy."""
     files = {"tower": b"x", "tower.txt": LINE.encode(),

@@ -31,6 +31,7 @@ def test_it_is_the_metadata() -> None:
         "# Tower\n",
         "---\na: [\n---\nText",
         "---\na: 1\nand no end",
+        "---\na: &a [x]\nb: [*a, *a]\n---\nText",  # what is repeated unfolds to any size
         "---\n- a\n---\nText",
         "---\na: !!python/object:os.system x\n---\nText",
         "---\n---\nText",

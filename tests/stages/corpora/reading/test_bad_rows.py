@@ -63,6 +63,35 @@ def test_what_is_no_file_is_one_bad_text_or_one_line(tmp_path: Path) -> None:
             loaded(tmp_path, kind)
 
 
+NAMED = {b"%PDF-1.7": "a PDF", b"PK\x03\x04...": "a zip archive", b"{\\rtf1 x}": "RTF",
+         b"\x28\xb5\x2f\xfd\x04": "compressed by zstd"}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NAMED)
+def test_what_is_no_text_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.txt").write_bytes(content)
+    (tmp_path / "b.txt").write_text("one")
+    (tmp_path / "documents.jsonl").write_bytes(content)
+    assert details(loaded(tmp_path, "text"))[0].startswith(f"a.txt: {NAMED[content]}")
+    with pytest.raises(UsageError, match=f"documents.jsonl: {NAMED[content]}"):
+        loaded(tmp_path, "tables")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("[1]", "m.jsonl:2: a list, not an object; fix or delete the line"),
+        ('{"a": 1e999}', "m.jsonl:2: not JSON (1e999 is no JSON number)"),
+    ],
+)
+def test_a_torn_line_is_a_document_of_its_own(tmp_path: Path, line: str, words: str) -> None:
+    for kind, row in (("qmsum", MEETING), ("quality", LINE)):
+        corpus = loaded(written(tmp_path / "m.jsonl", row, line, ""), kind)
+        assert [item.document.problem for item in corpus] == [None, "bad_input"]
+        assert corpus[1].document.document_id == "m.jsonl:2" and corpus[1].questions == ()
+        assert (corpus[1].document.detail or "").startswith(words)
+
+
 # Of a meeting its turns and a query, of an article itself and a question: what is changed, what is
 # said of it.
 BAD_PARTS: list[tuple[str, str, Any, str]] = [
@@ -160,6 +189,26 @@ def test_lone_surrogates_become_replacement_characters(tmp_path: Path) -> None:
     assert item.document.metadata == '{"k": "\ufffd"}'
 
 
+def test_a_file_name_that_is_no_utf8_makes_an_id_that_is(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"x\xff.txt")).write_text("", encoding="utf-8")
+    (tmp_path / "y.txt").write_text("one", encoding="utf-8")
+    [item, _] = loaded(tmp_path, "text")
+    assert item.document.document_id == "x\ufffd"
+    assert (item.document.detail or "").startswith("x\ufffd.txt: the text has no words")
+
+
+@pytest.mark.parametrize(
+    "given", ["../x", "a\0b", "i" * 10_000, "a\r\nb", "{{ x }} ${y}", " ", "\u202eabc"]
+)
+def test_ids_are_kept_as_they_are(tmp_path: Path, given: str) -> None:
+    written(tmp_path / "documents.jsonl", {"document_id": given, "text": "one"})
+    question = {"document_id": given, "question_id": given, "question": "Who?"}
+    written(tmp_path / "questions.jsonl", question)
+    [item] = loaded(tmp_path, "tables")
+    assert item.document.document_id == given and item.document.problem is None
+    assert [q.question_id for q in item.questions] == [given]
+
+
 C1 = "it\x92s \x93here\x94\x85 now"
 
 
@@ -174,3 +223,12 @@ def test_no_document_has_control_characters_c1(tmp_path: Path) -> None:
     found = [item.document.text for corpus in corpora for item in corpus
              if not item.document.skipped]  # fmt: skip
     assert found == ["it’s “here”… now"] * 4
+
+
+def test_a_row_that_is_nested_too_deeply_costs_only_itself(tmp_path: Path) -> None:
+    """In a JSON list, which is read without a limit of depth."""
+    deep = "[" * 3000 + "]" * 3000
+    rows = f'[{{"text": "A.", "question": "B?"}}, {{"text": "C.", "question": "D?", "e": {deep}}}]'
+    (tmp_path / "data.json").write_text(rows)
+    asked_of = [item.questions[0] for item in loaded(tmp_path / "data.json", "records")]
+    assert [question.problem for question in asked_of] == [None, "bad_input"]
