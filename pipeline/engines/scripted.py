@@ -53,7 +53,7 @@ class Script(Settings):
 def read_script(path: str) -> Script:
     """Read a script. Raises UsageError naming file and key where it is missing or invalid."""
     if not Path(path).is_file():
-        why = "no such file; set it, or rater.script, to a YAML file of replies"
+        why = "No such file; set it, or rater.script, to a YAML file of replies"
         raise UsageError(f"engine.script={path}: {why}")
     return read_yaml(Path(path), Script, unchecked=frozenset({"replies"}))
 
