@@ -89,7 +89,8 @@ def _printed(
     names = read_names(options.names or CANONICAL, whole.foot["plugins"])
     report = with_columns(whole, options.columns, names)
     parts = parts_of_report(named(report, names))
-    if options.baseline is None:
+    baseline = options.baseline
+    if baseline is None:
         return vars(report), parts
     if options.columns is not None:
         measures = [c.measure for c in report.columns if c.measure in report.measures]
@@ -98,6 +99,6 @@ def _printed(
             why = f"baseline= compares scores; add {there}"
             raise UsageError(f"columns={options.columns}: {why}")
         options = replace(options, metric=",".join(measures))
-    against = compare_methods(options, [options.baseline], True)
+    against = compare_methods(options, [baseline], True)
     compared = [Heading("against the baseline", 2), *comparison_parts(against, options.warehouse)]
     return {**vars(report), "baseline": against}, [*parts, *compared]
