@@ -17,11 +17,16 @@ from typer.core import TyperGroup
 
 from jobs.config.options import KEYS, WORDS, read_options
 from jobs.output.cells import printable
-from pipeline.core.errors import redacted
+from pipeline.core.errors import UsageError, redacted
 
 
 class VerbGroup(TyperGroup):
-    """Verbs, listed by panel, in the order of the panels."""
+    """Verbs, listed by panel, in the order of the panels; the example of each has its own line."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        for verb in (self, *self.commands.values()):
+            verb.help = re.sub(r"(?m)^Example: ", "\b\nExample:\n  ", verb.help or "")
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         panels: dict[str, list[tuple[str, str]]] = {}
@@ -43,50 +48,53 @@ app = verb_group(pretty_exceptions_enable=False)
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
 RUN = ("warehouse", "run")  # options of most verbs that read
-
-# Completion of words: it runs at every press of the key, so it reads only the folder of runs.
-_MAKING = (
-    "experiment", "corpus", "corpus.path", "methods", "engine",
-    "engine.model", "rater", "rater.model", "memory", "embedder.model", "family", "limit", "sample",
-    "repeats",
-    "repeat_from", "run", "warehouse", "plugins", "cluster", "cluster.address",
-    "cluster.deadline", "reply_format",
-)  # fmt: skip
-_NOT_OF_ASK = {"experiment", "corpus", "corpus.path", "methods", "run"}
-_OF_ASK = ("method", *(key for key in _MAKING if key not in _NOT_OF_ASK))
-_KEYS = dict(
-    **KEYS,
-    ask=_OF_ASK,
-    score=("predictions", "method", *_MAKING),
-)
-_PARTS = ("limit", "schedule", "machines", "cache", "peers", "units", "driver", "rates")  # of bench
+_MORE_THAN_RUN = {"ask": ("method",), "score": ("predictions", "method")}
 _WAREHOUSE = Path("warehouse")
 
 
 def completed(ctx: Any, incomplete: str) -> list[str]:
-    """The keys with this beginning, or `run=` with a run's name; the parts of `bench`."""
-    verb = " ".join(str(ctx.command_path).split()[1:])
-    keys = getattr(ctx.command.callback, "keys", _KEYS.get(verb, _MAKING))
-    words = [*(_PARTS if verb == "bench" else ()), *(f"{key}=" for key in keys)]
-    if incomplete.startswith("run="):
-        words = sorted(f"run={run.name}" for run in (_WAREHOUSE / "runs").glob("[!.]*/"))
+    """The keys with this beginning, or `run=` with a run's name. Verbs that make runs take the keys
+    that the help of `run` lists. At every press of the key, it reads only the folder of runs."""
+    words = [f"run={run.name}" for run in sorted((_WAREHOUSE / "runs").glob("[!.]*/"))]
+    if not incomplete.startswith("run="):
+        verb = " ".join(str(ctx.command_path).split()[1:])
+        of_run = re.findall(r"(?<![\w.(])([a-z_.]+)=", ctx.find_root().command.commands["run"].help)
+        keys = getattr(ctx.command.callback, "keys", None) or KEYS.get(verb)
+        keys = keys or (*_MORE_THAN_RUN.get(verb, ()), *of_run)
+        words = [f"{key}=" for key in dict.fromkeys(keys)]
     return [word for word in words if word.startswith(incomplete)]
 
 
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", hidden=True, autocompletion=completed),
-]
-Methods = Annotated[  # and words
-    list[str] | None,
-    typer.Argument(metavar="METHOD|KEY=VALUE", hidden=True, autocompletion=completed),
-]
+def words_of(form: str) -> Any:
+    """An argument of words; a verb's own help lists them."""
+    return typer.Argument(metavar=form, hidden=True, autocompletion=completed)
+
+
+def switch(name: str, about: str) -> Any:
+    """An option that is on or off."""
+    return typer.Option(False, name, help=about)
+
+
+def option(form: str, about: str, default: Any = None, *names: str, **more: Any) -> Any:
+    return typer.Option(default, *names, metavar=form, help=about, **more)
+
+
+Words = Annotated[list[str] | None, words_of("KEY=VALUE")]
+Names = Annotated[list[str] | None, words_of("NAME|KEY=VALUE")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 WholeTables = Annotated[
     bool,
     typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
+
+
+def chosen(switches: Mapping[str, object]) -> str:
+    """The name of the switch that is on, or "". Raises UsageError for several."""
+    names = [name for name, is_on in switches.items() if is_on]
+    if len(names) > 1:
+        raise UsageError(f"{', '.join(names)}: one of them at a time")
+    return names[0] if names else ""
 
 
 def _show_version(is_asked: bool) -> None:
@@ -106,9 +114,7 @@ def gistmill(
 
     Words KEY=VALUE say what a verb works on; gistmill VERB --help lists them.
 
-    \b
-    Example:
-      gistmill run experiment=demo
+    Example: gistmill run experiment=demo
     """
 
 
@@ -131,49 +137,34 @@ def reading(
 ) -> Callable[[Callable[..., None]], Any]:
     """Register a verb that takes words with these `keys` of `WORDS`, and gets them as `options`.
 
-    Its other parameters are its switches, and its arguments, which stand before the words; an
-    argument that may be left out is not taken for one if it is a word.
+    Its other parameters are its switches, and its arguments, which stand before the words. `Names`
+    may be left out; they are what is no word.
     """
 
     def register(verb: Callable[..., None]) -> Any:
         parameters = inspect.signature(verb).parameters
-        may_be_left_out = {name for name, one in parameters.items() if one.default is None}
+        names = next((one for one in parameters.values() if one.annotation == Names), None)
 
         @wraps(verb)
         def command(words: Sequence[str] | None = None, **given: Any) -> None:
-            words = [*(words or ())]
-            for argument in may_be_left_out & given.keys():
-                if isinstance(texts := given[argument], list):
-                    words += filter(_WORD.match, texts)
-                    given[argument] = [text for text in texts if not _WORD.match(text)]
-                elif _WORD.match(str(texts)):
-                    words.insert(0, str(texts))
-                    given[argument] = None
+            words = words or ()
+            if names is not None:
+                given[names.name] = [word for word in words if not _WORD.match(word)]
+                words = [word for word in words if _WORD.match(word)]
             verb(**given, options=read_options(words, keys))
 
+        kind = inspect.Parameter.KEYWORD_ONLY
+        annotation = Names if names else Words
+        words = inspect.Parameter("words", kind, default=None, annotation=annotation)
+        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [words if name == "options" else one.replace(kind=kind)
+             for name, one in parameters.items() if one is not names]
+        )  # fmt: skip
+        forms = {key: f"{key}={WORDS[key][0]}" for key in keys}
+        width = max(map(len, forms.values()))
+        lines = [f"  {form:{width}}  {WORDS[key][1]}" for key, form in forms.items()]
         command.keys = keys  # type: ignore[attr-defined]
-        command.__signature__ = _signature(parameters)  # type: ignore[attr-defined]
-        command.__doc__ = f"{inspect.getdoc(verb)}\n\n\b\nWords:\n{_about(keys)}"
+        command.__doc__ = "\n".join([f"{inspect.getdoc(verb)}\n\n\b\nWords:", *lines])
         return of.command(name, rich_help_panel=panel if of is app else None)(command)
 
     return register
-
-
-def _signature(parameters: Mapping[str, inspect.Parameter]) -> inspect.Signature:
-    """Words in the place of `options`; a list of arguments takes them along."""
-    kind = inspect.Parameter.KEYWORD_ONLY
-    words = inspect.Parameter("words", kind, default=None, annotation=Words)
-    has_list = any(one.annotation == Methods for one in parameters.values())
-    return inspect.Signature(
-        [words if name == "options" else one.replace(kind=kind)
-         for name, one in parameters.items() if name != "options" or not has_list]
-    )  # fmt: skip
-
-
-def _about(keys: Sequence[str]) -> str:
-    forms = [f"{key}={WORDS[key][0]}" for key in keys]
-    width = max(map(len, forms))
-    abouts = [WORDS[key][1] for key in keys]
-    return "\n".join(
-        f"  {form:{width}}  {about}" for form, about in zip(forms, abouts, strict=True)
-    )

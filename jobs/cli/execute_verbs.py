@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobs.cli.app import MAKE, Json, WholeTables, Words, app, complain, completed, warn
+from jobs.cli.app import (
+    MAKE,
+    Json,
+    WholeTables,
+    Words,
+    app,
+    chosen,
+    complain,
+    option,
+    switch,
+    warn,
+    words_of,
+)
 from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
 from pipeline.core.errors import UsageError
@@ -62,29 +74,23 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
 @app.command(rich_help_panel=MAKE)
 def submit(
     words: Words = None,
-    show: Annotated[bool, typer.Option("--print", help="Show what would be submitted.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Do not follow the job.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop the run's job.")] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, logs on standard error.")
-    ] = False,
+    show: bool = switch("--print", "Show what would be submitted."),
+    detach: bool = switch("--detach", "Do not follow the job."),
+    stop: bool = switch("--stop", "Stop the run's job."),
+    json: bool = switch("--json", "Print the result as JSON, logs on standard error."),
 ) -> None:
     """Send a run to a cluster and follow it.
 
     Takes the words of run, and cluster.address=http://HEAD:8265, cluster=kuberay or cluster=slurm.
     Exit code 0 only if the run is complete.
 
-    \b
-    Example:
-      gistmill submit experiment=demo cluster.address=http://HEAD:8265
+    Example: gistmill submit experiment=demo cluster.address=http://HEAD:8265
     """
     from jobs.submit import rendered
     from jobs.submit import stop as stop_job
     from jobs.submit import submit as send
 
-    if show + detach + stop > 1:
-        raise UsageError("--print, --detach and --stop: one of them at a time")
-    if show:
+    if chosen({"--print": show, "--detach": detach, "--stop": stop}) == "--print":
         text = rendered(words or [])
         print_found({"text": text}, lambda _: [Verbatim(text.rstrip("\n"))], json)
         return
@@ -97,25 +103,15 @@ def submit(
 
 @app.command(rich_help_panel=MAKE)
 def ask(
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE|QUESTION|KEY=VALUE", hidden=True, autocompletion=completed),
-    ],
-    each: Annotated[bool, typer.Option("--each", help="Every document answers by itself.")] = False,
-    most_words: Annotated[
-        int | None,
-        typer.Option("--words", metavar="NUMBER", min=1, help="Of pages to choose from."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write the answer's page, and open it.")
-    ] = None,
+    words: Annotated[list[str], words_of("FILE|QUESTION|KEY=VALUE")],
+    each: bool = switch("--each", "Every document answers by itself."),
+    most_words: int | None = option("NUMBER", "Of pages to choose from.", None, "--words", min=1),
+    html: Path | None = option("FILE.html", "Write the answer's page, and open it."),
     json: Json = False,
 ) -> None:
     """Ask files or folders a question.
 
-    \b
-    Example:
-      gistmill ask letters "Who sold the lighthouse?" method='bm25(top_k=3)'
+    Example: gistmill ask letters "Who sold the lighthouse?" method='bm25(top_k=3)'
 
     One answer is printed, with the passages that it rests on by file and page. Pages and gists are
     made once and kept. Keys are those of run, but for run=, corpus= and experiment=.
@@ -133,9 +129,7 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
     predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
     has question_id and answer.
 
-    \b
-    Example:
-      gistmill score predictions=answers.jsonl method=theirs run=night
+    Example: gistmill score predictions=answers.jsonl method=theirs run=night
     """
     from jobs.run.stored_run import with_predictions
 
@@ -149,9 +143,7 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
     What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
     where they have these.
 
-    \b
-    Example:
-      gistmill retry run=night problem=timeout
+    Example: gistmill retry run=night problem=timeout
     """
     from jobs.run.stored_run import run_again
 
@@ -162,13 +154,9 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
 @app.command(rich_help_panel=MAKE)
 def plan(
     words: Words = None,
-    rates: Annotated[
-        str | None, typer.Option(metavar="PREFILL,DECODE", help="Tokens a second of one engine.")
-    ] = None,
-    gpus: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="By default 1.")] = 1,
-    price: Annotated[
-        str | None, typer.Option(metavar="PROMPT,REPLY[,CACHED]", help="Money a million tokens.")
-    ] = None,
+    rates: str | None = option("PREFILL,DECODE", "Tokens a second of one engine."),
+    gpus: int = option("NUMBER", "By default 1.", 1, min=1),
+    price: str | None = option("PROMPT,REPLY[,CACHED]", "Money a million tokens."),
     json: Json = False,
 ) -> None:
     """Say what a run will take: calls, tokens, disk, hours, money.
@@ -176,9 +164,7 @@ def plan(
     Takes the words of run and asks no model. What is left of a run that has begun is planned by its
     own speed.
 
-    \b
-    Example:
-      gistmill plan experiment=demo --rates 20000,3000 --gpus 8
+    Example: gistmill plan experiment=demo --rates 20000,3000 --gpus 8
     """
     from jobs.plan.plan import Options, show_plan  # here: numpy and the engines take a moment
 
@@ -224,34 +210,16 @@ def _problems(resolved: "ResolvedRun") -> dict[str, int]:
 
 @app.command(rich_help_panel=MAKE)
 def bench(
-    words: Annotated[
-        list[str], typer.Argument(metavar="PART|KEY=VALUE", hidden=True, autocompletion=completed)
-    ],
-    pairs: Annotated[
-        int, typer.Option("--pairs", min=1, metavar="NUMBER", help="Repetitions, by default 3.")
-    ] = 3,
+    words: Annotated[list[str], words_of("PART|KEY=VALUE")],
+    pairs: int = option("NUMBER", "Repetitions, by default 3.", 3, min=1),
     json: Json = False,
 ) -> None:
     """Measure how close runs come to their engine's speed.
 
     Parts: limit, schedule, machines, cache, peers, units, driver, rates.
 
-    \b
-    Example:
-      gistmill bench limit schedule
+    Example: gistmill bench limit schedule
     """
-    _find_benchmarks()
-    from benchmarks.parts import bench as measure
-
-    figures = measure(words, pairs)
-    table = Table([figure.row() for figure in figures], left=("what", "bar"))
-    print_found(figures, lambda _: [table], json)
-    raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)
-
-
-def _find_benchmarks() -> None:
-    """Make the checkout's `benchmarks` importable, here and on workers. Raises UsageError if
-    gistmill is not installed from a checkout: the package has no benchmarks."""
     checkout = Path(__file__).parents[2]
     if not (checkout / "benchmarks" / "parts.py").is_file():
         raise UsageError(
@@ -262,3 +230,9 @@ def _find_benchmarks() -> None:
         sys.path.append(str(checkout))
         inherited = os.environ.get("PYTHONPATH", "")  # for workers of a Ray started here
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [inherited, str(checkout)]))
+    from benchmarks.parts import bench as measure
+
+    figures = measure(words, pairs)
+    table = Table([figure.row() for figure in figures], left=("what", "bar"))
+    print_found(figures, lambda _: [table], json)
+    raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)

@@ -1,10 +1,8 @@
 """Verbs that write a run's contents to files for other programs."""
 
-from typing import Annotated
+from collections.abc import Callable
 
-import typer
-
-from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, verb_group, warn
+from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, switch, verb_group, warn
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import Target, print_found, print_json
@@ -20,14 +18,11 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
 
     format=jsonl, scrolls or longmemeval.
 
-    \b
-    Example:
-      gistmill export predictions method=gist_only to=answers.jsonl
+    Example: gistmill export predictions method=gist_only to=answers.jsonl
     """
-    from jobs.export.export_predictions import exported_predictions as predictions_text
+    from jobs.export.export_predictions import exported_predictions
 
-    target = Target.of(options.to, force)
-    give(target, *predictions_text(options, warn), json)
+    give(options.to, force, json, lambda: exported_predictions(options, warn))
 
 
 @reading(
@@ -36,9 +31,7 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
 )  # fmt: skip
 def report(
     options: ReadOptions,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="With 95% intervals over documents.")
-    ] = False,
+    intervals: bool = switch("--intervals", "With 95% intervals over documents."),
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -46,14 +39,11 @@ def report(
 
     format=csv, latex or markdown.
 
-    \b
-    Example:
-      gistmill export report format=latex to=table.tex
+    Example: gistmill export report format=latex to=table.tex
     """
     from jobs.export.export_report import exported_report
 
-    target = Target.of(options.to, force)
-    give(target, *exported_report(options, intervals, warn), json)
+    give(options.to, force, json, lambda: exported_report(options, intervals, warn))
 
 
 @reading(*RUN, "metric", "where", "to", "by", "rater", of=export)
@@ -63,14 +53,11 @@ def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> 
     to=FILE.svg: the picture; .csv, .json: its points. metric= is one of the report's scores,
     the first by default.
 
-    \b
-    Example:
-      gistmill export frontier to=frontier.svg
+    Example: gistmill export frontier to=frontier.svg
     """
     from jobs.export.frontier import exported_frontier
 
-    target = Target.of(options.to, force)
-    give(target, *exported_frontier(options, warn), json)
+    give(options.to, force, json, lambda: exported_frontier(options, warn))
 
 
 @reading(*RUN, "where", "to", of=export)
@@ -79,9 +66,7 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
 
     all_VIEW has those of every run; where=SQL is over the columns of the view.
 
-    \b
-    Example:
-      gistmill export view answers to=answers.parquet
+    Example: gistmill export view answers to=answers.parquet
     """
     from pipeline.store import connect
     from pipeline.store.sql.connection import write_view
@@ -98,17 +83,18 @@ def view(name: str, options: ReadOptions, force: Force = False, json: Json = Fal
 def cite(options: ReadOptions, json: Json = False) -> None:
     """Print what a paper must state of a run, with BibTeX.
 
-    \b
-    Example:
-      gistmill cite run=night
+    Example: gistmill cite run=night
     """
     from jobs.cite.cite import cite_parts, statement
 
     print_found(statement(options), cite_parts, json)
 
 
-def give(target: Target, text: str, num_rows: int, as_json: bool) -> None:
-    """Write a text to its target; with `as_json`, a text for standard output goes into the JSON."""
+def give(to: str, is_forced: bool, as_json: bool, made: Callable[[], tuple[str, int]]) -> None:
+    """Write a text, with its number of rows, to its target, which is checked before it is made.
+    With `as_json`, a text for standard output goes into the JSON."""
+    target = Target.of(to, is_forced)
+    text, num_rows = made()
     if target.path is None and as_json:
         print_json({"to": None, "rows": num_rows, "text": text})
         return

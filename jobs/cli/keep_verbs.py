@@ -1,13 +1,12 @@
 """Verbs that maintain a warehouse, plugins and families of prompts."""
 
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jobs.cli.app import KEEP, RUN, Json, app, reading, verb_group
+from jobs.cli.app import KEEP, RUN, Json, Names, app, chosen, reading, switch, verb_group
 from jobs.config.options import ReadOptions
 from jobs.output.cells import counted
 from jobs.output.print_tables import print_found
@@ -17,17 +16,14 @@ from pipeline.core.errors import AccountingError, UsageError
 @reading(*RUN, panel=KEEP)
 def rm(
     options: ReadOptions,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: bool = switch("--yes", "Without it, only say what would be deleted."),
     json: Json = False,
 ) -> None:
     """Delete a run, and of its rows what no other run uses.
 
-    It asks for the run's name again unless --yes is given. gistmill gc deletes the files, after 24
-    hours.
+    gistmill gc deletes the files, after 24 hours.
 
-    \b
-    Example:
-      gistmill rm run=night
+    Example: gistmill rm run=night --yes
     """
     from jobs.warehouse.upkeep import removal_line, run_to_remove
     from pipeline.store.runs.run_folder import num_labels
@@ -35,25 +31,12 @@ def rm(
 
     name = run_to_remove(options)
     if not yes:
-        _confirm(name, num_labels(options.warehouse / "runs" / name))
+        labels = num_labels(options.warehouse / "runs" / name)
+        what = f"it and {counted(labels, 'label')} of people" if labels else "it"
+        raise UsageError(f"run={name}: deletes {what} for good; add --yes")
     removed = remove_run(options.warehouse, name)
     found = {"run": name, **dataclasses.asdict(removed)}
     print_found(found, lambda _: [removal_line(name, removed)], json)
-
-
-def _confirm(name: str, labels: int) -> None:
-    """Raise UsageError unless the user repeats the run's name, or if nobody can; `labels`: the
-    number of labels that the run has."""
-    it = f"it and {counted(labels, 'label')} of people" if labels else "it"
-    if not sys.stdin.isatty():
-        raise UsageError(f"run={name}: deletes {it} for good; add --yes")
-    try:
-        repeated = typer.prompt(f"repeat the run's name ({name}) to delete {it} for good", err=True)
-    except typer.Abort:  # Ctrl-C, or end of file, within the prompt's line
-        typer.echo(err=True)
-        raise UsageError(f"run={name}: not deleted") from None
-    if repeated != name:
-        raise UsageError(f"run={name}: not deleted, as its name was not repeated")
 
 
 @reading("warehouse", "older_than", panel=KEEP)
@@ -62,9 +45,7 @@ def gc(options: ReadOptions, json: Json = False) -> None:
 
     It deletes what removed runs alone had planned, too.
 
-    \b
-    Example:
-      gistmill gc older_than=1h
+    Example: gistmill gc older_than=1h
     """
     from jobs.warehouse.upkeep import show_gc
 
@@ -77,9 +58,7 @@ def verify(options: ReadOptions, json: Json = False) -> None:
 
     Exit code 1 if a file is damaged.
 
-    \b
-    Example:
-      gistmill verify warehouse=warehouse
+    Example: gistmill verify warehouse=warehouse
     """
     from jobs.warehouse.upkeep import verified_lines
     from jobs.warehouse.upkeep import verify as verify_files
@@ -97,28 +76,23 @@ app.add_typer(plugin, name="plugin", rich_help_panel=KEEP)
 @plugin.command()
 def new(  # noqa: PLR0913  # they are its options
     name: Annotated[str, typer.Argument(help="Of the plugin, of its folder, and of what it has.")],
-    method: Annotated[bool, typer.Option("--method", help="A way to answer; the default.")] = False,
-    metric: Annotated[bool, typer.Option("--metric", help="A score of answers.")] = False,
-    engine: Annotated[bool, typer.Option("--engine", help="What replies to prompts.")] = False,
-    judge: Annotated[bool, typer.Option("--judge", help="A rubric of verdicts.")] = False,
-    corpus: Annotated[bool, typer.Option("--corpus", help="A format of documents.")] = False,
-    family: Annotated[bool, typer.Option("--family", help="Prompts in other words.")] = False,
+    method: bool = switch("--method", "A way to answer; the default."),
+    metric: bool = switch("--metric", "A score of answers."),
+    engine: bool = switch("--engine", "What replies to prompts."),
+    judge: bool = switch("--judge", "A rubric of verdicts."),
+    corpus: bool = switch("--corpus", "A format of documents."),
+    family: bool = switch("--family", "Prompts in other words."),
     json: Json = False,
 ) -> None:
     """Write a folder with a plugin that works, and its test.
 
-    \b
-    Example:
-      gistmill plugin new my_method --method
+    Example: gistmill plugin new my_method --method
     """
     from jobs.plugin.new_plugin import new_plugin
 
-    given = {"method": method, "metric": metric, "engine": engine, "judge": judge,
-             "corpus": corpus, "family": family}  # fmt: skip
-    kinds = [kind for kind, is_given in given.items() if is_given]
-    if len(kinds) > 1:
-        raise UsageError(f"--{', --'.join(kinds)}: one of them at a time")
-    files = new_plugin(name, kinds[0] if kinds else "method")
+    kinds = {"--method": method, "--metric": metric, "--engine": engine, "--judge": judge,
+             "--corpus": corpus, "--family": family}  # fmt: skip
+    files = new_plugin(name, chosen(kinds).removeprefix("--") or "method")
     lines = "\n".join(map(str, files))
     print_found({"files": files}, lambda _: [lines, f"pytest {name} tests it"], json)
 
@@ -126,33 +100,24 @@ def new(  # noqa: PLR0913  # they are its options
 prompts = verb_group(help="Check or copy a family of prompts.")
 app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
-_ALL_GOOD = "all prompts render and all example replies are read"
-
 
 @reading("plugins", of=prompts)
-def check(
-    folder: Annotated[
-        Path | None, typer.Argument(help="A family; by default all are checked.")
-    ] = None,
-    *,
-    options: ReadOptions,
-    json: Json = False,
-) -> None:
+def check(folders: Names = None, *, options: ReadOptions, json: Json = False) -> None:
     """Render every prompt of a family (default: all families) and parse its example replies.
 
-    \b
-    Example:
-      gistmill prompts check my_prompts
+    NAME is the family's folder.
+
+    Example: gistmill prompts check my_prompts
     """
-    from pipeline.core.registry import load_plugins, plugin_folders
-    from pipeline.core.settings import CONF
+    from pipeline.core.registry import conf_folders
     from pipeline.work.check_family import check_family
 
-    roots = [conf / "prompts" for conf in [*load_plugins(plugin_folders(options.plugins)), CONF]]
+    roots = [conf / "prompts" for conf in conf_folders(options.plugins)]
     every = sorted(file.parent for root in roots for file in root.glob("*/family.yaml"))
-    families = every if folder is None else [folder]
+    families = [Path(folder) for folder in folders or ()] or every
     failures = [line for family in families for line in check_family(family, roots)]
-    print_found({"failures": failures}, lambda _: ["\n".join(failures) or _ALL_GOOD], json)
+    lines = failures or ["all prompts render and all example replies are read"]
+    print_found({"failures": failures}, lambda _: ["\n".join(lines)], json)
     raise typer.Exit(2 if failures else 0)
 
 
@@ -167,9 +132,7 @@ def export(
 
     With all that it inherits; plugins=FOLDER where it is a plugin's.
 
-    \b
-    Example:
-      gistmill prompts export qmsum my_prompts
+    Example: gistmill prompts export qmsum my_prompts
     """
     from pipeline.families.family import export_family
 

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jobs.cli.app import chosen
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import REPORT, ReadOptions
@@ -26,21 +27,28 @@ from jobs.report.report import Report, distributions, make_report
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
 
-_USED: Mapping[str, Sequence[str]] = {
+_TAKEN: Mapping[str, Sequence[str]] = {
     "--published": ("by", "where", "rater"),
     "--corpus": (),
     "html=": ("by", "where", "rater", "columns", "names", "plugins"),
     "": tuple(key for key in REPORT if key != "plugins"),
 }
-"""The keys that each page takes, and the printed report, whose page is ""."""
+"""The keys that each page takes; the printed report is the page ""."""
 
 
 def show_report(
     options: ReadOptions, corpus: bool, published: bool, whole: bool, json: bool, markdown: bool
 ) -> None:
     """Print the report, or the page that --corpus, --published or html= names. Raises UsageError
-    for options that would do nothing."""
-    page = _page(options, published, corpus, whole)
+    for several pages, and for options that would do nothing."""
+    page = chosen({"--published": published, "--corpus": corpus, "html=": options.html})
+    unused = [key for key in REPORT if key not in _TAKEN[page] and getattr(options, key)]
+    switches = {"--split-shared": options.split_shared, "--all": whole}
+    unused += [switch for switch, is_on in switches.items() if is_on and page]
+    if unused:
+        raise UsageError(
+            f"{', '.join(unused)}: does nothing with {page or 'a table'}; leave it out"
+        )
     if page == "--published":
         print_found(published_figures(options), published_parts, json, markdown)
     elif page == "--corpus":
@@ -52,39 +60,15 @@ def show_report(
 
         show_written(options, Path(options.html), json)
     else:
-        chosen_parts = _chosen_parts(options.only, options.columns, is_fitted(markdown or whole))
-        printed, parts = _printed(options, chosen_parts)
+        parts_of_report = _parts_of_report(options, is_fitted(markdown or whole))
+        printed, parts = _printed(options, parts_of_report)
         print_found(printed, lambda _: parts, json, markdown)
 
 
-def _page(options: ReadOptions, published: bool, corpus: bool, whole: bool) -> str:
-    """The key of `_USED` that is asked for. Raises UsageError for several, and for options that
-    would do nothing."""
-    wanted = {
-        "--published": published,
-        "--corpus": corpus,
-        "html=": options.html,
-    }
-    pages = [page for page, is_wanted in wanted.items() if is_wanted]
-    if len(pages) > 1:
-        raise UsageError(f"{', '.join(pages)}: one of them at a time")
-    page = pages[0] if pages else ""
-    keys = dict.fromkeys(key for keys in _USED.values() for key in keys)
-    unused = [key for key in keys if key not in _USED[page] and getattr(options, key)]
-    switches = {"--split-shared": options.split_shared, "--all": whole}
-    unused += [switch for switch, is_on in switches.items() if is_on and page]
-    if unused:
-        raise UsageError(
-            f"{', '.join(unused)}: does nothing with {page or 'a table'}; leave it out"
-        )
+def _parts_of_report(options: ReadOptions, is_headline: bool) -> Callable[[Report], list[Part]]:
+    only, columns = options.only, options.columns
     if options.baseline and options.names:
         raise UsageError("baseline= prints the names that compare takes; leave names= out")
-    return page
-
-
-def _chosen_parts(
-    only: str | None, columns: str | None, is_headline: bool
-) -> Callable[[Report], list[Part]]:
     if only is not None:
         if columns is not None or only not in GROUPS:
             raise UsageError(
@@ -97,25 +81,24 @@ def _chosen_parts(
 
 
 def _printed(
-    options: ReadOptions, parts_of_it: Callable[[Report], list[Part]]
+    options: ReadOptions, parts_of_report: Callable[[Report], list[Part]]
 ) -> tuple[dict[str, Any], list[Part]]:
+    """The report as JSON has it, and its parts. With `baseline=`, the measures of `columns=` are
+    compared, by default all; raises UsageError if there are none."""
     whole = make_report(options)
     names = read_names(options.names or CANONICAL, whole.foot["plugins"])
-    chosen = with_columns(whole, options.columns, names)
-    parts = parts_of_it(named(chosen, names))
-    if options.baseline is None:
-        return vars(chosen), parts
-    against = compare_methods(_of_columns(options, chosen), [options.baseline], True)
+    report = with_columns(whole, options.columns, names)
+    parts = parts_of_report(named(report, names))
+    baseline = options.baseline
+    if baseline is None:
+        return vars(report), parts
+    if options.columns is not None:
+        measures = [c.measure for c in report.columns if c.measure in report.measures]
+        if not measures:
+            there = ", ".join(report.measures)
+            why = f"baseline= compares scores; add {there}"
+            raise UsageError(f"columns={options.columns}: {why}")
+        options = replace(options, metric=",".join(measures))
+    against = compare_methods(options, [baseline], True)
     compared = [Heading("against the baseline", 2), *comparison_parts(against, options.warehouse)]
-    return {**vars(chosen), "baseline": against}, [*parts, *compared]
-
-
-def _of_columns(options: ReadOptions, chosen: Report) -> ReadOptions:
-    """By default all measures of answers. Raises UsageError if `columns=` names none."""
-    if options.columns is None:
-        return options
-    named = [column.measure for column in chosen.columns if column.measure in chosen.measures]
-    if not named:
-        there = ", ".join(chosen.measures)
-        raise UsageError(f"columns={options.columns}: baseline= compares scores; add {there}")
-    return replace(options, metric=",".join(named))
+    return {**vars(report), "baseline": against}, [*parts, *compared]

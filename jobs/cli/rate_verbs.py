@@ -18,19 +18,16 @@ from jobs.cli.app import (
 from jobs.cli.execute_verbs import execute
 from jobs.cli.export_verbs import give
 from jobs.config.options import ReadOptions
-from jobs.output.print_tables import Target, print_found, print_line
+from jobs.output.print_tables import STANDARD_OUTPUT, print_found, print_line
 from pipeline.core.errors import UsageError
-
-_DEFAULT = "add"
 
 
 class _WithDefault(VerbGroup):
     """`gistmill rate rater=...` is `gistmill rate add rater=...`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        first = args[0] if args else ""
-        if first not in self.commands and first != "--help":
-            args = [_DEFAULT, *args]
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["add", *args]
         return list(super().parse_args(ctx, args))
 
 
@@ -42,15 +39,13 @@ def rate() -> None:
     """Add raters to a run, audit them, compare them with people."""
 
 
-@verbs.command(_DEFAULT)
+@verbs.command()
 def add(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
     """Add a rater to a finished run: run=NAME rater=...
 
     Nothing is answered again. The word add may be left out.
 
-    \b
-    Example:
-      gistmill rate add run=night rater=extractive
+    Example: gistmill rate add run=night rater=extractive
     """
     from jobs.run.stored_run import with_rater
 
@@ -66,9 +61,7 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
     The run NAME-audit has the answers and verdicts. The report of the audited
     run then has corrected means beside the raw ones.
 
-    \b
-    Example:
-      gistmill rate audit run=night n=50
+    Example: gistmill rate audit run=night n=50
     """
     from jobs.run.stored_run import audit_run
 
@@ -81,17 +74,15 @@ def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) 
 
     Methods and verdicts are left out.
 
-    \b
-    Example:
-      gistmill rate sheet run=night n=100 to=sheet.csv
+    Example: gistmill rate sheet run=night n=100 to=sheet.csv
     """
     from jobs.people.labels import LABELS, sheet
 
-    target = Target.of(options.to, force)
-    if target.path is not None and target.path.suffix != ".csv":
+    is_file = options.to != STANDARD_OUTPUT
+    if is_file and not options.to.endswith(".csv"):
         raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
-    give(target, *sheet(options), json)
-    if target.path is not None and not json:
+    give(options.to, force, json, lambda: sheet(options))
+    if is_file and not json:
         print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
 
 
@@ -101,9 +92,7 @@ def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
 
     They are rows of the view people.
 
-    \b
-    Example:
-      gistmill rate import sheet.csv run=night person=ada
+    Example: gistmill rate import sheet.csv run=night person=ada
     """
     from jobs.people.labels import import_sheet, imported_lines
 
@@ -116,9 +105,7 @@ def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = 
 
     Percent, Cohen's kappa, confusion matrices.
 
-    \b
-    Example:
-      gistmill rate agreement run=night
+    Example: gistmill rate agreement run=night
     """
     from jobs.people.labels import agreements, parts_of
 

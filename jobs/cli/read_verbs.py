@@ -3,13 +3,12 @@ choices for a run."""
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated
 
 import typer
 
-from jobs.cli.app import RUN, Json, Methods, WholeTables, reading
+from jobs.cli.app import RUN, Json, Names, WholeTables, reading, switch
 from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
-from jobs.output.print_tables import exact_rows, print_found, print_json, print_parts
+from jobs.output.print_tables import exact_rows, print_found, print_parts
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 
@@ -17,16 +16,10 @@ _SECONDS_BETWEEN_LOOKS = 5.0
 @reading(*RUN, *REPORT, "html")
 def report(  # noqa: PLR0913  # they are its options
     options: ReadOptions,
-    corpus: Annotated[
-        bool, typer.Option("--corpus", help="Words, pages and compression instead of scores.")
-    ] = False,
-    published: Annotated[
-        bool, typer.Option("--published", help="The paper's figures beside the run's.")
-    ] = False,
-    split_shared: Annotated[
-        bool, typer.Option("--split-shared", help="Divide costs of memories among their methods.")
-    ] = False,
-    whole: Annotated[bool, typer.Option("--all", help="In a terminal, too, all of it.")] = False,
+    corpus: bool = switch("--corpus", "Words, pages and compression instead of scores."),
+    published: bool = switch("--published", "The paper's figures beside the run's."),
+    split_shared: bool = switch("--split-shared", "Divide costs of memories among their methods."),
+    whole: bool = switch("--all", "In a terminal, too, all of it."),
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
@@ -34,9 +27,7 @@ def report(  # noqa: PLR0913  # they are its options
 
     In a terminal its headline; into pipes and files, and with --all, all of it.
 
-    \b
-    Example:
-      gistmill report by=question_type only=scores
+    Example: gistmill report by=question_type only=scores
     """
     from jobs.cli.print_report import show_report
 
@@ -50,9 +41,7 @@ def view(options: ReadOptions, json: Json = False) -> None:
 
     From the warehouse, for runs too large for a file, and live for one at work; Ctrl-C ends it.
 
-    \b
-    Example:
-      gistmill view run=night
+    Example: gistmill view run=night
     """
     from jobs.html.serve import serve  # imported here: it imports the stages
 
@@ -62,17 +51,13 @@ def view(options: ReadOptions, json: Json = False) -> None:
 @reading(*RUN, "cluster.address", "every")
 def status(
     options: ReadOptions,
-    steps: Annotated[bool, typer.Option("--steps", help="A row per step, not per stage.")] = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Every 5 s, until the run is no longer at work.")
-    ] = False,
+    steps: bool = switch("--steps", "A row per step, not per stage."),
+    watch: bool = switch("--watch", "Every 5 s, until the run is no longer at work."),
     json: Json = False,
 ) -> None:
     """Say what of a run is done, running and failed.
 
-    \b
-    Example:
-      gistmill status --watch
+    Example: gistmill status --watch
     """
     from jobs.warehouse.status import show_status
 
@@ -85,17 +70,13 @@ def status(
 def trace(
     question_id: str,
     options: ReadOptions,
-    full: Annotated[bool, typer.Option("--full", help="Print the full text of pages.")] = False,
-    prompts: Annotated[
-        bool, typer.Option("--prompts", help="Print every model call as it was sent.")
-    ] = False,
+    full: bool = switch("--full", "Print the full text of pages."),
+    prompts: bool = switch("--prompts", "Print every model call as it was sent."),
     json: Json = False,
 ) -> None:
     """Follow one question from pages to scores, by method.
 
-    \b
-    Example:
-      gistmill trace meeting-02 method=readagent_p
+    Example: gistmill trace meeting-02 method=readagent_p
     """
     from jobs.trace.show import show_trace
 
@@ -103,15 +84,13 @@ def trace(
 
 
 @reading(*RUN, "metric", "where", "rater")
-def compare(methods: Methods = None, *, options: ReadOptions, json: Json = False) -> None:
+def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) -> None:
     """Compare two methods on the questions that both have.
 
     Difference, interval, p-value, the questions that differ. A alone: against every other; none:
     all against the best. run=A_RUN,B_RUN: A of the one, B of the other.
 
-    \b
-    Example:
-      gistmill compare gist_only full_text metric=accuracy
+    Example: gistmill compare gist_only full_text metric=accuracy
     """
     from jobs.compare.compare import compare as compare_methods
     from jobs.compare.show_compare import comparison_parts
@@ -124,9 +103,7 @@ def compare(methods: Methods = None, *, options: ReadOptions, json: Json = False
 def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
     """Show a document's memory: its pages, each with its gist.
 
-    \b
-    Example:
-      gistmill show tide_mill_handbook page=1
+    Example: gistmill show tide_mill_handbook page=1
     """
     from jobs.trace.show import document_parts, shown_document
 
@@ -137,9 +114,7 @@ def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
 def sql(
     query: str,
     options: ReadOptions,
-    unsafe: Annotated[
-        bool, typer.Option("--unsafe", help="Allow COPY and all else: any file, any setting.")
-    ] = False,
+    unsafe: bool = switch("--unsafe", "Allow COPY and all else: any file, any setting."),
     json: Json = False,
     markdown: WholeTables = False,
 ) -> None:
@@ -147,9 +122,7 @@ def sql(
 
     DuckDB's SQL; all_TABLE has the rows of every run.
 
-    \b
-    Example:
-      gistmill sql 'select method, count(*) from answers group by method'
+    Example: gistmill sql 'select method, count(*) from answers group by method'
     """
     from pipeline.store import connect
     from pipeline.store.sql.connection import rows_within
@@ -163,61 +136,43 @@ def sql(
 
 @reading("warehouse", "plugins")
 def ls(
-    kind: Annotated[
-        str | None, typer.Argument(help="List these alone: methods, stages, prompts ...")
-    ] = None,
-    *,
-    options: ReadOptions,
-    json: Json = False,
-    markdown: WholeTables = False,
+    kinds: Names = None, *, options: ReadOptions, json: Json = False, markdown: WholeTables = False
 ) -> None:
     """List what there is to choose from, or a warehouse's runs.
 
     Corpora, methods, engines and experiments, and the names of stages, prompts, metrics ..., with
     plugins=DIR those of plugins, too; with warehouse=DIR its runs, the latest first, and steps.
+    With NAMEs, such as methods, those lists alone.
 
-    \b
-    Example:
-      gistmill ls warehouse=warehouse
+    Example: gistmill ls warehouse=warehouse
     """
     from jobs.warehouse.listing import listing, listing_parts
 
     warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
-    print_found(listing(warehouse, options.plugins, kind), listing_parts, json, markdown)
+    print_found(listing(warehouse, options.plugins, kinds or ()), listing_parts, json, markdown)
 
 
 @reading("plugins")
 def schema(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="A table, view, stage, metric, method ...", show_default=False),
-    ] = None,
+    names: Names = None,
     *,
     options: ReadOptions,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print all of it as a page.")
-    ] = False,
+    markdown: bool = switch("--markdown", "Print all of it as a page."),
     json: Json = False,
 ) -> None:
     """Say what every table, view and column means.
 
-    And every problem code; of a NAME that gistmill ls lists what it does, and its settings or
-    its file. With plugins=DIR those of plugins, too.
+    And every problem code; of a NAME (a table, view, stage, metric, method ...) what it does, and
+    its settings or its file. With plugins=DIR those of plugins, too.
 
-    \b
-    Example:
-      gistmill schema answers
+    Example: gistmill schema answers
     """
     from jobs.warehouse.listing import named, named_parts, read_schema, schema_page, schema_parts
 
     found = read_schema(options.plugins)
     if markdown:
         print_parts(schema_page(found), whole=True)
-    elif name is not None:
-        of_name = named(found, name)
-        if json:
-            print_json(of_name)
-        else:
-            print_parts(named_parts(of_name))
+    elif names:
+        print_found([row for name in names for row in named(found, name)], named_parts, json)
     else:
         print_found(found, schema_parts, json)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jobs.config.run_config import SECTIONS, RunConfig, SameAsReader, parse_deadline
+from jobs.config.run_config import SECTIONS, RunConfig, SameAsReader, deadline
 from pipeline.core.compose import compose
 from pipeline.core.engine import ENGINES, EngineSettings
 from pipeline.core.errors import UsageError
@@ -18,7 +18,6 @@ from pipeline.work.methods import stage_specs
 from pipeline.work.stage import ROLES
 from stages.corpora import Corpus, corpus_of
 
-GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")
 _SECTIONS = ("corpus", "engine", "memory_engine", "extractor", "query_expander")
 
 
@@ -85,7 +84,7 @@ def _refusal(error: ValidationError, *section: str) -> UsageError:
 def check_config(config: RunConfig) -> None:
     """Raise UsageError for settings that contradict each other or name nothing usable."""
     if config.cluster.deadline is not None:
-        parse_deadline(config.cluster.deadline, datetime.now())
+        deadline(config.cluster.deadline, datetime.now(), may_be_past=True)
     warehouse, memory = config.warehouse, config.memory
     if warehouse.startswith(("http://", "https://")) or not warehouse.strip():
         raise UsageError(

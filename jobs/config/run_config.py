@@ -204,11 +204,6 @@ class RunConfig(Settings):
         return is_constrained(engine, self.reply_format)
 
 
-def is_here(cluster: ClusterSettings) -> bool:
-    """True if a run executes on this machine, by itself."""
-    return cluster.name in ("inline", "local")
-
-
 def refuse_elsewhere(cluster: ClusterSettings) -> None:
     """Raise UsageError if the cluster can only be used through `gistmill submit`."""
     if cluster.name in ("kuberay", "slurm"):
@@ -224,33 +219,21 @@ class PassedError(UsageError):
     """The deadline is in the past."""
 
 
-def deadline(given: str, now: datetime) -> datetime:
+def deadline(given: str, now: datetime, may_be_past: bool = False) -> datetime:
     """Parse `given`: HH:MM (the next such time after `now`) or ISO 8601, without a zone of this
     machine's clock. Raises UsageError if it is malformed, PassedError if it is in the past."""
-    moment = parse_deadline(given, now)
-    if moment.timestamp() <= now.timestamp():
-        raise PassedError(f"cluster.deadline={given}: is in the past; give a later one")
-    return moment
-
-
-def parse_deadline(given: str, now: datetime) -> datetime:
-    """Parse `given` as `deadline` does, but allow it to be in the past."""
     try:
         if len(given) <= len("07:00"):
             clock = datetime.strptime(given, "%H:%M")
             moment = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
             return moment if moment > now else moment + timedelta(days=1)
         moment = datetime.fromisoformat(given)
-        moment.timestamp()  # refuses years at the ends of the calendar
+        is_past = moment.timestamp() <= now.timestamp()  # refuses years at the calendar's ends
     except (ValueError, OverflowError):
         raise UsageError(
             f"cluster.deadline={given}: not a time; write 07:00, 2026-12-01T07:00 or "
             "2026-12-01T07:00+02:00"
         ) from None
+    if is_past and not may_be_past:
+        raise PassedError(f"cluster.deadline={given}: is in the past; give a later one")
     return moment
-
-
-def absolute_deadline(given: str, now: datetime) -> str:
-    """The deadline in ISO 8601 with a zone: the same moment on other machines and later starts.
-    Raises as `deadline` does."""
-    return deadline(given, now).astimezone().isoformat(timespec="seconds")

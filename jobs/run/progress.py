@@ -9,11 +9,6 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn
-from rich.progress import Progress as RichProgress
-from rich.table import Column
-
 from jobs.output.cells import counted, printable
 from pipeline.core.calls import UsageCounters
 from pipeline.worker.progress import Summary
@@ -21,7 +16,6 @@ from pipeline.worker.progress import Summary
 _SECONDS_BETWEEN_LINES = 60.0
 _SECONDS_OF_RATE = 300.0  # that the time left is estimated by
 _BAR_WIDTH = 20
-_ONE_LINE = Column(no_wrap=True, overflow="ellipsis")  # as much as a terminal's width leaves
 _NAMES = [field.name for field in fields(UsageCounters)]
 
 
@@ -50,11 +44,19 @@ class Progress:
         self._waiting_for = ""  # the server that requests wait for
         self._words = 0.0  # of finished documents: they differ a hundredfold in length
         self._started = self._printed = clock()
+        # Imported here: `status`, which prints a line of this module, needs no rich.
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as RichProgress
+        from rich.table import Column
+
+        # As much as a terminal's width leaves.
+        one_line = Column(no_wrap=True, overflow="ellipsis")
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(_BAR_WIDTH, "dim", "none", "none", "none"),
             TaskProgressColumn(style="none"),
-            TextColumn("{task.fields[parts]}", markup=False, table_column=_ONE_LINE),
+            TextColumn("{task.fields[parts]}", markup=False, table_column=one_line),
             console=Console(file=sys.stderr),
             get_time=clock,
             speed_estimate_period=_SECONDS_OF_RATE,

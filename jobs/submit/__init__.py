@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TextIO
 
-from jobs.config.run_config import KubeRayCluster, RayCluster, is_here
+from jobs.config.run_config import KubeRayCluster, RayCluster
 from jobs.graph.resolved_run import ResolvedRun, read_run
 from jobs.submit.kuberay import dns_name, rayjob
 from jobs.submit.package import (
@@ -76,6 +76,6 @@ def _read(words: Sequence[str]) -> tuple[ResolvedRun, Sequence[str]]:
     if not any(word.startswith("cluster=") for word in words):
         words = ["cluster=ray", *words]
     run = read_run(words)
-    if is_here(run.config.cluster):
+    if run.config.cluster.name in ("inline", "local"):
         raise UsageError(f"cluster={run.config.cluster.name}: use gistmill run on this machine")
     return run, words

@@ -48,7 +48,7 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
         run=run.name,
         name=dns_name(run.name),
         warehouse=config.warehouse,
-        entrypoint=command(["-m", "jobs.cli.rayjob_entry", "run", *there]),
+        entrypoint=command(["-m", "jobs.cli.job_entry", "run", *there]),
         runtime_env=yaml.safe_dump({**cluster.runtime_env, "env_vars": env_vars}),
         ray_version=importlib.metadata.version("ray"),
         gpus=gpus_of_a_machine(config),

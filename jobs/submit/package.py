@@ -20,7 +20,7 @@ from jobs.config.run_config import (
     KubeRayCluster,
     RunConfig,
     SlurmCluster,
-    absolute_deadline,
+    deadline,
 )
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.engine import EngineSettings
@@ -69,7 +69,8 @@ def words_on_cluster(
         replaced["plugins"] = ",".join(folders)
     replaced |= {"cluster": "ray", "cluster.address": "auto"}
     if cluster.deadline is not None:  # a restarted job must not take 07:00 for tomorrow's
-        replaced["cluster.deadline"] = absolute_deadline(cluster.deadline, datetime.now())
+        moment = deadline(cluster.deadline, datetime.now()).astimezone()
+        replaced["cluster.deadline"] = moment.isoformat(timespec="seconds")
     # Other words are passed on, except those that only this kind of cluster knows.
     shared = {f"cluster.{key}" for key in ClusterSettings.model_fields.keys() - {"name"}}
     passed_on = [

@@ -21,33 +21,31 @@ from typing import Any
 from upath import UPath
 
 import pipeline.store.sql
-from jobs.config.read_config import GROUPS
 from jobs.output.cells import Heading, Part, Table, Verbatim, on_one_line
 from pipeline.core import errors
 from pipeline.core.errors import Problem, UsageError
-from pipeline.core.registry import REGISTRIES, hint, load_plugins, maker_of, plugin_folders
+from pipeline.core.registry import REGISTRIES, conf_folders, hint, maker_of
 from pipeline.core.rows import RECORDS, STAMPS, Record
-from pipeline.core.settings import CONF
 from pipeline.core.sql_files import sql_sections
-from pipeline.families.family import read_family_file
 from pipeline.files.lease import RUN, holder
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder, write_plan
-from pipeline.store.sql.connect import readable_run
-from pipeline.store.sql.connection import query
-from pipeline.work.methods import methods_in
 from stages.builtin import load_builtin
 
 Rows = list[dict[str, Any]]
-_KIND = " (kind "  # in the label of a stage
+_GROUPS = ("corpus", "memory", "engine", "rater", "cluster", "experiment")  # of `conf`
 _RUNS = """
 select run, count(distinct d.document_id) filter (d.problem is null) as documents,
   count(distinct question_id) filter (q.problem is null) as questions,
-  count(distinct method) as methods, count(distinct step_id) as steps
+  count(distinct method) as methods, count(distinct step_id) as steps,
+  any_value(not_done) as not_done, any_value(problem_rate) as problem_rate
 from all_planned left join raw_steps using (step_id)
 left join all_documents d using (run, document_id)
-left join all_questions q using (run, document_id, question_id) group by run"""
-_COUNTS = "select run, inputs, problem, not_done from all_accounting"
+left join all_questions q using (run, document_id, question_id)
+left join (
+  select run, sum(not_done) as not_done, max(problem / nullif(inputs, 0)) as problem_rate
+  from all_accounting group by run
+) using (run) group by run"""
 _STEPS = """
 select step_id, stage, method, repeat, count(run) as runs
 from all_steps group by all order by stage, method, repeat, step_id"""
@@ -75,12 +73,8 @@ def registered() -> dict[str, Rows]:
     load_builtin()
     return {
         kind: [
-            {
-                "name": name,
-                "about": registry.about[name],
-                "module": maker_of(registry[name]).__module__,
-            }
-            for name in sorted(registry)
+            {"name": name, "about": registry.about[name], "module": maker_of(maker).__module__}
+            for name, maker in sorted(registry.items())
         ]
         for kind, registry in sorted(REGISTRIES.items())
     }
@@ -88,35 +82,21 @@ def registered() -> dict[str, Rows]:
 
 def names_table(found: Mapping[str, Rows]) -> Table:
     """A row per kind, with all its names."""
-    rows = [
-        {"kind": kind, "names": ", ".join(_with_kinds([row["name"] for row in rows]))}
-        for kind, rows in found.items()
-    ]
-    return Table(rows, left=("names",))
-
-
-def _with_kinds(names: Sequence[str]) -> Iterator[str]:
-    for name, labels in groupby(names, key=lambda name: name.partition(_KIND)[0]):
-        kinds = [label.partition(_KIND)[2].rstrip(")") for label in labels]
-        if "" in kinds:
-            yield name
-        if any(kinds):
-            yield f"{name} ({', '.join(filter(None, kinds))})"
+    names = {kind: ", ".join(row["name"] for row in rows) for kind, rows in found.items()}
+    return Table([{"kind": kind, "names": name} for kind, name in names.items()], left=("names",))
 
 
 def listing(
-    warehouse: UPath | None, plugins: str | None, kind: str | None = None
+    warehouse: UPath | None, plugins: str | None, kinds: Sequence[str] = ()
 ) -> dict[str, Rows]:
     """The runs and steps of a warehouse; without one the choices of every config group, the methods
-    and families, and everything registered, also by plugins. With `kind` only these. Raises
+    and families, and everything registered, also by plugins. With `kinds` only these. Raises
     UsageError for an unknown kind."""
-    if warehouse is not None:
-        found = _warehouse(warehouse)
-    else:
-        found = _choices([CONF, *load_plugins(plugin_folders(plugins))])
-    if kind is not None and kind not in found:
-        raise UsageError(f"ls {kind}: no such kind; {hint(kind, [*found])}")
-    return found if kind is None else {kind: found[kind]}
+    found = _choices(_confs(plugins)) if warehouse is None else _warehouse(warehouse)
+    for kind in kinds:
+        if kind not in found:
+            raise UsageError(f"ls {kind}: no such kind; {hint(kind, [*found])}")
+    return {kind: found[kind] for kind in kinds or found}
 
 
 def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
@@ -144,9 +124,18 @@ def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
     return shown
 
 
+def _confs(plugins: str | None) -> list[Path]:
+    """The `conf` folders, ours first. Raises UsageError for a plugin that cannot be loaded."""
+    *of_plugins, ours = conf_folders(plugins)
+    return [ours, *of_plugins]
+
+
 def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
     """Each choice with the first sentence of its file's comment."""
-    groups = {group: [*map(_row, _files(folders, f"{group}/*.yaml"))] for group in GROUPS}
+    from pipeline.families.family import read_family_file  # `ls warehouse=` needs none of them
+    from pipeline.work.methods import methods_in
+
+    groups = {group: [*map(_row, _files(folders, f"{group}/*.yaml"))] for group in _GROUPS}
     methods = []
     for file, arguments in methods_in([folder / "method" for folder in folders]).values():
         pairs = (f"{key}={'...' if value is None else value}" for key, value in arguments.items())
@@ -170,49 +159,44 @@ def _row(file: Path) -> dict[str, Any]:
 
 
 def _warehouse(warehouse: UPath) -> dict[str, Rows]:
+    from pipeline.store.sql.connect import readable_run  # `ls` alone needs no DuckDB
+    from pipeline.store.sql.connection import query
+
     with connect(warehouse, readable_run(warehouse)) as connection:
-        found = query(connection, _RUNS)
-        counts = query(connection, _COUNTS)
+        runs = query(connection, _RUNS)
         steps = query(connection, _STEPS)
         left_out = query(connection, "from left_out")
-    runs = [_run(RunFolder(warehouse, row["run"]), row, counts) for row in found]
+    runs = [_run(RunFolder(warehouse, row["run"]), row) for row in runs]
     runs.sort(key=lambda row: row["started_at"] or "", reverse=True)
     return {"runs": runs, "steps": steps, "left_out": left_out}
 
 
-def _run(
-    folder: RunFolder, row: dict[str, Any], counts: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+def _run(folder: RunFolder, row: Mapping[str, Any]) -> dict[str, Any]:
+    """In state problems, a larger share of a step's rows than `max_problem_rate` has one."""
     config = folder.left_out.unless_damaged(folder.config, None) or {}
     facts, settings = config.get("report", {}), config.get("config", {})
-    launches = folder.readable_launches()
-    of_run = [count for count in counts if count["run"] == row["run"]]
+    launches, state = folder.readable_launches(), "complete"
+    if holder(folder.path, RUN):
+        state = "running"
+    elif row["not_done"]:
+        state = "incomplete"
+    elif (row["problem_rate"] or 0.0) > settings.get("max_problem_rate", 0.0):
+        state = "problems"
     return {
         "run": row["run"],
         "started_at": launches[-1].get("started_at") if launches else None,
         "corpus": facts.get("corpus"),
         "engine": facts.get("engine"),
-        "state": _state(folder, of_run, settings.get("max_problem_rate", 0.0)),
+        "state": state,
         **{name: row[name] for name in ("documents", "questions", "methods", "steps")},
     }
 
 
-def _state(folder: RunFolder, counts: Sequence[Mapping[str, Any]], most_problems: float) -> str:
-    """In state problems, a larger share of rows than `max_problem_rate` has one."""
-    if holder(folder.path, RUN):
-        return "running"
-    if any(count["not_done"] for count in counts):
-        return "incomplete"
-    if any(count["problem"] > most_problems * count["inputs"] for count in counts):
-        return "problems"
-    return "complete"
-
-
 def read_schema(plugins: str | None = None) -> dict[str, Any]:
     """All tables and views of every warehouse, sorted by name, the problem codes with their
-    meanings, everything else that plugins may add and the files of `conf`. Raises
-    UsageError for a plugin that cannot be loaded."""
-    confs = [CONF, *load_plugins(plugin_folders(plugins))]
+    meanings, everything else that plugins may add and the files of `conf`. Raises UsageError for a
+    plugin that cannot be loaded."""
+    confs = _confs(plugins)
     source = inspect.getsource(errors)
     meanings = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     return {
@@ -227,7 +211,12 @@ def _tables() -> Iterator[dict[str, Any]]:
     """`type` is DuckDB's; `key`: the columns that identify a row within its step; `nullable` is
     None for columns of views."""
     views = _views()
-    shared = {column: text for record in RECORDS.values() for column, text in _common(record)}
+    # Of columns that several tables have: stamps, and the fields of the base classes.
+    bases = dict.fromkeys(base for record in RECORDS.values() for base in record.__mro__)
+    shared = dict(STAMPS)
+    for base in bases:
+        if base.__module__ == Record.__module__ and "table" not in base.__dict__:
+            shared |= field_comments(base)
     for name, typed in _typed().items():
         nullable: set[str] | None = None
         key: tuple[str, ...] = ()
@@ -240,32 +229,21 @@ def _tables() -> Iterator[dict[str, Any]]:
             about, of_view = views.get(name, ("", {}))
             meanings = {**shared, **of_view}
         columns = [
-            {
-                "name": column,
-                "type": kind,
-                "nullable": None if nullable is None else column in nullable,
-                "meaning": meanings.get(column, ""),
-            }
+            {"name": column, "type": kind, "meaning": meanings.get(column, ""),
+             "nullable": None if nullable is None else column in nullable}
             for column, kind in typed.items()
-        ]
+        ]  # fmt: skip
         yield {"name": name, "is_view": not record, "about": about, "key": key, "columns": columns}
 
 
 def _typed() -> dict[str, dict[str, str]]:
+    """By table and view of an empty warehouse, the columns with DuckDB's types."""
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         write_plan(Path(folder) / "runs" / "empty" / "units.parquet", [])
         with connect(folder) as connection:
             rows = connection.execute(_COLUMNS_OF_RUN).fetchall()
     tables = groupby(rows, itemgetter(0))
-    return {table: {column: kind for _, column, kind in own} for table, own in tables}
-
-
-def _common(record: Any) -> Iterator[tuple[str, str]]:
-    """Stamps, and fields of the base classes."""
-    yield from STAMPS.items()
-    for base in record.__mro__:
-        if base.__module__ == Record.__module__ and "table" not in base.__dict__:
-            yield from field_comments(base).items()
+    return {table: {column: kind for _, column, kind in of_table} for table, of_table in tables}
 
 
 def field_comments(cls: type) -> dict[str, str]:
@@ -312,7 +290,7 @@ def _views() -> dict[str, tuple[str, dict[str, str]]]:
 def _conf_files(folders: Sequence[Path]) -> Rows:
     """A row per method, family and choice of a config group in these folders: name, kind, file."""
     rows = [{"name": file.stem, "is": group, "file": str(file)}
-            for group in ("method", *GROUPS)
+            for group in ("method", *_GROUPS)
             for file in _files(folders, f"{group}/*.yaml")]  # fmt: skip
     families = _files(folders, "prompts/*/family.yaml")
     return rows + [{"name": f.parent.name, "is": "family", "file": str(f)} for f in families]
@@ -335,30 +313,21 @@ def named(found: Mapping[str, Any], name: str) -> Rows:
 def _registered_as(name: str) -> Rows:
     """What is registered by this name, and every kind of the stage of this name: kind, module,
     docstring, and settings, or fields of a prompt, with their comments."""
-    return [
-        _described(kind, label, maker_of(registry[label]), registry.about[label])
-        for kind, registry in sorted(REGISTRIES.items())
-        for label in sorted(registry)
-        if name in (label, label.partition(_KIND)[0])
-    ]
-
-
-def _described(kind: str, name: str, maker: Any, about: str) -> dict[str, Any]:
-    settings: list[str] = []
-    if kind != "columns":  # columns have no class: `maker` is the stage's
-        about = maker.__doc__ or about
-        is_prompt = is_dataclass(maker)
-        settings = (
-            [f.name for f in fields(maker)] if is_prompt else [*getattr(maker, "model_fields", ())]
-        )
-    comments = field_comments(maker) if settings else {}
-    return {
-        "name": name,
-        "is": kind.removesuffix("s"),
-        "module": maker.__module__,
-        "about": on_one_line(about),
-        "settings": {key: comments.get(key, "") for key in settings},
-    }
+    rows = []
+    for kind, registry in sorted(REGISTRIES.items()):
+        for label in sorted(x for x in registry if name in (x, x.partition(" (kind ")[0])):
+            maker, about, settings = maker_of(registry[label]), registry.about[label], list[str]()
+            if kind != "columns":  # a column has no class: `maker` is the stage's
+                about = maker.__doc__ or about
+                settings = [*getattr(maker, "model_fields", ())]
+                settings = [f.name for f in fields(maker)] if is_dataclass(maker) else settings
+            comments = field_comments(maker) if settings else {}
+            rows.append({
+                "name": label, "is": kind.removesuffix("s"), "module": maker.__module__,
+                "about": on_one_line(about),
+                "settings": {key: comments.get(key, "") for key in settings},
+            })  # fmt: skip
+    return rows
 
 
 def schema_parts(found: Mapping[str, Any]) -> list[Part]:
@@ -406,13 +375,10 @@ def _kind(table: Mapping[str, Any]) -> str:
 
 def _columns(table: Mapping[str, Any]) -> Table:
     rows = [
-        {
-            "column": column["name"],
-            "type": f"{column['type']}, null" if column["nullable"] else column["type"],
-            "meaning": column["meaning"],
-        }
-        for column in table["columns"]
-    ]
+        {"column": c["name"], "type": c["type"] + ", null" * bool(c["nullable"]),
+         "meaning": c["meaning"]}
+        for c in table["columns"]
+    ]  # fmt: skip
     return Table(rows, left=("type", "meaning"))
 
 

@@ -7,15 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rich.console import Console
 from rich.filesize import decimal
-from rich.live import Live
-from rich.text import Text
 
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Part, Table, counted
 from jobs.output.print_tables import print_found, print_line
-from jobs.output.terminal import fitted_to_terminal
 from jobs.problems.causes import cause_lines, reply_findings
 from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError
@@ -44,6 +40,12 @@ def show_status(
                 print_line()
             print_found(found, partial(status_parts, steps=steps), as_json)
         return
+    from rich.console import Console  # imported here: the rest of rich takes a moment
+    from rich.live import Live
+    from rich.text import Text
+
+    from jobs.output.terminal import fitted_to_terminal
+
     console = Console(file=sys.stdout)
     with Live(console=console, auto_refresh=False) as live:  # cuts lines below the screen
         for found in looks:
@@ -65,7 +67,9 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         facts = folder.report_facts()
         parts = [f"{_STEPS} where {part}" for part in parts_of_run(connection)]
         steps = [row for part in parts for row in query(connection, part)]
-        steps.sort(key=partial(_place, stages=facts["stages"]))
+        place = {stage: index for index, stage in enumerate(facts["stages"])}
+        steps.sort(key=lambda step: (place.get(step["stage"], len(place)),
+                                     step["method"] or "", step["repeat"]))  # fmt: skip
         (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
         has_problems = any(step["problem"] for step in steps)
@@ -74,7 +78,7 @@ def _found(options: ReadOptions) -> dict[str, Any]:
     progress, alive = folder.at_work()
     return {
         "run": folder.path.name,
-        "complete": not _not_done(steps),
+        "complete": not any(step["not_done"] for step in steps),
         "steps": steps,
         "problems": problems,
         "findings": findings,  # about the replies of models
@@ -87,12 +91,6 @@ def _found(options: ReadOptions) -> dict[str, Any]:
         "ended": folder.why_ended(),
         "left_out": [*left_out, *folder.left_out.rows],
     }
-
-
-def _place(step: Mapping[str, Any], stages: Sequence[str]) -> Any:
-    """Of a step: by stage, then method, those without a method first, then repeat."""
-    stage = stages.index(step["stage"]) if step["stage"] in stages else len(stages)
-    return stage, step["method"] is not None, step["method"], step["repeat"]
 
 
 def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
@@ -118,34 +116,28 @@ def status_parts(found: Mapping[str, Any], steps: bool = False) -> Iterator[Part
         yield _first(workers)
 
 
-def _not_done(steps: Rows) -> int:
-    return sum(step["not_done"] for step in steps)
-
-
 def _head(found: Mapping[str, Any]) -> Iterator[str]:
-    state = "complete" if found["complete"] else f"{_not_done(found['steps'])} inputs not done"
+    left = sum(step["not_done"] for step in found["steps"])
+    state = f"{left} inputs not done" if left else "complete"
     if bad := sum(step["problem"] for step in found["steps"]):
         state += f", {counted(bad, 'input')} with a problem"
-    is_at_work = found["driver"] or found["alive"]
-    who = [_who(found["driver"], found["alive"])] if is_at_work or not found["complete"] else []
-    yield ", ".join([f"run {found['run']}: {state}", *who])
-    if found["ended"] and not found["complete"] and not is_at_work:
+    driver, alive = found["driver"], found["alive"]
+    is_at_work = driver or alive
+    if driver:
+        host, _, pid = driver.rpartition("-")
+        state += f", executed on {host} (process {pid})"
+    if is_at_work or left:
+        state += f", {counted(len(alive), 'worker')} at work"
+    if hosts := Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive):
+        state += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
+    yield f"run {found['run']}: {state}"
+    if found["ended"] and left and not is_at_work:
         yield f"the last launch ended early: {found['ended']}"
     if job := found["job"]:
         yield f"job {job['id']}: {job['status'].lower()}"
     if (calls := found["calls"])["bytes"]:
         sent = decimal(calls["prompt_bytes"])
         yield f"calls of the warehouse: {decimal(calls['bytes'])}, {sent} of it what was sent"
-
-
-def _who(driver: str | None, alive: Rows) -> str:
-    workers = f"{counted(len(alive), 'worker')} at work"
-    if hosts := Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive):
-        workers += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
-    if driver is None:
-        return workers
-    host, _, pid = driver.rpartition("-")
-    return f"executed on {host} (process {pid}), {workers}"
 
 
 def _stages(steps: Rows) -> Table:

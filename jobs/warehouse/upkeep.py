@@ -104,7 +104,14 @@ _PARSERS: dict[str, Callable[[bytes], Any]] = {
 def verify(warehouse: UPath) -> dict[str, Any]:
     """Read every file; returns the number of `files`, and the `damaged` ones, each with the reason
     and advice (`why`). Raises UsageError if there is no warehouse with a run, StorageError."""
-    damaged = _left_out(warehouse, readable_run(warehouse))
+    run = readable_run(warehouse)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOutWarning)
+        try:
+            with connect(warehouse, run) as connection:
+                damaged = {row["file"]: row["why"] for row in query(connection, "from left_out")}
+        except DamagedError as error:
+            damaged = {error.file: error.why}
     files = [file for pattern in _FILES for file in list_paths(warehouse, pattern)]
     for file in (file for file in files if str(file) not in damaged):
         try:
@@ -117,17 +124,6 @@ def verify(warehouse: UPath) -> dict[str, Any]:
         "files": len(files),
         "damaged": [{"file": file, "why": why} for file, why in sorted(damaged.items())],
     }
-
-
-def _left_out(warehouse: UPath, run: str) -> dict[str, str]:
-    """The files that reading verbs leave out or cannot do without, by name, with the reasons."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOutWarning)
-        try:
-            with connect(warehouse, run) as connection:
-                return {row["file"]: row["why"] for row in query(connection, "from left_out")}
-        except DamagedError as error:
-            return {error.file: error.why}
 
 
 def verified_lines(found: Mapping[str, Any]) -> Iterator[Part]:

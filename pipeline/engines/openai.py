@@ -116,24 +116,21 @@ class OpenAISettings(EngineSettings):
         less `thinking_tokens`. Raises StartError if it is unknown or too small, or the server does
         not serve the model."""
         served = models.get(self.model) if models else None
-        total, thinking, wrong = self.context_tokens or served, self.thinking_tokens, ""
+        total, thinking = self.context_tokens or served, self.thinking_tokens
         if models is not None and self.model not in models:
             names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
-            listed = ", ".join(names) or "no models"
-            wrong = f"engine.model={self.model}: the server serves {listed}; set it to a served one"
-        elif total is None and models is None:
-            wrong = f"{address}: lists no models; make sure that the address ends in /v1, or set "
-            wrong += "engine.context_tokens"
-        elif total is None:
-            wrong = f"{address}: the server does not list its context length; set "
-            wrong += "engine.context_tokens"
-        elif served and total > served:
-            wrong = f"engine.context_tokens={total}: the server has a context of {served}; lower it"
-        elif total <= thinking:
-            wrong = f"engine.thinking_tokens={thinking}: leaves no tokens for prompt and answer in "
-            wrong += f"a context of {total}; lower it"
-        if wrong or total is None:
-            raise StartError(wrong)
+            serves = f"the server serves {', '.join(names) or 'no models'}; set it to a served one"
+            raise StartError(f"engine.model={self.model}: {serves}")
+        if total is None:
+            why = "lists no models; make sure that the address ends in /v1, or"
+            why = why if models is None else "the server does not list its context length;"
+            raise StartError(f"{address}: {why} set engine.context_tokens")
+        if served and total > served:
+            why = f"the server has a context of {served}; lower it"
+            raise StartError(f"engine.context_tokens={total}: {why}")
+        if total <= thinking:
+            why = f"leaves no tokens for prompt and answer in a context of {total}; lower it"
+            raise StartError(f"engine.thinking_tokens={thinking}: {why}")
         return total - thinking
 
 

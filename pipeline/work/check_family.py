@@ -23,14 +23,15 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
         failures += _not_rendered(family, prompt)
     for name, examples in read_family_file(folder).examples.items():
         for index, example in enumerate(examples):
-            if (value := _read(family, PROMPTS[name], example.reply)) != example.reads:
+            sample = PROMPTS[name].samples()[0]
+            if (value := family.read(sample, example.reply, is_cut=False)) != example.reads:
                 key = f"{file}: examples.{name}[{index}]"
                 failures.append(f"{key}: read {value}, expected {example.reads}")
     for prompt in PROMPTS.values():
         form = family.form(prompt) or ""
         for text, meant in prompt.form_values().items() if form else ():
             reply = form.replace("{}", text)
-            if (value := _read(family, prompt, reply)) != meant:
+            if (value := family.read(prompt.samples()[0], reply, is_cut=False)) != meant:
                 key = f"{file}: forms.{prompt.name}"
                 failures.append(f"{key}: {reply!r} is read as {value}, not {meant}")
                 break
@@ -74,7 +75,3 @@ def _not_rendered(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
             if value not in text:
                 name = f"{family.folder}: {prompt.name}"
                 yield f"{name}: {value!r} is not in the rendered prompt"
-
-
-def _read(family: Family, prompt: type[Prompt[Any]], reply: str) -> Any:
-    return family.read(prompt.samples()[0], reply, is_cut=False)

@@ -215,7 +215,7 @@ def test_overlays_that_are_none(tmp_path: Path, content: str, says: str) -> None
 def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
     spec = manifest(*EVERYTHING)["spec"]
     assert shlex.split(spec["entrypoint"]) == [
-        "exec", "python", "-m", "jobs.cli.rayjob_entry", "run", "warehouse=s3://b/w", *VLLM[:2],
+        "exec", "python", "-m", "jobs.cli.job_entry", "run", "warehouse=s3://b/w", *VLLM[:2],
         "engine.args.tensor_parallel_size=4", "cluster.stall_minutes=9.0", "run=night",
         "cluster=ray", "cluster.address=auto", "cluster.autoscales=true",
         "cluster.wait_minutes=30.0", "engine.max_workers=8",
@@ -255,7 +255,7 @@ def test_it_is_handed_to_kubectl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert refused("submit", *WORDS) == "kubectl: already exists sorry"
 
 
-ENTRY = ["python", "-m", "jobs.cli.rayjob_entry", "run"]
+ENTRY = ["python", "-m", "jobs.cli.job_entry", "run"]
 
 # Sends the commands as jobs, waits for their ends, prints the status of each and what it has said.
 SEND = """
@@ -291,9 +291,10 @@ def test_after_which_exit_codes(
     monkeypatch: pytest.MonkeyPatch, code: int, is_stopped: bool
 ) -> None:
     stopped: list[bool] = []
+    monkeypatch.setattr(sys, "argv", ["job_entry", "run"])
     monkeypatch.setattr(cli, "main", lambda: sys.exit(code))
     monkeypatch.setattr(ray_jobs, "stop_this_job", lambda: stopped.append(True))
     with pytest.raises(SystemExit) as end:
-        runpy.run_module("jobs.cli.rayjob_entry", run_name="__main__")
+        runpy.run_module("jobs.cli.job_entry", run_name="__main__")
     assert end.value.code == code, "where Ray does not stop it"
     assert bool(stopped) == is_stopped

@@ -61,7 +61,7 @@ RAY = ["cluster=ray", "cluster.address=http://h:1"]
           for cluster in (RAY, ["cluster=kuberay", "cluster.image=i"])
           for env_vars in ("null", "[A]", "{A: 1}")),
         (["--stop", "cluster=slurm", "run=x"], "--stop: slurm ends its jobs itself"),
-        (["--stop", "--print"], "--print, --detach and --stop: one of them at a time"),
+        (["--stop", "--print"], "--print, --stop: one of them at a time"),
     ],
 )  # fmt: skip
 def test_words_of_no_use(words: list[str], says: str) -> None:

@@ -1,10 +1,8 @@
 """`gistmill rm`, and `gc` after it: what goes and what stays, loose and compacted, also when they
 are killed midway."""
 
-import io
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import collect, compact, is_among, remove_run
 from tests.pipeline.store.test_compaction import call
-from tests.support.command import gistmill, refused, sql, succeed, succeeded
+from tests.support.command import refused, sql, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
@@ -196,43 +194,21 @@ def test_mistakes(tmp_path: Path) -> None:
     for words, said in {
         ("run=gonne", "--yes"): f"run=gonne: not in {tmp_path}; nearest: gone",
         (): "run= is missing; name the run to delete",
-        ("run=gone",): "run=gone: deletes it for good; add --yes",  # without a terminal
+        ("run=gone",): "run=gone: deletes it for good; add --yes",
     }.items():
         assert refused("rm", f"warehouse={tmp_path}", *words) == said
 
 
-class Typed(io.StringIO):
-    """What is typed in a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [("kept\n", "not deleted, as its name was not repeated"), ("", "not deleted")],
-)
-def test_it_asks_for_the_name_again(
-    typed: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Warehouse(tmp_path).plan("gone")
-    monkeypatch.setattr(sys, "stdin", Typed(typed))
-    done = gistmill("rm", f"warehouse={tmp_path}", "run=gone")
-    assert done.returncode == 2
-    assert done.stderr.endswith(f"gistmill: run=gone: {said}\n")
-    assert (tmp_path / "runs" / "gone").exists()
-
-
-def test_the_labels_of_people_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_labels_of_people_are_counted(tmp_path: Path) -> None:
     Warehouse(tmp_path).plan("gone")
     of_answer = dict.fromkeys(("method", "document_id", "question_id", "answer_sha"), "x")
     add_labels(as_path(tmp_path) / "runs" / "gone", "ann", [{**of_answer, "label": "yes"}])
     damaged = tmp_path / "runs" / "gone" / "people" / "bob.parquet"
     damaged.write_bytes(b"x")
-    monkeypatch.setattr(sys, "stdin", Typed("gone\n"))
-    done = gistmill("rm", f"warehouse={tmp_path}", "run=gone")
-    assert "(gone) to delete it and 1 label of people for good" in done.stderr
-    assert ", 1 label of people" in succeeded(done)
+    words = ("rm", f"warehouse={tmp_path}", "run=gone")
+    assert refused(*words) == "run=gone: deletes it and 1 label of people for good; add --yes"
+    assert (tmp_path / "runs" / "gone").exists()
+    assert ", 1 label of people" in succeed(*words, "--yes")
     assert not damaged.exists()
 
 
