@@ -48,7 +48,11 @@ app = verb_group(pretty_exceptions_enable=False)
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
 RUN = ("warehouse", "run")  # options of most verbs that read
-_MORE_THAN_RUN = {"ask": ("method",), "score": ("predictions", "method")}
+_MORE_THAN_RUN = {
+    "ask": ("method",), "score": ("predictions", "method"),
+    "bench": ("limit", "schedule", "machines", "cache", "peers", "units", "driver", "rates"),
+}  # fmt: skip
+_NOT_OF_ASK = ("experiment", "corpus", "corpus.path", "methods", "run")
 _WAREHOUSE = Path("warehouse")
 
 
@@ -60,8 +64,11 @@ def completed(ctx: Any, incomplete: str) -> list[str]:
         verb = " ".join(str(ctx.command_path).split()[1:])
         of_run = re.findall(r"(?<![\w.(])([a-z_.]+)=", ctx.find_root().command.commands["run"].help)
         keys = getattr(ctx.command.callback, "keys", None) or KEYS.get(verb)
-        keys = keys or (*_MORE_THAN_RUN.get(verb, ()), *of_run)
-        words = [f"{key}=" for key in dict.fromkeys(keys)]
+        more = _MORE_THAN_RUN.get(verb, ())
+        keys = keys or [k for k in (*more, *of_run) if verb != "ask" or k not in _NOT_OF_ASK]
+        words = [
+            key if key in more and verb == "bench" else f"{key}=" for key in dict.fromkeys(keys)
+        ]
     return [word for word in words if word.startswith(incomplete)]
 
 

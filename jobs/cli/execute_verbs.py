@@ -62,7 +62,8 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     run=             the name of the run; left out, one is made of the settings
     warehouse=       where its tables are kept, by default ./warehouse
     plugins=         folders with stages, methods and prompts of your own
-    cluster=         local, inline, ray, kuberay, slurm; cluster.deadline= ...
+    cluster=         local, inline, ray, kuberay, slurm; cluster.address=,
+                     cluster.deadline= ...
     questions_per_unit=    of a document; more are shared by several workers
     max_problem_rate=, max_fallback_rate=   more end in exit code 3
     """

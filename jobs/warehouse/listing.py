@@ -11,6 +11,7 @@ import re
 import tempfile
 import textwrap
 import typing
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import dropwhile, groupby, takewhile
@@ -81,9 +82,17 @@ def registered() -> dict[str, Rows]:
 
 
 def names_table(found: Mapping[str, Rows]) -> Table:
-    """A row per kind, with all its names."""
-    names = {kind: ", ".join(row["name"] for row in rows) for kind, rows in found.items()}
-    return Table([{"kind": kind, "names": name} for kind, name in names.items()], left=("names",))
+    """A row per kind, with all its names; a stage with several kinds only once, with its kinds in
+    brackets."""
+    rows = []
+    for kind, of_kind in found.items():
+        kinds = defaultdict[str, list[str]](list)
+        for row in of_kind:
+            name, _, stage_kind = row["name"].partition(" (kind ")
+            kinds[name] += [stage_kind.rstrip(")")] if stage_kind else []
+        names = (f"{name} ({', '.join(of)})" if of else name for name, of in kinds.items())
+        rows.append({"kind": kind, "names": ", ".join(names)})
+    return Table(rows, left=("names",))
 
 
 def listing(

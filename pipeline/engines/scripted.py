@@ -22,12 +22,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import PositiveInt
+import yaml
+from pydantic import PositiveInt, ValidationError
 
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import EngineError, StartError, UsageError
 from pipeline.core.prompts import Message
-from pipeline.core.settings import Settings, read_yaml
+from pipeline.core.settings import Settings
 
 
 class Rule(Settings):
@@ -52,10 +53,19 @@ class Script(Settings):
 
 def read_script(path: str) -> Script:
     """Read a script. Raises UsageError naming file and key where it is missing or invalid."""
-    if not Path(path).is_file():
-        why = "No such file; set it, or rater.script, to a YAML file of replies"
-        raise UsageError(f"engine.script={path}: {why}")
-    return read_yaml(Path(path), Script, unchecked=frozenset({"replies"}))
+    try:
+        return Script.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise UsageError(
+            f"engine.script={path}: {error.strerror}; set it, or rater.script, to a YAML file of "
+            "replies"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UsageError(f"{path}: {where}: {first['msg']}") from None
 
 
 class ScriptedSettings(EngineSettings):

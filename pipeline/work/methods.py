@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
-from pipeline.core.settings import YAML_LOADER, Settings, read_yaml, refuse_nonsense, text_of
+from pipeline.core.settings import YAML_LOADER, read_yaml, refuse_nonsense, text_of
 from pipeline.work.stage import STAGES, Stage
 
 NO_METHODS = "none"
@@ -105,11 +105,17 @@ class Method:
     has_repeats: bool = True  # False: every repeat would be identical
 
 
-class _File(Settings):
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
     arguments: dict[str, Any]
     stages: Any
-    optional: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    papers: list[str] = Field(default_factory=list)
+    optional: dict[str, dict[str, Any]] = {}
+    papers: list[str] = []
+
+    @field_validator("arguments", "optional", mode="before")
+    @classmethod
+    def _none_is_empty(cls, value: object) -> object:
+        return {} if value is None else value
 
 
 def _read(file: Path) -> _File:
