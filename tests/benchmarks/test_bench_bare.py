@@ -2,7 +2,6 @@
 records is what it was asked."""
 
 import asyncio
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from pipeline.asking.ask import Ask
 from pipeline.asking.replies import Replies
 from pipeline.core.calls import Subject
 from pipeline.core.engine import Engine, Reply, Request
-from pipeline.core.errors import EngineError, UsageError
 from pipeline.core.prompts import Message
 from stages.prompts.readagent_memory import PageGist
 from tests.benchmarks.test_bench_dependencies import CUTS, NOTES, made
@@ -98,19 +96,3 @@ def test_what_an_engine_is_asked_is_kept_under_the_name_of_its_call(tmp_path: Pa
     assert [one.reply.text for one in worker.sent] == [call.reply for call in calls]
     assert worker.ready.clock <= worker.sent[0].begun <= worker.sent[1].begun
     assert 0.0 == worker.sent[0].recorder_cpu < worker.sent[1].recorder_cpu == worker.recorder_cpu
-
-
-async def _refuse(engine: Engine) -> None:
-    raise UsageError(f"{engine.name} is of no use")
-
-
-async def _die(engine: Engine) -> None:
-    os._exit(1)
-
-
-@pytest.mark.slow
-def test_what_goes_wrong_there_is_raised_here() -> None:
-    with pytest.raises(UsageError, match="simulated is of no use"):
-        on_engine(settings(), _refuse)
-    with pytest.raises(EngineError, match=r"engine=simulated: .* process died"):
-        on_engine(settings(), _die)

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.reading import read
-from jobs.graph.resolved_run import read_run
-from pipeline.core.errors import UsageError
 from tests.support.command import gistmill
 from tests.support.texts.small_corpus import document, question, write
 
@@ -78,19 +75,6 @@ def test_the_other_parts_measure_any_corpus_and_engine(
     )
     assert 0 < cpu < 60 and 0 < seconds < 120
     assert 0 < by_name["CPU seconds outside the engine, per 1,000 requests"] < 1000
-
-
-def test_what_asks_no_engine_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
-    resolved = read_run(
-        ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "memory=uniform", "rater=none",
-         "methods=constant"]
-    )  # fmt: skip
-    memory = resolved.config.memory
-    first = next(iter(memory.stages))
-    memory = memory.model_copy(update={"stages": {first: memory.stages[first]}})
-    with pytest.raises(UsageError, match="methods=constant: need no engine"):
-        read(resolved.config.model_copy(update={"memory": memory}), tmp_path / "warehouse")
 
 
 def test_the_start_of_a_run_is_measured() -> None:

@@ -21,7 +21,7 @@ from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError
 from pipeline.core.prompts import Constraint
 from pipeline.engines.vllm import VllmSettings
-from tests.support.command import ROOT, refused
+from tests.support.command import ROOT
 from tests.support.engines.simulated import request, settings
 from tests.support.engines.tiny_model import make_tiny_model
 from tests.support.texts.small_corpus import UNIFORM, document, question
@@ -144,28 +144,6 @@ def test_engine_arguments_are_words_of_the_servers_command() -> None:
         "--model", "m", "--enforce-eager", "--no-enable-prefix-caching", "--max-num-seqs", "4",
         "--hf-overrides", '{"a": 1}',
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("engine=simulated",), "engine=simulated: peers needs engine=vllm; leave it out"),
-        (
-            ("engine.model=m", "engine.max_workers=2"),
-            "engine.max_workers=2: peers compares one engine; leave it out",
-        ),
-        (
-            ("engine.model=m", "engine.args.reasoning_parser=qwen3", "engine.thinking_tokens=9"),
-            "engine.thinking_tokens=9: the peers do not split replies; leave it out",
-        ),
-        (
-            ("engine.model=m", "cluster=ray", "cluster.address=auto"),
-            "cluster.address=auto: peers counts its own processes; leave it out",
-        ),
-    ],
-)
-def test_a_mistake_is_one_line(words: tuple[str, ...], says: str) -> None:
-    assert refused("bench", "peers", "corpus.path=x", *words) == says
 
 
 @pytest.mark.vllm

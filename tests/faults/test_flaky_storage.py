@@ -13,9 +13,8 @@ import pytest
 
 from jobs.graph.resolved_run import run_manifest
 from jobs.run.launch import RunExecutor
-from jobs.run.progress import Progress, progress_line
 from pipeline.core.calls import UsageCounters
-from pipeline.core.errors import CommandError, EndedError, EngineError, StorageError
+from pipeline.core.errors import CommandError, EndedError, EngineError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.progress import Heartbeat
 from pipeline.worker.worker import ended_by
@@ -75,15 +74,6 @@ def test_a_watch_that_fails_ends_the_run() -> None:
         threading.Event().wait(30)
 
 
-def test_a_shard_that_is_gone_is_one_line(tmp_path: Path) -> None:
-    """As where the warehouse's folder vanishes: nothing is to be deleted by hand."""
-    small = SmallRun(tmp_path)
-    units = small.units()
-    (tmp_path / "warehouse" / "tables" / "documents").rename(tmp_path / "elsewhere")
-    with pytest.raises(StorageError, match="No such file or directory; put the folder back"):
-        asyncio.run(small.worker().work("d1", units["d1"], 120))
-
-
 def test_a_heart_goes_on_beating_and_says_that_it_could_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,10 +123,3 @@ def test_status_says_what_could_not_be_written(tmp_path: Path) -> None:
     assert len(of_beats) == 2 and of_beats[1].startswith("worker host-2: no heartbeat for 6")
     reason = "could not be written for 40 s (No space left on device)"
     assert of_beats[0] == f"worker host-1: its heartbeat {reason}"
-
-
-def test_the_progress_line_says_it_too() -> None:
-    outage = {"seconds": 12.0, "error": "Read-only file system"}
-    progress = Progress(1, refused=lambda: outage)
-    line = progress_line(progress.state())
-    assert "progress could not be written for 12 s (Read-only file system)" in line

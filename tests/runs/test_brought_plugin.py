@@ -285,16 +285,3 @@ def test_an_engine_that_cannot_start_is_one_line(
     (line,) = [line for line in done.stderr.splitlines() if not line.startswith("reading")]
     assert done.returncode in (1, 2) and line.startswith("gistmill: engine=echo: EchoSettings.")
     assert told in line
-
-
-def test_two_plugins_that_define_one_name(plugin: Path, tmp_path: Path) -> None:
-    names = {"echo": "engine 'echo'", "first_letter": "measure 'first_letter'",
-             "fluent": "prompt 'judge_fluent'", "lines_corpus": "format 'lines'"}  # fmt: skip
-    for file, what in names.items():
-        other = tmp_path / f"other_{file}"
-        other.mkdir()
-        for name in {f"{file}.py", "letters.py"}:
-            shutil.copy(plugin / name, other)
-        both = [w.replace("brought_plugin", f"brought_plugin,{other}") for w in words(tmp_path)]
-        line = one_line(own_process("run", *both))
-        assert f"gistmill_plugins.other_{file}.{file}" in line and what in line

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
-from threading import Timer
 from typing import Any
 
 import pytest
@@ -127,27 +126,6 @@ def test_a_server_that_vanishes_ends_the_run_and_the_same_command_goes_on(tmp_pa
     assert {row["problem"] for row in calls(tmp_path)} == {None}
 
 
-@pytest.mark.slow
-def test_a_server_that_is_away_for_a_while_costs_no_row(tmp_path: Path) -> None:
-    """503 to all but the first replies, the probe included, until each request has had one."""
-    refused: set[str] = set()
-
-    def away(body: dict[str, Any]) -> Answer:
-        server.ready = Answer(text="ready")
-        text = body["messages"][0]["content"]
-        if text in refused or len(refused) > 10:
-            return Answer()
-        refused.add(text)
-        server.ready = Answer(status=503, body="{}")
-        Timer(1.0, lambda: setattr(server, "ready", Answer(text="ready"))).start()
-        return server.ready
-
-    with LoopbackServer(answer=away) as server:
-        succeeded(gistmill(*words(tmp_path, server)))
-    assert len(calls(tmp_path)) == NUM_GISTS + NUM_ANSWERS
-    assert {row["problem"] for row in calls(tmp_path)} == {None}
-
-
 @pytest.mark.parametrize("errno", ["ENOSPC", "EROFS"])
 def test_no_more_is_asked_once_replies_cannot_be_kept(tmp_path: Path, errno: str) -> None:
     """What is paid twice is at most what was in flight: 1.25 x `engine.sequences` requests."""
@@ -164,30 +142,6 @@ def test_no_more_is_asked_once_replies_cannot_be_kept(tmp_path: Path, errno: str
         assert len(server.asked) < len(numbers) * 5, "it was refused before the end"
         succeeded(gistmill(*command))
     assert len(server.asked) - len(calls(tmp_path)) <= 5
-
-
-@pytest.mark.slow
-def test_no_more_is_asked_once_the_warehouse_is_gone(tmp_path: Path) -> None:
-    """Moved away in the middle of a run, and put back before the next."""
-    numbers = range(8)
-    write(tmp_path / "c", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
-    warehouse, away = tmp_path / "warehouse", tmp_path / "away"
-
-    def moving(body: dict[str, Any]) -> Answer:
-        if len(server.asked) == 12 and not away.exists():
-            warehouse.rename(away)
-        return Answer(seconds=0.05)
-
-    with LoopbackServer(answer=moving) as server:
-        given = words(tmp_path, server, "engine.sequences=4", "engine.max_workers=1")
-        command = [word.replace(str(tmp_path / "corpus"), str(tmp_path / "c")) for word in given]
-        done = gistmill(*command)
-        assert done.returncode == 4 and "put the folder back" in done.stderr, done.stderr
-        assert not warehouse.exists() and len(server.asked) < len(numbers) * 5
-        away.rename(warehouse)
-        server.answer = lambda body: Answer()
-        succeeded(gistmill(*command))
-    assert len(server.asked) - len(calls(tmp_path)) <= 5, "1.25 x engine.sequences"
 
 
 def test_a_key_that_expires_ends_the_run_in_one_line(tmp_path: Path) -> None:

@@ -99,14 +99,3 @@ def test_counts_reconcile(warehouse: Path, at_430: dict[str, Any]) -> None:
     for row in rows:
         assert row["inputs"] == row["ok"] + row["problem"] + row["skipped"] + row["not_done"]
         assert row["inputs"] == row["ok"]
-
-
-def test_a_means_sql_is_the_reports(warehouse: Path, at_430: dict[str, Any]) -> None:
-    rows = sql(
-        warehouse,
-        "select method, avg(value) as mean from scores where metric = 'evidence_recall'"
-        " group by method",
-        "run=words430",
-    )
-    for row in rows:
-        assert row["mean"] == pytest.approx(at_430[row["method"]]["evidence_recall"])

@@ -5,8 +5,6 @@ themselves and joined by hand.
 """
 
 import json
-import re
-import shlex
 from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import fmean
@@ -15,8 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.command import sql, succeed
-from tests.support.docs.pages import blocks
+from tests.support.command import succeed
 
 pytestmark = pytest.mark.slow
 
@@ -133,66 +130,3 @@ def test_means_of_a_method_are_those_of_its_own_pages(warehouse: Path) -> None:
         pages = [page for page in words if page[0] == document]
         read.append(sum(words[p] if p[1] in raw else gists[p]["num_words"] for p in pages))
     assert row["means"]["words_read"]["mean"] == pytest.approx(fmean(read))
-
-
-def page_lines(text: str) -> list[str]:
-    """The pages read of a trace, in its order: `<Page i> text`, as printed in full."""
-    return re.findall(r"^  (<Page \d+> (?!\().*)$", text, re.MULTILINE)
-
-
-@pytest.mark.parametrize(("method", "memory"), [(OWN, MEMORY), ("readagent_p", "shared")])
-def test_trace_shows_the_pages_that_were_read(warehouse: Path, method: str, memory: str) -> None:
-    (answer,) = [
-        row
-        for row in stored(warehouse, "answers", question_id="meeting-02")
-        if row["method"].startswith(method)
-    ]
-    assert answer["page_indexes"]
-    pages = {(p["document_id"], p["page_index"]): p["text"]
-             for p in stored(warehouse, "pages", memory=memory)}  # fmt: skip
-    words = ("trace", "meeting-02", f"warehouse={warehouse}", f"method={method.split('(')[0]}")
-    text = succeed(*words, "--full")
-    expected = [f"<Page {i}> {pages[answer['document_id'], i]}" for i in answer["page_indexes"]]
-    assert page_lines(text) == [page.splitlines()[0].rstrip() for page in expected]
-    assert (f"MEMORY {memory}" in text) == (memory != "shared")
-    found = json.loads(succeed(*words, "--json"))
-    assert set(found["memories"]) == {"shared", memory}
-    (traced,) = found["methods"]
-    assert [page["page_index"] for page in traced["answer"]["pages_read"]] == (
-        answer["page_indexes"]
-    )
-
-
-def queries() -> dict[str, str]:
-    """The queries of the docs, by a text that only one of them has."""
-    shown = [*blocks("docs/sql.md", "sh"), *blocks("docs/methods/memwalker.md", "sh")]
-    queried = [block for block in shown if block.startswith("gistmill sql ")]
-    texts = {
-        "compression": "as compression", "gists": "left(p.text", "tokens": "as prompt_tokens",
-        "read": "select a.method, memory", "walks": "as stray_ratio",
-    }  # fmt: skip
-    return {name: shlex.split(block)[2] for name, text in texts.items() for block in queried
-            if text in block}  # fmt: skip
-
-
-def test_compression_and_gists_of_the_readme(warehouse: Path) -> None:
-    found = sql(warehouse, queries()["compression"])
-    expected: dict[tuple[str, str], float] = {}
-    for memory in ("shared", MEMORY):
-        totals: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for page in stored(warehouse, "pages", memory=memory):
-            totals[page["document_id"]][0] += page["num_words"]
-        for (document, _), gist in gists_of(warehouse, memory).items():
-            totals[document][1] += gist["num_words"]
-        expected |= {(memory, d): round(100 * (1 - g / p), 1) for d, (p, g) in totals.items()}
-    assert {(r["memory"], r["document_id"]): r["compression"] for r in found} == expected
-    found = sql(warehouse, queries()["gists"])
-    pages = stored(warehouse, "pages", document_id="tide_mill_handbook")
-    gists = {m: gists_of(warehouse, m) for m in ("shared", MEMORY)}
-    assert len(found) == len(pages)
-    for page in pages:
-        place = (page["memory"], page["page_index"])
-        (row,) = [row for row in found if (row["memory"], row["page_index"]) == place]
-        assert row["page"] == page["text"][:60]
-        gist = gists[page["memory"]][page["document_id"], page["page_index"]]
-        assert row["gist"] == gist["gist"][:60]

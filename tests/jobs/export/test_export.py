@@ -263,8 +263,6 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["predictions"], "method= must name one method of the run: bm25(top_k=1), closed_book"),
         (["predictions", "method=bm25", "format=xml"], "there are jsonl, scrolls, longmemeval"),
         (["predictions", "method=bm25", "where=false"], "where=false: leaves no answer of bm25"),
-        (["predictions", "method=bm25", "where=1;2"], "no SQL expression"),
-        (["predictions", "by=x"], "'by=x': unknown word; there are warehouse, run, method"),
         (["report", "format=html"], "format=html: no such format; there are csv, latex, mark"),
         (["report", "columns=nosuch"], "columns=nosuch: no such column; the run has lr_1 (LR-"),
         (["report", "caption=A"], "caption= is for format=latex and markdown; leave it out"),
@@ -277,7 +275,6 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["view", "anwsers", "to={}/a"], "anwsers: no such view; nearest: answers, all_answers"),
         (["view", "read_csv('x')", "to={}/a"], "read_csv('x'): no such view; nearest: "),
         (["view", "answers", "to={}/a", "where=nosuch > 1"], "sql: Binder Error"),
-        (["view", "answers", "to={}/a", "where=1) or (select 1"], "no SQL expression"),
     ],
 )  # fmt: skip
 def test_mistakes(hand: HandRun, tmp_path: Path, mistake: list[str], says: str) -> None:

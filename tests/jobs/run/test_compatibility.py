@@ -10,7 +10,6 @@ from jobs.run.stored_run import (
     merge_with_stored_run,
     refuse_fewer,
     stored_config,
-    with_rater,
 )
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder, write_plan
@@ -131,31 +130,6 @@ def planned(warehouse: Warehouse, *asked: tuple[str, *tuple[str, ...]]) -> Path:
     file = warehouse.folder / "plan.parquet"
     write_plan(file, documents(units))
     return file
-
-
-def test_rate_is_the_run_with_one_rater_more(warehouse: Warehouse) -> None:
-    start(warehouse, night("limit=2", "engine.context_tokens=9000"))
-    words = [f"warehouse={warehouse.folder}", "run=night", "rater=extractive"]
-    found = with_rater(words)
-    assert [rater.name for rater in found.config.raters] == ["none", "extractive"]
-    assert (found.name, found.config.limit) == ("night", 2)
-    assert found.config.engine.context_tokens == 9000
-    assert names(found) == ["bm25(top_k=3)"]
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["run=night"], "needs a rater"),
-        (["rater=extractive", "methods=bm25"], "rate takes warehouse, run, rater, cluster"),
-        (["rater=extractive", "run=unknown"], "run=unknown"),
-        (["rater=nosuch"], "rater=nosuch"),
-    ],
-)
-def test_rate_refuses_other_words(warehouse: Warehouse, words: list[str], says: str) -> None:
-    start(warehouse, night())
-    with pytest.raises(UsageError, match=says):
-        with_rater([f"warehouse={warehouse.folder}", *words])
 
 
 def test_a_local_models_arguments_are_no_hindrance(warehouse: Warehouse) -> None:

@@ -181,6 +181,8 @@ def test_the_report_asks_which_rater(rated: Rated, hand: HandRun, tmp_path: Path
     several = "the run has several raters; add rater=one of scripted:generous"
     where = f"warehouse={rated.warehouse}"
     assert without_identity(refused("report", where)) == f"{several}, scripted:teacher"
+    line = refused("report", where, "rater=nobody")
+    assert line.startswith("rater=nobody: the run has scripted:generous")
     script = tmp_path / "generous.yaml"
     script.write_text((hand.folder / "generous.yaml").read_text() + "\n# another\n")
     rated.rate(script)

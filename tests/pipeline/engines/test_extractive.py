@@ -117,9 +117,6 @@ def test_pages_one_by_one(read: tuple[int, ...], refused: tuple[int, ...], page:
     assert replace(fields, question="Who?").extractive() == "STOP", "no page speaks of it"
 
 
-# answer
-
-
 def test_the_answer_is_the_best_sentence_first_of_all() -> None:
     answer = replace(ANSWER, answer_words=16).extractive()
     assert answer == "The whale hit the ship, and the ship sank."
@@ -144,9 +141,6 @@ def test_the_option_that_the_text_speaks_of() -> None:
     assert parse_option(replace(longest, options=("",) * 40).extractive(), 40) == 0
 
 
-# ratings
-
-
 @pytest.mark.parametrize(
     ("answer", "reference", "strict", "permissive"),
     [
@@ -154,9 +148,7 @@ def test_the_option_that_the_text_speaks_of() -> None:
         ("Bread was baked", "The whale sank the ship", "no", "no"),
         ("The whale swam away to the cold north sea", "The whale sank ships", "no", "partially"),
         ("", "whale", "no", "no"),
-        ("", "", "no", "no"),
         ("Yes.", "yes", "yes", "yes"),
-        ("No", "yes", "no", "no"),
     ],
 )
 def test_ratings(answer: str, reference: str, strict: str, permissive: str) -> None:

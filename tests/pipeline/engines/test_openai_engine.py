@@ -247,12 +247,9 @@ def test_no_server_is_one_line_that_says_what_to_do() -> None:
     ("model", "changes", "says"),
     [
         ({"id": "n"}, {}, "engine.model=m: the server serves n; set it"),
-        ("m", {}, "the server serves no models"),
         ({"id": ["m"]}, {}, "the server serves no models"),
         ({"id": "m"}, {}, "set engine.context_tokens"),
         ({"id": "m", "max_model_len": "8192"}, {}, "set engine.context_tokens"),
-        ({"id": "m", "max_model_len": True}, {}, "set engine.context_tokens"),
-        ({"id": "m", "max_model_len": -1}, {}, "set engine.context_tokens"),
         (None, {"context_tokens": 2001}, "engine.context_tokens=2001: .* a context of 2000; lower"),
         (None, {"thinking_tokens": 2000}, "engine.thinking_tokens=2000: leaves no .* 2000; lower"),
         (None, {"structured_outputs": "vllm"}, "engine.structured_outputs=vllm: .* set it to none"),
@@ -306,12 +303,9 @@ def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.Monk
     [
         ("base_url", "http://me:pw-secret@h/v1"),
         ("base_url", "http://h/v1?k=pw-secret"),
-        ("base_url", "me:pw-secret@h"),
         ("base_url", "localhost:8000/v1"),
-        ("base_url", "http://"),
         ("api_key_env", "pw-secret"),
         ("args.max_tokens", {"max_tokens": 5}),
-        ("args.max_completion_tokens", {"max_completion_tokens": 5}),
     ],
 )
 def test_what_is_no_address_or_variable_is_refused_and_not_shown(key: str, value: Any) -> None:

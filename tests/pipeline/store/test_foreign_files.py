@@ -247,18 +247,13 @@ SOME = ("report", "status", "trace")
 @pytest.mark.parametrize(
     ("name", "damage", "why", "reading", "refused"),
     [("gistmill.json", filled(b""), "Invalid JSON: EOF", SOME, ()),
-     ("gistmill.json", filled(b'{"layout": "2"}'), "layout: Input should be", ("status",), ()),
      ("steps/{}.json", filled(b"\xff"), "Invalid JSON", SOME, ()),
-     ("steps/{}.json", filled(b'{"name": "step"}'), "stage: Field required", ("status",), ()),
      ("steps/{}.json", folder, "cannot be read (Is a directory)", ("status",), ()),
      ("runs/night/provenance.json", half, "Invalid JSON", ("report",), ()),
-     ("runs/night/provenance.json", filled(b'{"launches": [1]}'), "launches.0: ", ("report",), ()),
      (CONFIG, filled(b"report: {stages: [gist"), "not YAML", (), SOME),
      (CONFIG, filled(b""), "Input should be a valid dictionary", (), SOME),
      (UNITS, half, "cannot be read", (), ("sql", *SOME)),
-     (UNITS, changed(lambda t: pa.table({"a": [1]})), "lacks the columns step_id", (), SOME),
-     (UNITS, with_column("unit", lambda t: pa.array(range(t.num_rows))),
-      "Field unit has incompatible types: int64 vs string", (), SOME)],
+     (UNITS, changed(lambda t: pa.table({"a": [1]})), "lacks the columns step_id", (), SOME)],
 )  # fmt: skip
 def test_a_damaged_file_of_a_run(
     made: FinishedRun, warehouse: Path, name: str, damage: Damage, why: str,
@@ -276,13 +271,6 @@ def test_a_damaged_file_of_a_run(
     if name not in (CONFIG, UNITS):  # its rows are there all the same
         counts = survives(warehouse, "status", file, why)["steps"]
         assert [step["ok"] for step in counts if step["step_id"].startswith("answer-")] == [3]
-
-
-@pytest.mark.parametrize("report", ["3", "{methods: [a]}"])
-def test_a_config_of_another_version(warehouse: Path, report: str) -> None:
-    (warehouse / CONFIG).write_text(f"report: {report}")
-    line = one_line(read(warehouse, "report"))
-    assert line == "run=night: started by an earlier version of gistmill; start it again"
 
 
 @pytest.mark.slow

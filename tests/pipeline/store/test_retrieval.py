@@ -211,21 +211,6 @@ def test_worked_by_hand(filled: Filled) -> None:
     }
 
 
-def test_a_session_is_found_by_a_page_with_evidence_of_the_user(filled: Filled) -> None:
-    """Ranked 1, 2, 3, 0; of sessions 0 to 1, 2 and 3. Gold on 0, 1 and 2, of the user on 0 alone:
-    by the authors' ids the first session is answer_a and noans_a, the others are b and c."""
-    user = json.dumps({"user_evidence": [[CHARS * 0 + 3, CHARS * 0 + 5]]})
-    asked = question("q", "d", evidence=evidence(0, 1, 2), metadata=user)
-    filled.add(4, [asked], [looked_up(1, 2, 3, 0)], [0, 2, 3])
-    found = filled.rows("from retrieval")
-    assert len(found) == 2 * len(KS)
-    for row in found:
-        is_found = row["k"] > 3
-        assert row["recall_any"] == row["recall_all"] == 100 * is_found
-        assert row["ndcg"] == pytest.approx(100 * B * is_found), row
-        assert row["ndcg_published"] == pytest.approx(100 / 2 * is_found), row
-
-
 def test_turns_are_one_ranking(filled: Filled) -> None:
     """First what each turn asked for, then what else it ranked. Without sessions there are pages
     only."""

@@ -49,14 +49,6 @@ def test_every_row_says_where_it_comes_from(warehouse: Warehouse) -> None:
     ]
 
 
-def test_the_first_commit_wins(warehouse: Warehouse) -> None:
-    path = warehouse.commit(GISTS, UNIT, [gist(0, "Mine.")])
-    before = path.read_bytes()
-    assert not warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0, "Theirs.")])
-    assert path.read_bytes() == before
-    assert files(warehouse.folder) == [Path(str(path)).relative_to(warehouse.folder).as_posix()]
-
-
 def test_a_retry_writes_the_next_attempt_and_the_highest_counts(warehouse: Warehouse) -> None:
     for attempt in (10, 9):
         again = replace(UNIT, attempt=attempt)

@@ -16,9 +16,8 @@ from pipeline.core.calls import Subject, UnitProgress, UsageCounters
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.worker.progress import Heartbeat
-from stages.index.gist_pages import MergedPages
 from tests.stages.index.test_paginate import by_model, lines
-from tests.support.reading import Listener, book, family, in_turn, question
+from tests.support.reading import Listener, book, family, question
 from tests.support.runs.small_run import SmallRun
 
 
@@ -123,17 +122,6 @@ def test_replayed_calls_are_done(tmp_path: Path) -> None:
     first = read(small)[0]
     assert rows(first) == ("gists", 2, 3)
     assert first["share"] > 0.01
-
-
-def test_a_merged_memory_says_so_too() -> None:
-    """Four pages: a new chapter starts at the third, so they become two."""
-    ask = asking(in_turn("no", "yes", "no"))
-    merge = MergedPages(
-        not_sure="keep", merge_until="end", page_share=1.0, question_tokens=0, least_words=1
-    )
-    pages = [f"{n} " + "w " * 20 for n in range(4)]
-    made = asyncio.run(merge.run(book(pages, ["g " * 400_000] * 4), ask))
-    assert len(made) == 2 and (ask.progress.done, ask.progress.about) == (3, 4)
 
 
 @pytest.mark.parametrize("rounds", range(4))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from upath import UPath
 
 from pipeline.asking.reader import Reader
 from pipeline.core.calls import Call
@@ -40,32 +39,6 @@ def calls(summaries: Sequence[Summary]) -> dict[str, int]:
             name = step_id.rpartition("-")[0]
             found[name] = found.get(name, 0) + number
     return {name: number for name, number in found.items() if number}
-
-
-@pytest.mark.slow
-def test_a_document_is_walked_from_pages_to_ratings(small: SmallRun) -> None:
-    summaries = small.work()
-    # 6 pages; 3 questions with one reference each, rated by two prompts.
-    assert calls(summaries) == {"gist": 6, "look_up": 3, "answer": 3, "rate": 6}
-    by_document = {summary.document_id: summary for summary in summaries}
-    # d1: 3 pages, 3 gists, 2 look-ups and answers, 4 ratings, and 2 x (4 metrics + 4 of evidence).
-    assert by_document["d1"].units == 6
-    assert by_document["d1"].rows == 3 + 3 + 2 + 2 + 4 + 16
-    assert sum(summary.problems for summary in summaries) == 0
-    assert [page.num_words for page in small.rows("pages")] == [40, 40, 40]
-    assert [row.used for row in small.rows("lookups")] == [(1,), (1,)]
-    assert [row.answer for row in small.rows("answers")] == ["as it was", "as it was"]
-    assert [r.label for r in small.rows("ratings", "d2")] == ["no", "partially"]
-    before = contents(small.shards.warehouse / "tables")
-    again = small.work()
-    assert [(s.units, s.rows, s.asked, s.prompt_tokens) for s in again] == [(0, 0, {}, 0)] * 2
-    assert contents(small.shards.warehouse / "tables") == before, "what is done is left alone"
-
-
-def contents(folder: UPath) -> dict[str, tuple[int, int]]:
-    """Every file there, with its size and time."""
-    stats = {str(path): path.stat() for path in folder.rglob("*") if path.is_file()}
-    return {name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()}
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.graph.resolved_run import read_run
 from pipeline.work.units import Step
-from tests.support.command import refused, sql, succeed
+from tests.support.command import sql, succeed
 
 pytestmark = pytest.mark.slow
 
@@ -121,11 +121,3 @@ def test_of_its_memories_a_method_makes_what_it_reads(
         f"{s.name} {s.settings.get('segment_tokens') or s.settings.get('kind', '')}" for s in index
     ]
     assert sorted(name.strip() for name in names) == made
-
-
-def test_the_retriever_needs_its_model() -> None:
-    line = refused("run", "corpus=demo", "methods=memorag")
-    assert "embedder.model is not set, and memorag(" in line
-    assert "no kind 'colbert'" in refused("run", "methods=rag(retriever=colbert)")
-    assert "no kind 'beacon'" in refused("run", f"methods=memorag(memory=beacon,{BM25})")
-    assert "memory_fit" in refused("run", f"methods=memorag(memory_fit=cut,{BM25})")

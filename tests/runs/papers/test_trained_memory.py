@@ -8,7 +8,7 @@ import pytest
 
 from jobs.graph.resolved_run import read_run
 from pipeline.core.engine import ENGINES
-from tests.support.command import QMSUM, ROOT, own_process, refused, sql
+from tests.support.command import QMSUM, ROOT, own_process, sql
 
 PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'states_plugin'}"
 WORDS = (
@@ -54,9 +54,3 @@ def test_its_settings_name_the_steps() -> None:
     assert "states" in ENGINES and run.config.memory_engine.name == "states"
     stored = json.loads(run.config.model_dump_json())["memory_engine"]
     assert stored["ratio"] == 4
-
-
-def test_a_mistake_is_one_line() -> None:
-    assert "memory_engine.ratio=x: Input should be a valid integer" in refused(
-        "run", *WORDS, "memory_engine.ratio=x"
-    )

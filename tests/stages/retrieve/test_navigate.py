@@ -2,6 +2,7 @@
 segments looked up and the answer that it leaves.
 """
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from stages.retrieve.navigate import COLUMNS
 from stages.tables.lookups import Dropped, Lookup, Visit
 from stages.tables.pages import Node
 from tests.pipeline.store.test_views import rows
-from tests.runs.test_two_memories import queries
+from tests.support.docs.pages import blocks
 from tests.support.engines.walks import ANSWER, OPTIONS, PAGES, act, path, stage, tree, walked, wide
 from tests.support.reading import (
     adding,
@@ -402,7 +403,9 @@ def test_measures_by_hand(warehouse: Warehouse) -> None:
 
 def test_the_sql_of_the_readme(warehouse: Warehouse) -> None:
     """Two of the four questions with letters are right, one of them after it strayed."""
-    assert rows(warehouse, queries()["walks"]) == [
+    shown = blocks("docs/methods/memwalker.md", "sh")
+    (walks,) = [shlex.split(block)[2] for block in shown if "as stray_ratio" in block]
+    assert rows(warehouse, walks) == [
         {
             "method": METHOD, "n": 5, "valid_actions": 72, "stray_ratio": pytest.approx(60),
             "recovery_rate": 50, "n_recovery": 2, "text_read": pytest.approx(41),

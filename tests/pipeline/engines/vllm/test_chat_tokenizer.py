@@ -131,11 +131,7 @@ def test_the_generation_prompt_tells_whether_thinking_is_open(
         "{{ raise_exception('only tools') }}",
         "{{ tools | length }}",  # TypeError
         "{{ messages[0].content.no_such() }}",  # UndefinedError
-        "{{ 'a' + 1 }}",
         "{% for m in messages %}",  # a syntax error
-        "{{ messages[7]['content'] }}",
-        "{{ [].pop() }}",
-        "{{ 1 // 0 }}",
     ],
 )
 def test_a_template_that_does_not_render_is_one_line(
