@@ -5,15 +5,13 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from benchmarks.limit import script_of
-from benchmarks.peers.bare import Script, on_engine, replay
+from benchmarks.peers.bare import Script, replay
 from benchmarks.recorder import Sent, read_records, start_recorded
 from pipeline.asking.ask import Ask
 from pipeline.asking.replies import Replies
 from pipeline.core.calls import Subject
-from pipeline.core.engine import Engine, Reply, Request
+from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message
 from stages.prompts.readagent_memory import PageGist
 from tests.benchmarks.test_bench_dependencies import CUTS, NOTES, made
@@ -58,15 +56,6 @@ def watched(script: Script, at_once: int) -> Watched:
 def test_a_request_waits_for_those_it_follows_from() -> None:
     engine = watched(Script(REQUESTS, [(2,), (0,), (), (0, 1)]), at_once=4)
     assert engine.events == [f"{n} {way}" for n in (2, 0, 1, 3) for way in ("in", "out")]
-
-
-async def _name(engine: Engine, greeting: str) -> str:
-    return greeting + engine.name
-
-
-@pytest.mark.slow
-def test_an_engine_works_in_a_process_of_its_own() -> None:
-    assert on_engine(settings(), _name, "hello ") == "hello simulated"
 
 
 def test_requests_are_replayed_in_the_order_they_were_sent() -> None:

@@ -1,7 +1,6 @@
 """`gistmill bench` runs and prints; how fast this machine is shall not matter here."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,6 @@ def test_schedule_measures_two_orders() -> None:
         ("schedule", "at most 1.10"), ("schedule", "over 1.10"),
     ]  # fmt: skip
     assert all(figure["figure"] > 0 for figure in found)
-
-
-def test_all_engines_have_as_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    words = ("bench", "units", "corpus.num_documents=1", "--pairs", "1")
-    assert gistmill(*words).returncode == 0
-    assert os.environ["OMP_NUM_THREADS"] == str(os.cpu_count()), "which their processes inherit"
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert gistmill(*words).returncode == 0
-    assert os.environ["OMP_NUM_THREADS"] == "1", "as a user set it"
 
 
 def test_units_are_counted_in_one_process() -> None:

@@ -1,7 +1,4 @@
-"""Which call waits for which, on calls made by hand, and the longest chain of them.
-
-The stages are none of ours: what waits for what follows from what they say of themselves.
-"""
+"""Which call waits for which, on calls of stages made by hand, and the longest chain of them."""
 
 from abc import ABC
 from collections.abc import Sequence

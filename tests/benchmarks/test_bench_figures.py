@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.dealing import Dealing, shortest
+from benchmarks.dealing import shortest
 from benchmarks.figures import Bar, figure_of
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded
@@ -42,23 +42,6 @@ def test_a_reading_begins_when_its_engines_are_ready_on_average() -> None:
 def test_cpu_seconds_are_those_of_driver_and_workers_meanwhile() -> None:
     # Of the driver since its last moment before 101.75, of each worker since its engine is ready.
     assert READING.cpu == pytest.approx((9.0 - 7.5) + (4.0 - 1.0) + (2.0 - 1.5))
-
-
-@pytest.mark.parametrize(
-    ("pages", "engines", "sequences", "calls_in_a_row"),
-    [
-        ([3], 1, 8, 4),  # three pages, and the last one's gist beside nothing
-        ([1] * 8, 1, 1, 16),  # one after the other
-        ([1] * 8, 2, 1, 8),  # half of them each
-        ([4, 1], 2, 1, 8),  # one each
-        ([5] * 64, 64, 8, 6),
-    ],
-)
-def test_what_waits_for_what(
-    pages: list[int], engines: int, sequences: int, calls_in_a_row: int
-) -> None:
-    found = Dealing(pages, engines, sequences).seconds()
-    assert 0.8 * calls_in_a_row <= found <= 1.2 * calls_in_a_row
 
 
 def test_the_bound_is_all_work_or_the_longest_chain() -> None:

@@ -61,22 +61,8 @@ def test_a_card_is_found_by_the_name_that_nvidia_smi_gives_it(name: str, found: 
 def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path) -> None:
     done = bench_gpu(tmp_path / "out", PATH=str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "bench-gpu: no GPU here: nvidia-smi names none; "
-        "--cpu --shape tiny measures vLLM's CPU build\n"
-    )
+    assert done.stderr.startswith("bench-gpu: no GPU here: ") and done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.vllm
-@pytest.mark.slow
-def test_what_there_is_no_time_for_is_said(tmp_path: Path) -> None:
-    done = bench_gpu("--cpu", "--shape", "tiny", "--minutes", "0", tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert done.stdout.splitlines() == [
-        *(f"{name}: no time is left" for name in FILES[:-1]),
-        "paper_limit: rates: no time is left",
-    ]
 
 
 @pytest.mark.vllm

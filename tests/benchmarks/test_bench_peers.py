@@ -11,7 +11,6 @@ import pytest
 from benchmarks import side_by_side
 from benchmarks.parts import part_config
 from benchmarks.peers.measured import Measured, Watched, measured_peer
-from benchmarks.peers.openai_server import flags
 from benchmarks.peers.replayed import Job, Replayed, write
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded, Sent
@@ -135,15 +134,6 @@ def test_a_peer_that_answers_something_else_is_no_peer(
     module = own_peer(tmp_path, monkeypatch, f"json.dump({ {**replayed, name: 7} }, result)")
     with pytest.raises(EngineError, match=f"^other requests: {name} is 7, not {replayed[name]} as"):
         measured_peer(module, tmp_path, REPLAYED, 60)
-
-
-def test_engine_arguments_are_words_of_the_servers_command() -> None:
-    arguments = {"model": "m", "enforce_eager": True, "enable_prefix_caching": False,
-                 "revision": None, "max_num_seqs": 4, "hf_overrides": {"a": 1}}  # fmt: skip
-    assert [*flags(arguments)] == [
-        "--model", "m", "--enforce-eager", "--no-enable-prefix-caching", "--max-num-seqs", "4",
-        "--hf-overrides", '{"a": 1}',
-    ]  # fmt: skip
 
 
 @pytest.mark.vllm

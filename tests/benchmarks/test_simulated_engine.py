@@ -1,7 +1,5 @@
-"""The simulated engine keeps to its token rates and KV space.
-
-Times are bounded from below, or compared with others of the same run: a busy machine may be slow.
-"""
+"""The simulated engine keeps to its token rates and KV space. Times are bounded from below, or
+compared with others of the same run: a busy machine may be slow."""
 
 import asyncio
 import time
@@ -13,7 +11,6 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Constraint, Prompt
 from stages.prompts.answer import Passage
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
-from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.command import refused
 from tests.support.engines.simulated import SIMULATED, in_order, request, settings
 
@@ -119,21 +116,6 @@ def test_pages_are_looked_up_by_the_question() -> None:
     assert len({drawn(parallel(ASKED[0]), seed) for seed in range(5)}) == 5
     assert looked_up(parallel(ASKED[0])) == found[0]
     assert looked_up(parallel(ASKED[0]), look_up_p="Page [7]") == (7,)
-
-
-def test_pages_are_looked_up_one_by_one_until_stop() -> None:
-    read: list[int] = []
-    while (turn := looked_up(SequentialLookUp(PAGES, ASKED[1], (), tuple(read), ()))) != "stop":
-        read.append(turn)
-    assert len(read) == len({*read}) == 3
-
-
-def test_a_page_ends_at_one_of_its_labels_by_the_texts_alone() -> None:
-    parts = tuple(Labelled(f"Part {n}", n if n % 2 else None) for n in range(40))
-    ends = {drawn(BreakPoint("", parts), seed) for seed in range(60)}
-    assert ends <= {f"Break point: <{n}>" for n in range(1, 40, 2)} and len(ends) > 10
-    assert drawn(BreakPoint("before", parts, "after"), 3) == drawn(BreakPoint("", parts), 3)
-    assert drawn(BreakPoint("", parts[:1]), 3) is None
 
 
 def test_a_constrained_reply_is_legal() -> None:

@@ -1,7 +1,6 @@
 """Rows that were lost or doubled after they were committed make the run exit 1."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,27 +36,13 @@ def rows_in(path: Path) -> int:
     return int(pq.read_metadata(path).num_rows)
 
 
-def removed(rows: pa.Table) -> pa.Table:
-    return rows.slice(1)
-
-
-def doubled(rows: pa.Table) -> pa.Table:
-    return pa.concat_tables([rows, rows.slice(0, 1)])
-
-
-def swapped(rows: pa.Table) -> pa.Table:
-    """As many rows as written, one of them twice and one gone: only SQL sees it."""
-    return pa.concat_tables([rows.slice(0, rows.num_rows - 1), rows.slice(0, 1)])
-
-
-@pytest.mark.parametrize("change", [removed, doubled, swapped])
 @pytest.mark.parametrize("table", ["answers", "pages"])
-def test_a_changed_shard_makes_the_run_exit_1(
-    words: list[str], table: str, change: Callable[[pa.Table], pa.Table]
-) -> None:
+def test_a_changed_shard_makes_the_run_exit_1(words: list[str], table: str) -> None:
+    """As many rows as written, one of them twice and one gone: only SQL sees it."""
     path = shard(words, table)
     before = path.read_bytes()
-    pq.write_table(change(pq.read_table(path)), path)
+    rows = pq.read_table(path)
+    pq.write_table(pa.concat_tables([rows.slice(0, rows.num_rows - 1), rows.slice(0, 1)]), path)
     done = gistmill(*words)
     path.write_bytes(before)
     assert done.returncode == 1, done.stderr

@@ -124,7 +124,6 @@ WHY = {
 def test_a_run_says_why_a_worker_does_not_start(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the worker says it, not as Ray does."""
     module, how = WHY[what]
     (tmp_path / "sitecustomize.py").write_text(IN_WORKERS.format(module=module, how=how))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

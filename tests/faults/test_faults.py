@@ -108,10 +108,7 @@ def test_what_hangs_ends_the_run(tmp_path: Path) -> None:
     end is what ends such a worker."""
     command = words(tmp_path, {"prompt": "answer", "hang": True}, REPLY)
     told = last_line(own_process(*command, "cluster.stall_minutes=0.2"), code=1)
-    assert told == (
-        "gistmill: nothing was finished for cluster.stall_minutes=0.2; run the same command to "
-        "resume"
-    )
+    assert told.startswith("gistmill: nothing was finished for cluster.stall_minutes=0.2; ")
 
 
 def test_a_slow_start_is_no_hang(tmp_path: Path) -> None:

@@ -24,28 +24,6 @@ from tests.support.runs.small_run import SmallRun
 pytestmark = pytest.mark.sampled
 
 
-def test_a_worker_that_is_closed_beats_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the next one in its process (cluster=inline) the file has another name."""
-    monkeypatch.setattr("pipeline.worker.progress.SECONDS_BETWEEN_BEATS", 0.01)
-
-    async def beat() -> None:
-        hearts = [Heartbeat(tmp_path, "launch", UsageCounters()) for _ in range(2)]
-        for heart in hearts:
-            with heart.document("d"):
-                await asyncio.sleep(0.1)
-            heart.close()
-            await asyncio.sleep(0.05)
-        before = [(file, file.stat().st_mtime_ns) for file in sorted(tmp_path.iterdir())]
-        await asyncio.sleep(0.1)
-        assert {file.stem for file, _ in before} == {heart.name for heart in hearts}
-        assert len(before) == 2
-        assert [(file, file.stat().st_mtime_ns) for file, _ in before] == before
-
-    asyncio.run(beat())
-
-
 @pytest.mark.slow
 def test_whether_to_stop_is_asked_again() -> None:
     """Else neither a deadline nor a stalled run would be seen again."""

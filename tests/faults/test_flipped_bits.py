@@ -8,7 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipeline.core.errors import DamagedError
+from pipeline.core.rows import RECORDS
 from pipeline.files.parquet import read_parquet
+from pipeline.store import Shards
 from pipeline.store.upkeep import compact
 from tests.support.command import gistmill, succeed
 from tests.support.runs.finished_run import FinishedRun
@@ -55,6 +58,15 @@ def test_a_flip_in_a_page_is_no_other_row(warehouse: Path) -> None:
             except pa.ArrowInvalid:
                 num_noticed += 1
     assert num_noticed > 0.8 * num_flips
+
+
+def test_rows_of_a_changed_page_are_not_worked_on(made: FinishedRun, tmp_path: Path) -> None:
+    warehouse = made.copied(tmp_path)
+    file = warehouse / made.shard("gists").relative_to(made.warehouse)
+    file.write_bytes(flipped(file.read_bytes(), PLACE))
+    with pytest.raises(DamagedError, match="delete tables/") as caught:
+        Shards(warehouse).load(RECORDS["gists"], file.parent.name, file.name.split(".")[0])
+    assert caught.value.file == str(file)
 
 
 def test_verify_names_each_damaged_file(warehouse: Path) -> None:

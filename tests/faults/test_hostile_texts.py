@@ -81,7 +81,6 @@ def test_report_md_runs_nothing() -> None:
 
 
 def test_hostile_ids_stay_in_the_warehouse_and_break_no_view(tmp_path: Path) -> None:
-    """Read, gisted, answered and asked for by name; nothing is written beside the warehouse."""
     small = SmallRun(tmp_path)
     documents = [{**document(n), "document_id": text, "title": text}
                  for n, text in enumerate(HOSTILE, 1) if text.strip("\x00 \r\n\u2028")]  # fmt: skip

@@ -1,5 +1,7 @@
 """Several machines: a Ray of several nodes on this one, with different resources each."""
 
+import os
+import platform
 import re
 import threading
 import time
@@ -14,8 +16,8 @@ from ray.cluster_utils import Cluster
 from jobs.graph.resolved_run import read_run
 from jobs.run.launch import Outcome, run
 from pipeline.core.errors import UsageError
-from tests.support.command import sql
-from tests.support.engines.simulated import SIMULATED
+from tests.support.command import ROOT, sql
+from tests.support.engines.simulated import PLUGIN, SIMULATED
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
@@ -157,3 +159,25 @@ def test_what_no_machine_has_is_refused_at_once(cluster: Any, tmp_path: Path) ->
     with pytest.raises(UsageError, match=r"there are 4 on 3 machines, not enough on one; lower it"):
         go(tmp_path / "w", *words)
     assert not (tmp_path / "w" / "tables").exists()
+
+
+def test_what_a_plugin_imports_is_missing_on_one_machine(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that names it: the other machine and the driver have the module."""
+    plugin, modules = tmp_path / "needy_plugin", tmp_path / "modules"
+    plugin.mkdir()
+    modules.mkdir()
+    (plugin / "needy.py").write_text("import only_there\n")
+    (modules / "only_there.py").write_text("")
+    monkeypatch.syspath_prepend(modules)
+    monkeypatch.setattr("pipeline.core.registry._FOLDERS", {})
+    there = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(modules)])}
+    cluster.add_node(num_cpus=1, num_gpus=2, env_vars=there)
+    with pytest.raises(UsageError) as raised:
+        go(tmp_path / "w", "corpus.num_documents=40", f"{PLUGIN},{plugin}")
+    assert str(raised.value).startswith(
+        f"on the machine {platform.node()}: plugins=needy_plugin: cannot be imported: "
+        "ModuleNotFoundError: No module named 'only_there' ("
+    )
+    assert str(raised.value).endswith("; install there what plugins need")

@@ -51,7 +51,6 @@ def rows(warehouse: str | Path, table: str) -> list[dict[str, Any]]:
 
 
 def test_the_first_commit_wins(environment: dict[str, str]) -> None:
-    """Sixteen writers of one name: one of them is told that it is his, and his bytes are kept."""
     path = as_path(f"s3://{BUCKET}/race/one")
     contents = [f"writer {number}".encode() for number in range(16)]
     with ThreadPoolExecutor(16) as pool:

@@ -9,9 +9,9 @@ from statistics import mean
 from typing import Any
 
 import nbformat
-import pyarrow.parquet as pq
 import pytest
 
+from tests.runs.test_two_memories import Rows, stored
 from tests.support.command import ROOT, succeed
 from tests.support.docs.notebooks import (
     FILES,
@@ -19,7 +19,6 @@ from tests.support.docs.notebooks import (
     code_cells,
     execute,
     notebook,
-    shown_as,
     table,
 )
 
@@ -36,7 +35,6 @@ METHOD = "readagent_p(max_pages=3)"
 OTHER = "bm25(top_k=3)"
 FOLLOWED = {"GISTMILL_QUESTION": "meeting-02", "GISTMILL_METHOD": METHOD}
 COMPARED = {"GISTMILL_METRIC": "rouge1_stem", "GISTMILL_A": METHOD, "GISTMILL_B": OTHER}
-Rows = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +58,6 @@ def comparing(folder: Path) -> Outputs:
     return execute(notebook("comparing_methods"), folder, **COMPARED)
 
 
-def stored(folder: Path, name: str, **having: Any) -> Rows:
-    """The rows of a table as its Parquet files have them: those with these values."""
-    files = (folder / "warehouse" / "tables" / name).rglob("*.parquet")
-    rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
-    return [row for row in rows if all(row[key] == value for key, value in having.items())]
-
-
 def by_method(rows: Rows) -> dict[str, dict[str, float]]:
     """The scores of each method by question."""
     values: dict[str, dict[str, float]] = defaultdict(dict)
@@ -83,7 +74,7 @@ def demo_question(question_id: str) -> dict[str, Any]:
 
 def test_the_pages_are_those_of_the_files(folder: Path, one_document: Outputs) -> None:
     columns = ("page_index", "start_char", "end_char", "num_words")
-    pages = stored(folder, "pages", document_id="orchard_coop_meeting")
+    pages = stored(folder / "warehouse", "pages", document_id="orchard_coop_meeting")
     pages.sort(key=lambda page: page["page_index"])
     shown = [[int(row[name]) for name in columns] for row in table(one_document["pages"])]
     assert shown == [[page[name] for name in columns] for page in pages]
@@ -94,7 +85,7 @@ def test_the_pages_are_those_of_the_files(folder: Path, one_document: Outputs) -
 
 def test_the_evidence_seen_is_what_the_recall_says(folder: Path, one_document: Outputs) -> None:
     gold = [(s["start_char"], s["end_char"]) for s in demo_question("meeting-02")["evidence"]]
-    (answer,) = stored(folder, "answers", question_id="meeting-02", method=METHOD)
+    (answer,) = stored(folder / "warehouse", "answers", question_id="meeting-02", method=METHOD)
     read = {i for s in answer["context_spans"] for i in range(s["start_char"], s["end_char"])}
     seen = [len(read & set(range(*span))) for span in gold]
     shown = table(one_document["evidence"])
@@ -106,33 +97,13 @@ def test_the_evidence_seen_is_what_the_recall_says(folder: Path, one_document: O
 
 
 def test_the_means_are_those_of_the_scores(folder: Path, comparing: Outputs) -> None:
-    values = by_method(stored(folder, "scores", metric="rouge1_stem"))
+    values = by_method(stored(folder / "warehouse", "scores", metric="rouge1_stem"))
     shown = {row["method"]: row for row in table(comparing["means"])}
     assert set(shown) == set(values)
     assert len(shown) == 10
     for method, own in values.items():
         assert float(shown[method]["mean"]) == pytest.approx(mean(own.values()), rel=1e-5)
         assert int(shown[method]["n"]) == len(own) == 15
-
-
-def test_the_reading_map_has_a_lane_per_method_and_memory(
-    folder: Path, one_document: Outputs
-) -> None:
-    (html,) = shown_as("text/html", one_document["picture"])
-    answers = stored(folder, "answers", question_id="meeting-02")
-    pages = stored(folder, "pages", document_id="orchard_coop_meeting")
-    memories = {f"pages of {page['memory']}" for page in pages}
-    heads = re.findall(r'<th scope="row">(.*?)</th>', html)
-    assert {*heads} == {answer["method"] for answer in answers} | memories
-    assert html.count('class="gold"') == len(answers)
-    (answer,) = [answer for answer in answers if answer["method"] == METHOD]
-    lane = html[html.index(f">{METHOD}<") :]
-    (bars,) = re.findall(r'class="read".*? d="(.*?)"', lane.partition("</tr>")[0])
-    starts = [int(start) for start in re.findall(r"M(\d+) ", bars)]
-    read = {i for s in answer["context_spans"] for i in range(s["start_char"], s["end_char"])}
-    assert starts == sorted(i for i in read if i - 1 not in read)
-    said = [output for shown in one_document.values() for output in shown]
-    assert all(output.output_type != "stream" for output in said)
 
 
 def noise(notebook: Any) -> list[str]:

@@ -1,7 +1,5 @@
-"""An installed wheel: what is in it, and one line where a folder of a user's own hides a package.
-
-The wheel is installed beside the libraries of the environment that runs the tests.
-"""
+"""An installed wheel, beside the libraries of this environment: what is in it, and one line where a
+folder of a user's own hides a package."""
 
 import os
 import shutil
@@ -91,10 +89,7 @@ def test_it_runs_without_the_checkout(installed: Installed) -> None:
 def test_bench_says_how_to_get_it(installed: Installed) -> None:
     done = installed.run("gistmill", "bench", "limit", cwd=installed.elsewhere)
     assert done.returncode == 2
-    assert done.stderr == (
-        "gistmill: bench: not installed with the package; clone gistmill's repository, run make "
-        "demo there, and then .venv/bin/gistmill bench\n"
-    )
+    assert done.stderr.startswith("gistmill: bench: not installed with the package; ")
 
 
 def test_a_script_is_told_which_folder_hides_a_package(installed: Installed) -> None:

@@ -106,7 +106,6 @@ def test_what_changed_is_made_anew(plugin: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_files_of_a_kind_of_its_own(plugin: Path, tmp_path: Path) -> None:
-    """Read, read anew by a changed extractor, and not read by one that returns something else."""
     (tmp_path / "films").mkdir()
     (tmp_path / "films" / "one.srt").write_text("0:01 --> 0:02\nThe river rose.\n")
     (tmp_path / "films" / "two.txt").write_text("The mill stood still.\n")

@@ -1,19 +1,14 @@
 """Accuracy by a judge: runs of LongMemEval by the real command, worked by hand."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from pipeline.store import connect
-from pipeline.store.sql.connection import query
-from stages.tables.answers import Label, Rating
 from tests.jobs.report.test_report_means import column, report
 from tests.support.command import sql, succeed
-from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 pytestmark = pytest.mark.slow
 
@@ -145,41 +140,3 @@ def test_each_verdict_is_a_row(folder: Path) -> None:
     found = {row["question_id"]: (row["rubric"], row["value"]) for row in rows}
     assert found == {case[0]: case[3:] for case in CASES}
     assert len(rows) == len(CASES)
-
-
-ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
-
-
-def verdict(question_id: str, label: Label | None, value: float | None) -> Rating:
-    return Rating(
-        document_id="d1", question_id=question_id, rater="judge", rater_is_model=True,
-        rubric="generic", label=label, value=value,
-    )  # fmt: skip
-
-
-def measured(folder: Path, *ratings: Rating) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of `measures` and `counts` that these verdicts make; each is a unit of its own."""
-    warehouse = Warehouse(folder)
-    ids = [rating.question_id for rating in ratings]
-    answered, units = chunk(ANSWERS, "d1", *ids), [chunk(RATINGS, "d1", name) for name in ids]
-    warehouse.commit(ANSWERS, answered, [answer(name) for name in ids])
-    for unit, rating in zip(units, ratings, strict=True):
-        warehouse.commit(RATINGS, unit, [rating])
-    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, units))
-    with connect(folder) as connection:
-        measures = query(
-            connection, "select question_id, value from measures where measure = 'accuracy'"
-        )
-        return measures, query(connection, "from counts where counted = 'unscored' order by 2, 3")
-
-
-def test_a_failed_unit_of_a_judge_is_unscored(tmp_path: Path) -> None:
-    """Its row names no rater; its step's other rows do."""
-    failed = replace(
-        verdict("q2", None, None), rater="", rater_is_model=False, problem="unit_failed"
-    )
-    measures, counts = measured(tmp_path, verdict("q1", "yes", 1.0), failed)
-    assert measures == [{"question_id": "q1", "value": 100.0}]
-    assert [(row["question_id"], row["rater"], row["value"]) for row in counts] == [
-        ("q1", "judge", 0), ("q2", "judge", 1),
-    ]  # fmt: skip

@@ -75,7 +75,6 @@ def run(folder: Path, kind: str, *more: str, **environment: str) -> tuple[int, i
 
 
 def test_each_kind_in_a_notebook(folder: Path) -> None:
-    """In one kernel, in which all are loaded; the command goes on with its runs."""
     lines = [f"gistmill.run(*{words(kind, 'cluster=inline')}).exit_code" for kind in KINDS]
     cells = [new_code_cell(line) for line in ("import gistmill", *lines)]  # type: ignore[no-untyped-call]
     outputs = execute(new_notebook(cells=cells), folder)  # type: ignore[no-untyped-call]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM, sql, succeed
+from tests.support.command import NEEDS_WHOLE, WHOLE_QMSUM, succeed
 
 pytestmark = NEEDS_WHOLE
 
@@ -90,12 +90,3 @@ def test_compression_is_the_papers(
     ranked = {f"bm25(top_k={n})": pytest.approx(rate, abs=within) for n, rate in PAPER.items()}
     for method, rate in {**ranked, **truncated}.items():
         assert found[method]["compression_rate"] == rate
-
-
-def test_counts_reconcile(warehouse: Path, at_430: dict[str, Any]) -> None:
-    rows = sql(warehouse, "from accounting join steps using (step_id)", "run=words430")
-    assert {row["inputs"] for row in rows if row["stage"] in ("documents", "paginate")} == {35}
-    assert {row["inputs"] for row in rows if row["stage"] in ("questions", "answer")} == {272}
-    for row in rows:
-        assert row["inputs"] == row["ok"] + row["problem"] + row["skipped"] + row["not_done"]
-        assert row["inputs"] == row["ok"]

@@ -1,8 +1,5 @@
-"""A run with two memories: a method that cuts pages of its own beside those that share theirs.
-
-What commands, docs and notebooks say of it is compared with the Parquet files, read here by
-themselves and joined by hand.
-"""
+"""A run with two memories: a method that cuts pages of its own beside those that share theirs. What
+commands say of it is compared with the Parquet files, joined by hand."""
 
 import json
 from collections import Counter, defaultdict

@@ -1,8 +1,5 @@
-"""Commands in processes of their own that take no second to start: a process that has imported
-gistmill forks for each. They work without Ray, whose threads a fork would lack.
-
-A command is "gistmill" and its words, or "-c", code, and its words, as Python's own option.
-"""
+"""Commands in processes of their own, forked by one that has imported gistmill; without Ray. Each
+is "gistmill" and its words, or "-c", code, and its words."""
 
 import atexit
 import gc

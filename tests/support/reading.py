@@ -36,10 +36,7 @@ NASTY = "{{ x }} {% raw %} {# note #} Page [3] \\n 'q' <b>STOP</b>"
 
 @dataclass
 class Listener:
-    """An engine that replies by a function of the request and keeps what it was asked.
-
-    Tokens are words.
-    """
+    """Replies by a function of the request and keeps what it was asked. Tokens are words."""
 
     reply: Callable[[Request], str]
     context_tokens: int = PLENTY
@@ -141,12 +138,8 @@ def run(
     temperature: float = 0.0,
     recorded: Sequence[Call] = (),
 ) -> tuple[list[Any], tuple[Call, ...]]:
-    """The rows the stage makes, checked by itself, and its calls.
-
-    Like an executor it gives the stage no more than it names: fields of document and questions,
-    and tables it reads. `reply_tokens` are budgets by prompt, the family's where not given;
-    `recorded` calls are not asked again.
-    """
+    """The rows the stage makes of the fields and tables that it names, checked by itself, and its
+    calls. `reply_tokens` are budgets by prompt; `recorded` calls are not asked again."""
     reader = reader_of(
         engine,
         is_model=is_model,

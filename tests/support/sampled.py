@@ -1,10 +1,5 @@
-"""Which tests run in CI on which day: a fifth of those marked `sampled`, an eighth of the other
-slow ones, and all of what is quick, of `tests/repo` (every command of README and docs) and of the
-marks that have a target of their own.
-
-`make test`, `make test-slow` and `make chaos` run all of them; with CI=true they run the part of
-the day in GISTMILL_DAY, by default today.
-"""
+"""Which tests run in CI (CI=true) on the day in GISTMILL_DAY, by default today: a fifth of those marked
+`sampled`, an eighth of the other slow ones, and all else. `make test-slow` and `make chaos` run all."""
 
 import os
 from collections.abc import Iterable

@@ -85,23 +85,6 @@ def latex(report: Report, with_intervals: bool) -> str:
     return FORMATS["latex"](report, ReadOptions(run="night"), with_intervals)
 
 
-@pytest.mark.slow
-def test_the_report_as_latex(hand: HandRun) -> None:
-    out = succeed("export", "report", *words(hand, "format=latex"))
-    head, *body = [line for line in out.splitlines() if line.endswith(r" \\")]
-    assert r"\toprule" in out and r"\bottomrule" in out
-    assert re.match(r"Method & \$n\$ & LR\{-\}1 & LR\{-\}2 ", head)
-    assert r"& EM" in out and r"ROUGE{-}1" in out
-    assert len(body) == 6
-    columns = head.count(" & ")
-    assert {line.count("&") for line in body} == {columns}
-    assert any(line.startswith(r"ReadAgent{-}P & 6 & ") for line in body)
-    assert rf"\begin{{tabular}}{{@{{}}l{'r' * columns}@{{}}}}" in out
-    assert r"{\scriptsize[n/a]}" in succeed(
-        "export", "report", *words(hand, "format=latex"), "--intervals"
-    )
-
-
 def test_latex_escapes_what_it_would_obey() -> None:
     assert escaped("50% \\input{x} a_b & $1 #2") == (
         r"50\% \textbackslash{}input\{x\} a\_b \& \$1 \#2"
@@ -291,7 +274,6 @@ def in_any_order(parquet: bytes) -> list[str]:
 def test_everything_can_be_written_to_s3(
     hand: HandRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same as on a disk, read by another client; what exists is replaced by --force."""
     wanted = {
         "report.csv": ("export", "report", "format=csv"),
         "scores.parquet": ("export", "view", "scores"),

@@ -7,7 +7,6 @@ import http.client
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -230,16 +229,6 @@ def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: 
     assert found["questions"]["q3"] == in_file["questions"]["q3"]
     assert served.json("document-0")["document"]["document_id"] == "d1"
     assert served.json("measure-0") == chunk(page, "measure-0")
-
-
-@pytest.mark.slow
-def test_idle_connections_are_closed(served: Served) -> None:
-    idle = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(16)]
-    assert served.get("")[0] == 200
-    for connection in idle:
-        connection.settimeout(60)
-        assert connection.recv(1) == b""  # closed by the server
-        connection.close()
 
 
 @pytest.mark.parametrize(

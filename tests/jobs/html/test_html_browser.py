@@ -140,10 +140,3 @@ def test_the_calls_that_made_a_page_stand_with_it(page: Browser, warehouse: Path
         row["text"] for row in sql(warehouse, "select text from pages where memory = 'shared' "
                                    "and document_id = 'village-2' order by page_index")
     ]  # fmt: skip
-
-
-def test_what_is_not_there_is_said(page: Browser) -> None:
-    page.go("#question=nosuch")
-    assert page.texts("main .note") == ["nosuch: no such question on this page"]
-    page.go("#document=nosuch")
-    assert page.texts("main .note") == ["nosuch: no such document on this page"]

@@ -39,7 +39,6 @@ def test_the_pages_that_readagent_read_are_open_and_evidence_is_marked(
 
 
 def test_a_walk_is_drawn_as_its_tree(page: Browser, warehouse: Path) -> None:
-    """Every node, those visited with their turns."""
     method = named(page, "memwalker")
     visits = sql(warehouse, "select node_index, turn from visits where "
                  f"question_id = 'v1-m7' and method = '{method}' order by turn")  # fmt: skip
@@ -115,7 +114,6 @@ def shown(page: Browser, css: str) -> list[float]:
 
 
 def test_a_question_is_one_screen(page: Browser) -> None:
-    """What was asked, the map, two answers and what led to them, without scrolling."""
     page.go(question("v1-m3", READAGENT, **{"with": BM25}))
     assert page.run("return document.scrollingElement.scrollHeight <= innerHeight")
     for css in (".question", ".references", ".map", ".answer", ".answer + .answer", ".panel"):

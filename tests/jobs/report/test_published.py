@@ -2,7 +2,6 @@
 
 import csv
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,10 +88,3 @@ def test_what_cannot_be_shown_is_one_line(warehouse: str) -> None:
     assert "add by=" not in refused("report", "--published", "--corpus", warehouse)
     line = refused("report", "--published", warehouse, "by=question_type")
     assert "--published: the paper's figures are of all questions; leave by= out" in line
-
-
-def test_a_run_without_an_experiment_of_a_paper_is_one_line(tmp_path: Path) -> None:
-    words = ("corpus=demo", "methods=closed_book", "limit=1", "cluster=inline", "rater=none")
-    succeed("run", *words, "run=r", f"warehouse={tmp_path}")
-    line = refused("report", "--published", f"warehouse={tmp_path}")
-    assert line.startswith("--published: there are no figures of experiment=None; there are")

@@ -49,7 +49,6 @@ def said(warehouse: Warehouse, *words: str) -> list[str]:
 
 
 def test_a_cause_is_a_line_with_how_many_and_what_to_do(warehouse: Warehouse) -> None:
-    """`status` has the same lines."""
     *lines, command = said(warehouse, "max_problem_rate=0.5")
     assert lines == [
         "timeout in answer: 5 rows, 5 questions of 4 documents; raise engine.deadline_seconds=; "

@@ -159,18 +159,6 @@ def test_a_retry_asks_again_what_cannot_be_used(
     assert kept is not None and [call.question_id for call in kept] == ["q1", "q2"]
 
 
-def test_a_retry_that_died_between_its_calls_and_its_rows_asks_nothing_twice(
-    small: SmallRun,
-) -> None:
-    work(small, NO_GIST)
-    work(small, good)
-    unit = unit_of(small, "gists").unit
-    small.shards.path("gists", small.step("gists").id, unit, 2).unlink()
-    small.shards.committed(small.steps)
-    assert work(small, good).asked == []
-    assert problems(small, "gists", 2) == [None] * 3
-
-
 def test_a_crashed_unit_is_tried_again(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run(self: Any, rows: Any, ask: Any) -> Iterable[Any]:
         raise KeyError("a bug")

@@ -73,7 +73,6 @@ def test_what_it_read_is_not_known(scored: Scored) -> None:
 
 
 def test_a_changed_file_redoes_its_changed_answers(scored: Scored) -> None:
-    """Two verdicts on m1, and then two on l2 alone. The ratings of no other method are asked."""
     assert verdicts(scored.first[0]) == verdicts(scored.second[0]) == 2
     assert means(scored.second[0])["squad_em"] == 25
     assert means(scored.second[0])["lr_1"] == 50  # "Entry four." is exact: the permissive rater

@@ -1,7 +1,5 @@
-"""The script that `gistmill submit cluster=slurm` makes: shellcheck, and a dry run of its steps.
-
-Stubs stand for srun, scontrol and python; each keeps what it was told in a file.
-"""
+"""The script of `gistmill submit cluster=slurm`: shellcheck, and a dry run of its steps among stubs
+of srun, scontrol and python, which keep what they were told in a file."""
 
 import os
 import re

@@ -1,7 +1,4 @@
-"""Runs sent to a real Ray head on loopback that asks for a token: followed, left, stopped, resumed.
-
-What is refused before anything is sent is in test_submit_refused.py.
-"""
+"""Runs sent to a real Ray head that asks for a token: followed, left, stopped, resumed."""
 
 import json
 import signal
@@ -135,7 +132,6 @@ def test_sent_again_it_goes_on_to_the_end(story: Story) -> None:
 
 
 def test_code_config_and_files_travelled(story: Story) -> None:
-    """The run names the checkout's commit and the script as it lay in the job's folder."""
     run = story.warehouse / "runs" / "a_night"
     describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
     commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -159,7 +155,6 @@ def test_the_token_is_nowhere_in_the_warehouse(story: Story) -> None:
     [("1", "1", 0, ""), ("2", "0.01", 4, "gistmill: 1 of 2 nodes joined within cluster.wait_min")],
 )
 def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, says: str) -> None:
-    """As the Slurm script does."""
     command = [sys.executable, "-m", "jobs.submit.slurm", head.gcs, wanted, minutes]
     env = environment(TOKEN)
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)

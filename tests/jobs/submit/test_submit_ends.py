@@ -1,7 +1,5 @@
-"""How following a job ends: 0 only where it succeeded, whatever becomes of job and head.
-
-A small server plays the head, as a real one cannot be made to forget.
-"""
+"""How following a job ends: 0 only where it succeeded. A small server plays the head, as a real one
+cannot be made to forget."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -81,7 +79,6 @@ def _job(warehouse: Path, **own: Any) -> dict[str, Any]:
     ],
 )  # fmt: skip
 def test_how_it_ends(follow: Follow, jobs: Answers, code: int, says: str) -> None:
-    """A job that is over, one that is forgotten, a head that is gone, and one that comes back."""
     done = follow(*jobs)
     assert done.returncode == code
     last = done.stderr.splitlines()[-1]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -17,6 +16,7 @@ from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
 from stages.prompts.readagent_memory import PageGist
+from tests.support.clusters.ray_head import free_ports
 from tests.support.engines.loopback_server import Answer, Asked, LoopbackServer
 
 KEY = "sk-loopback-0123456789abcdef"
@@ -231,15 +231,9 @@ def start_error(made: OpenAISettings) -> str:
     return str(caught.value)
 
 
-def unused_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port: int = bound.getsockname()[1]
-    return port
-
-
 def test_no_server_is_one_line_that_says_what_to_do() -> None:
-    told = start_error(settings(f"http://127.0.0.1:{unused_port()}/v1"))
+    (port,) = free_ports(1)
+    told = start_error(settings(f"http://127.0.0.1:{port}/v1"))
     assert re.search(r"no server answers \(.*\); start it or correct the address", told)
 
 
@@ -333,7 +327,6 @@ MARKS = (
 def test_control_tokens_are_broken_on_the_way_and_whole_in_replies(
     content: str, is_changed: bool
 ) -> None:
-    """A server that repeats what it was sent; a text without control tokens is sent as it is."""
     with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
         repeated = reply(settings(server.url), request(content))
         (asked,) = server.asked

@@ -101,7 +101,7 @@ def test_a_wrong_script_is_a_usage_error_of_one_line(tmp_path: Path, text: str, 
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     path.unlink()
-    with pytest.raises(UsageError, match=r"engine\.script=.*No such file"):
+    with pytest.raises(UsageError, match=r"engine\.script=.*no such file"):
         settings(path).identity()
 
 

@@ -131,7 +131,6 @@ def warehouse(tmp_path: Path) -> Warehouse:
 def test_the_same_rows_before_and_after(
     warehouse: Warehouse, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Random shards, compacted and collected in random order, in files and groups of any size."""
     draw = random.Random(seed)
     for name, size in {"_GROUP_BYTES": 500, "_BATCH_BYTES": 9_000}.items():
         monkeypatch.setattr(upkeep, name, draw.choice([1, size, 10**9]))
@@ -152,7 +151,6 @@ def test_the_same_rows_before_and_after(
 
 
 def test_files_are_few_and_sorted_by_document(warehouse: Warehouse) -> None:
-    """Small ones are merged, and few shards are not worth it."""
     commit_some(warehouse, random.Random(1), range(20))
     assert compact(warehouse.folder) == Compaction()
     assert not (warehouse.folder / "compacted").exists()

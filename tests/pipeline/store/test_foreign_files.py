@@ -154,7 +154,6 @@ def test_a_damaged_shard_is_left_out_and_named(
 def test_a_shard_that_is_damaged_after_connecting(
     made: FinishedRun, warehouse: Path, damage: Damage
 ) -> None:
-    """One line names it; what does not read it goes on."""
     with connect(warehouse) as connection:
         damage(file := warehouse / made.shard("answers").relative_to(made.warehouse))
         with pytest.raises(DamagedError) as caught:

@@ -4,11 +4,11 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import RECORDS, VIEWS, IndexRow, QuestionRow, Record, schema
+from pipeline.core.rows import RECORDS, VIEWS, schema
 from pipeline.store import connect
-from pipeline.store.sql.accounts import accounts
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import compact
@@ -87,7 +86,6 @@ def test_every_view_of_all_runs_names_the_run(empty: Any) -> None:
 
 
 def test_no_table_may_be_named_like_a_view(empty: Any) -> None:
-    """Of the views that every warehouse has: those of tables and records name themselves."""
     found = query(empty, "show tables")
     brought = " ".join(sql for record in RECORDS.values() for sql in record.sql().values())
     names = {row["name"] for row in found if not re.match(r"(all|raw|no)_|\w+_rows$", row["name"])}
@@ -216,54 +214,6 @@ def test_a_run_shows_only_what_it_planned(
     assert ids(warehouse, "answers", "all") == ["q1", "q2", "q3"]
     warehouse.plan("all", (ANSWERS, [*units, later]))
     assert ids(warehouse, "answers", "all") == ["q1", "q2", "q3", "q4"]
-
-
-@pytest.mark.slow
-def test_tables_of_a_plugin_that_is_not_loaded_have_views_and_accounts(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of two documents one has rows, of them one with a problem; of two questions one is none."""
-
-    @dataclass(frozen=True, slots=True, kw_only=True)
-    class Node(IndexRow):
-        table: ClassVar[str] = "tree_nodes"
-        key: ClassVar[tuple[str, ...]] = ("document_id", "node_index")
-        node_index: int
-        summary: str | None
-
-    @dataclass(frozen=True, slots=True, kw_only=True)
-    class Note(QuestionRow):
-        table: ClassVar[str] = "side_notes"
-        key: ClassVar[tuple[str, ...]] = ("question_id",)
-        note: str | None
-        skipped: bool = False
-
-    nodes, notes = (replace(ANSWERS, name=of.table, writes=of) for of in (Node, Note))
-    unit, asked = document_unit(nodes, "d1"), chunk(notes, "d1", "q1", "q2")
-    failed = Node(document_id="d1", node_index=1, summary=None, problem="timeout")
-    warehouse.commit(nodes, unit, [Node(document_id="d1", node_index=0, summary="All."), failed])
-    noted: list[Record] = [
-        Note(document_id="d1", question_id="q1", note="A mill."),
-        Note(document_id="d1", question_id="q2", note=None, skipped=True),
-    ]
-    warehouse.commit(notes, asked, noted)
-    warehouse.plan("r", (nodes, [unit, document_unit(nodes, "d2")]), (notes, [asked]))
-    for table in ("tree_nodes", "side_notes"):
-        monkeypatch.delitem(RECORDS, table)
-    with connect(warehouse.folder) as connection:
-        for prefix in ("", "all_"):
-            read = f"select node_index, summary from {prefix}tree_nodes order by 1"
-            assert connection.execute(read).fetchall() == [(0, "All."), (1, None)]
-            read = f"select question_id, note, method from {prefix}side_notes order by 1"
-            written = [("q1", "A mill.", "full_text"), ("q2", None, "full_text")]
-            assert connection.execute(read).fetchall() == written
-        counted = {step.step_id: step for step in accounts(connection)}
-        problems = "select problem from inputs where problem is not null"
-        assert connection.execute(problems).fetchall() == [("timeout",)]
-    of = counted[nodes.id]
-    assert (of.inputs, of.ok, of.problem, of.not_done) == (2, 0, 1, 1)
-    of = counted[notes.id]
-    assert (of.inputs, of.ok, of.skipped, of.not_done) == (2, 1, 1, 0)
 
 
 @pytest.mark.slow

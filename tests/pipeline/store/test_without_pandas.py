@@ -1,7 +1,4 @@
-"""Views are made and read without pandas, which takes a fifth of a second of every command.
-
-On the newest DuckDB: that of 1.5 imports pandas itself.
-"""
+"""Views are made and read without pandas, which takes a fifth of a second."""
 
 import subprocess
 import sys

@@ -1,7 +1,6 @@
 """A worker's event loop sends requests and reads replies; files and indexes are for threads."""
 
 import asyncio
-import json
 import os
 import sys
 import threading
@@ -10,15 +9,12 @@ from typing import Any
 
 import pytest
 from rank_bm25 import BM25Plus
-from upath import UPath
 
-from pipeline.asking.replies import SharedReplies
 from pipeline.core.engine import Request
 from pipeline.engines.extractive import ExtractiveEngine
-from stages.index.search_index import Expand
 from stages.prompts.answer import AnswerQuestion, Passage
 from stages.retrieve.look_up import BM25
-from tests.support.reading import always, book, never, question, run
+from tests.support.reading import book, never, question, run
 from tests.support.runs.small_run import SmallRun
 
 _EVENTS = {"open", "os.listdir", "os.scandir", "os.link", "os.rename", "os.remove", "os.mkdir"}
@@ -69,16 +65,6 @@ def test_a_worker_touches_its_files_in_threads(watch: Watch, tmp_path: Path) -> 
     assert small.rows("answers"), "it did its work"
     assert watch.on_the_loop == []
     assert watch.num_elsewhere > 50
-
-
-def test_shared_replies_are_read_and_written_in_threads(watch: Watch, tmp_path: Path) -> None:
-    shared = SharedReplies(UPath(tmp_path / "shared"))
-    expand = Expand(extracted="facts", side="user", enabled=True, extraction_examples=False)
-    pages = book(["\f[x]\nuser: I have a cat.\n\n"])
-    for _ in range(2):  # made, then found
-        run(expand, pages, always(json.dumps(["A cat."])), shared=shared)
-    assert list((tmp_path / "shared").iterdir())
-    assert watch.on_the_loop == []
 
 
 def test_what_takes_long_is_done_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,4 @@
-"""A plugin's stage on a worker: it is sent there, for the machine has no such folder.
-
-tests/pipeline/core/test_plugins.py has whole runs.
-"""
+"""A plugin's stage on a worker: it is sent there, for the machine has no such folder."""
 
 import json
 import platform

@@ -12,26 +12,13 @@ import pytest
 from pipeline.asking.ask import Ask
 from pipeline.asking.reader import Reader, Slots
 from pipeline.asking.replies import Replies
-from pipeline.core.calls import Subject, UnitProgress, UsageCounters
+from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError
 from pipeline.worker.progress import Heartbeat
 from tests.stages.index.test_paginate import by_model, lines
 from tests.support.reading import Listener, book, family, question
 from tests.support.runs.small_run import SmallRun
-
-
-def test_a_page_with_two_replies_is_one_page() -> None:
-    progress = UnitProgress()
-    progress.tell(4)
-    for page_index, attempt in ((0, 1), (0, 2), (1, 1)):
-        progress.replied(Subject(page_index=page_index, attempt=attempt))
-    assert (progress.done, progress.share) == (2, 0.5)
-    unknown = UnitProgress()
-    unknown.replied(Subject(question_id="q"))
-    assert unknown.share == 0.0
-    unknown.is_committed = True
-    assert unknown.share == 1.0
 
 
 def asking(engine: Listener) -> Ask:

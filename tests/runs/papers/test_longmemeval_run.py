@@ -105,7 +105,6 @@ def test_the_experiments_have_the_design_and_its_ablations() -> None:
 
 @pytest.mark.slow
 def test_facts_and_time_ranges_may_be_of_other_models(tmp_path: Path) -> None:
-    """As in table 4, with a third one that answers."""
     words = []
     for role, said in (("extractor", '["The user rows."]'), ("query_expander", "N/A")):
         script = tmp_path / f"{role}.yaml"

@@ -1,7 +1,5 @@
-"""A run on a Ray whose metrics can be read; prints what that shows Prometheus while it is at work.
-
-A process of its own: the tests' own Ray shows nothing. The words are those of `gistmill run`.
-"""
+"""A run on a Ray of its own, whose metrics can be read; prints what that shows Prometheus while it
+is at work. The words are those of `gistmill run`."""
 
 import logging
 import socket

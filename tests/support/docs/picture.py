@@ -1,8 +1,5 @@
-"""Make the picture of the README: the page of the run of its table, as it opens, on all of QMSum.
-
-`make picture` calls it with QMSum's validation file, as intervals need ten documents; Chromium has
-to be installed.
-"""
+"""Make the picture of the README: the page of the run of its table, on all of QMSum. `make picture`
+calls it; Chromium has to be installed."""
 
 import subprocess
 import sys

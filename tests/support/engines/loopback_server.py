@@ -1,7 +1,5 @@
-"""A small OpenAI-compatible server on 127.0.0.1, in a thread. Its tokens are words.
-
-It replies as configured, records requests, and can refuse, delay, drop a connection and go away.
-"""
+"""A small OpenAI-compatible server on 127.0.0.1, in a thread; its tokens are words. It records
+requests, and can refuse, delay, drop a connection and go away."""
 
 import asyncio
 import threading
@@ -46,10 +44,8 @@ class Asked:
 
 @dataclass(kw_only=True)
 class LoopbackServer:
-    """Runs within `with`. `key` is the API key it requires, `ready` its reply to the first request.
-
-    `counts` is the number of tokens that /tokenize adds for the template; null: no /tokenize.
-    """
+    """`key` is the API key it requires, `ready` its reply to the first request; `counts`: the tokens
+    that /tokenize adds for the template; null: no /tokenize."""
 
     answer: Callable[[dict[str, Any]], Answer] = lambda body: Answer()
     ready: Answer = field(default_factory=lambda: Answer(text="ready"))

@@ -16,12 +16,8 @@ def make_tiny_model(
     chat_template: str | None = TEMPLATE,
     tokenizer: Any = None,
 ) -> None:
-    """Weights, tokenizer and chat template as Hugging Face keeps them; the same every time.
-
-    By default the tokenizer's 4,000 tokens are trained on QMSum's words. `<think>` and `</think>`
-    are tokens, and the template's `thinking` opens or skips the thinking, as reasoning models'
-    templates do.
-    """
+    """Weights, tokenizer and chat template, always the same. By default 4,000 tokens are trained on
+    QMSum's words; the template's `thinking` opens or skips `<think>`, which is a token."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 

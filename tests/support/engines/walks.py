@@ -1,7 +1,5 @@
-"""A tree of four segments, two a node, and navigation of it by scripted replies.
-
-Segments are nodes 0 to 3; 4 is the parent of 0 and 1, 5 of 2 and 3; 6 is the root.
-"""
+"""A tree of four segments, two a node, navigated by scripted replies. Segments are nodes 0 to 3; 4
+is the parent of 0 and 1, 5 of 2 and 3; 6 is the root."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
-"""File operations that fail on purpose, in a process and all that it starts (Ray's workers, too).
-
-With this folder in PYTHONPATH, GISTMILL_FAULTS holds a JSON list of faults: see `_Fault`.
-"""
+"""File operations that fail on purpose, in a process and all that it starts (Ray's workers, too):
+with this folder in PYTHONPATH, GISTMILL_FAULTS holds a JSON list of faults, see `_Fault`."""
 
 import builtins
 import errno as errors

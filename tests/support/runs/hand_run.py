@@ -1,8 +1,5 @@
-"""A corpus, a family of prompts and scripts so small that a whole run can be worked by hand.
-
-Words are counted in the comments; tokens of the scripted engine are words too. What the run comes
-to is in test_scripted_run.py (report) and test_scripted_rows.py (tables, status, trace).
-"""
+"""A corpus, prompts and scripts so small that a whole run can be worked by hand
+(runs/test_scripted_*.py). The comments count words, which are the scripted engine's tokens."""
 
 import json
 import shutil

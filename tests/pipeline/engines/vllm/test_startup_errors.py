@@ -1,7 +1,4 @@
-"""What a user is told of vLLM's errors: the setting, and whether to raise or lower it.
-
-Needs no vllm. The messages are vLLM 0.32's own.
-"""
+"""What a user is told of vLLM 0.32's errors: the setting, and whether to raise or lower it."""
 
 from pathlib import Path
 

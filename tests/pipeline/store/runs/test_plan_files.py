@@ -54,13 +54,6 @@ def test_what_is_read_is_what_was_written_the_longest_first(planned: list[Planne
         assert [*read_plan(plan)] == expected
 
 
-def test_only_the_steps_that_are_asked_for(tmp_path: Path) -> None:
-    plan = written(tmp_path, [book("a", 3, "q")])
-    (found,) = read_plan(plan, {"answer-0", "gist-0"})
-    assert [unit.step_id for unit in found.units] == ["answer-0"]
-    assert [*read_plan(plan, set())] == []
-
-
 def test_the_words_of_work_are_those_that_pending_units_read(tmp_path: Path) -> None:
     """By hand: 7 words and 1 of a page's memory; two questions read two tenths each, and 300."""
     plan = written(tmp_path, [book("a", 7, "q1", "q2"), book("b", 9, is_done=True)])
