@@ -1,5 +1,8 @@
-"""Twelve documents of known text: paragraphs of old stories, laid out as PDFs, EPUBs, Word files,
-web pages and Markdown are, with heads, feet and navigation that are none of it."""
+"""Twelve documents of known text: PDFs, EPUBs, Word files, web pages and Markdown, laid out as such
+files are, with heads, feet and navigation that are none of the text.
+
+The paragraphs are of three old stories; headings, lists and tables are ours.
+"""
 
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -118,6 +121,7 @@ class Layout:
     indent: float = 0
     gap: float = 6
     is_justified: bool = True
+    has_rules: bool = True
     draw: Callable[[Canvas, int], None] = lambda canvas, page: None
 
 
@@ -140,7 +144,7 @@ def pdf(made: Sequence[Part], layout: Layout) -> bytes:
     styles, flow = _styles(layout), list[Flowable]()
     for part in made:
         if part.kind == "table":
-            rules = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)]
+            rules = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)] if layout.has_rules else []
             flow += [Spacer(1, 6), DrawnTable(part.rows, style=TableStyle(rules)), Spacer(1, 8)]
         elif part.kind in ("ul", "ol"):
             for number, item in enumerate(part.items, 1):
