@@ -1,5 +1,5 @@
-"""Which tests run in CI (CI=true) on the day in GISTMILL_DAY, by default today: a fifth of those marked
-`sampled`, an eighth of the other slow ones, and all else. `make test-slow` and `make chaos` run all."""
+"""Which tests run in CI (CI=true) on the day in GISTMILL_DAY, by default today: a fifth of those
+marked `sampled`, an eighth of the other slow ones, and all that is quick or in tests/repo."""
 
 import os
 from collections.abc import Iterable

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.engines.test_openai_engine import settings, start_error, unused_port
+from tests.pipeline.engines.test_openai_engine import settings, start_error
+from tests.support.clusters.ray_head import free_ports
 from tests.support.command import ROOT
 from tests.support.engines.loopback_server import LoopbackServer
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -45,7 +46,8 @@ def test_what_cannot_be_used_is_one_line_that_names_the_variable(
 def test_a_proxy_that_is_not_before_the_server_is_no_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    url = f"http://127.0.0.1:{unused_port()}/v1"
+    (port,) = free_ports(1)
+    url = f"http://127.0.0.1:{port}/v1"
     monkeypatch.setenv("HTTPS_PROXY", DEAD)
     assert "PROXY" not in start_error(settings(url))
     monkeypatch.setenv("HTTP_PROXY", DEAD)

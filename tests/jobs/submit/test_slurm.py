@@ -244,7 +244,6 @@ def test_words_survive_as_they_are(values: list[str]) -> None:
 
 
 def test_it_is_handed_to_sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With files by their absolute paths."""
     (tmp_path / "my script.yaml").write_text("replies: [{reply: so}]")
     monkeypatch.chdir(tmp_path)
     words = [*WORDS, "engine=scripted", "engine.script=my script.yaml"]

@@ -170,7 +170,6 @@ def on(
 
 @pytest.mark.slow
 def test_an_outage_does_not_count_towards_a_deadline() -> None:
-    """It lasts for several times the deadline."""
 
     async def through_it(engine: OpenAIEngine) -> Reply:
         server.ready = Answer(status=503, body="{}")

@@ -89,7 +89,6 @@ def test_temporary_names_are_never_taken_for_shards(
 
 
 def test_what_is_committed_is_known_by_input(warehouse: Warehouse) -> None:
-    """Of two units that hold q2, the one with the lower name counts."""
     other = chunk(ANSWERS, "d1", "q2", "q3")
     for unit in (CHUNK, other):
         warehouse.commit(ANSWERS, unit, [answer(q) for q in unit.inputs])

@@ -1,5 +1,5 @@
-"""Retrieval of chats as LongMemEval's own scripts (run_retrieval.py, eval_utils.py) would have it, all
-computed here from the raw file; none of our rows has a part in it."""
+"""Retrieval of chats as LongMemEval's own scripts (run_retrieval.py, eval_utils.py) would have it,
+all computed here from the raw file; none of our rows has a part in it."""
 
 import json
 import re

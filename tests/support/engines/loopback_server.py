@@ -44,8 +44,8 @@ class Asked:
 
 @dataclass(kw_only=True)
 class LoopbackServer:
-    """`key` is the API key it requires, `ready` its reply to the first request; `counts`: the tokens
-    that /tokenize adds for the template; null: no /tokenize."""
+    """`key` is the API key it requires, `ready` its reply to the first request; `counts`: what
+    /tokenize adds for the template; null: no /tokenize."""
 
     answer: Callable[[dict[str, Any]], Answer] = lambda body: Answer()
     ready: Answer = field(default_factory=lambda: Answer(text="ready"))
