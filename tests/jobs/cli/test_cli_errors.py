@@ -65,10 +65,10 @@ SCRIPTS = [
     ("", "engine.script is not set"),
     ("/nowhere.yaml", "engine.script=/nowhere.yaml: "),
     ("{}/torn.yaml", "torn.yaml: not YAML"),
-    ("{}/bytes.yaml", "bytes.yaml: not UTF-8"),
+    ("{}/bytes.yaml", "bytes.yaml: not YAML"),
     ("{}/number.yaml", "number.yaml: replies.0.reply: "),
     ("{}/pattern.yaml", "pattern.yaml: replies.0.match: "),
-    ("{}/nothing.yaml", "nothing.yaml: replies: "),
+    ("{}/nothing.yaml", "nothing.yaml: the file: "),
 ]
 
 

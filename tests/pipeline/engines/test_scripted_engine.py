@@ -87,8 +87,11 @@ def test_it_takes_as_long_as_the_rule_says_or_hangs_or_dies(tmp_path: Path) -> N
     ("text", "says"),
     [
         ("replies: [{reply: x, match: '('}]", r"replies\.0\.match: .*regular expression"),
+        ("replies: [{rply: x}]", r"replies\.0\.rply"),
         ("replies: [{reply: x}, {attempt: two}]", r"replies\.1\.attempt"),
+        ("replies: [{finish_reason: tired}]", r"replies\.0\.finish_reason"),
         ("reply: x", "replies"),
+        ("just text", "script.yaml"),
         ("", "script.yaml"),
         ("replies: [", "not YAML"),
     ],
@@ -101,7 +104,7 @@ def test_a_wrong_script_is_a_usage_error_of_one_line(tmp_path: Path, text: str, 
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     path.unlink()
-    with pytest.raises(UsageError, match=r"engine\.script=.*no such file"):
+    with pytest.raises(UsageError, match=r"engine\.script=.*No such file"):
         settings(path).identity()
 
 
