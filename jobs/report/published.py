@@ -36,7 +36,8 @@ def figures_of(experiment: str, confs: Sequence[Path]) -> Figures:
     if experiment not in files:
         near = hint(experiment, sorted(files))
         raise UsageError(f"--published: there are no figures of experiment={experiment}; {near}")
-    return list(csv.DictReader(files[experiment].read_text(encoding="utf-8").splitlines()))
+    with files[experiment].open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _beside(

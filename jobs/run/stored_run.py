@@ -10,7 +10,7 @@ from upath import UPath
 
 from jobs.config.options import KEYS, ReadOptions, read_options
 from jobs.config.read_config import composed_values, parsed_config
-from jobs.config.run_config import RunConfig
+from jobs.config.run_config import METHOD_NAME, RunConfig
 from jobs.graph.resolved_run import ResolvedRun, expanded, resolve, run_of
 from jobs.output.cells import counted
 from pipeline.core.compose import compose
@@ -163,6 +163,8 @@ def with_predictions(words: Sequence[str]) -> ResolvedRun:
     if missing := [f"{key}=" for key in ("predictions", "method") if not given.get(key)]:
         raise UsageError(f"{' and '.join(missing)} missing; write predictions=FILE method=NAME")
     file, name = given["predictions"], given["method"]
+    if not re.fullmatch(METHOD_NAME, name):
+        raise UsageError(f"method={name}: write letters, digits, spaces and _.+:@/-, at most 100")
     if all(word.partition("=")[0].split(".")[0] in _ADDING for word in others):
         values = _extended(others)
         if values["audit_of"]:
@@ -232,7 +234,8 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
         raise UsageError(f"run={folder.path.name} is no audit; remove that run")
     raters = [engine for engine in config.engines("judge") if engine.is_model]
     if not raters:
-        raise UsageError(f"run={config.run} has no rater that is a model; gistmill rate adds one")
+        add = f"gistmill rate run={config.run} rater=NAME adds one"
+        raise UsageError(f"run={config.run} has no rater that is a model; {add}")
     stored = config.model_dump(mode="json")
     audit = parsed_config({
         **stored,

@@ -233,7 +233,7 @@ def _tables() -> Iterator[dict[str, Any]]:
             about, key = on_one_line(record.__doc__ or ""), record.key
             meanings = {**STAMPS, **field_comments(record)}
             hints = typing.get_type_hints(record).items()
-            nullable = {field for field, hint_ in hints if type(None) in typing.get_args(hint_)}
+            nullable = {field for field, type_ in hints if type(None) in typing.get_args(type_)}
         else:
             about, of_view = views.get(name, ("", {}))
             meanings = {**shared, **of_view}

@@ -133,7 +133,8 @@ def _make_plain(etree: Any, root: Any) -> None:
 
 
 def _is_layout(table: Any) -> bool:
-    """True for a table that is only for the layout; its cells become paragraphs."""
+    """True for a table of one row or column, or with a table, a heading or a long text in a
+    cell; its cells become paragraphs."""
     if next(table.iterdescendants("table", *HEADINGS), None) is not None:
         return True
     rows = [[" ".join(cell.itertext()).strip() for cell in row.iter("td", "th")]

@@ -220,7 +220,7 @@ async def _segment_end(text: str, start: int, max_tokens: int, count: Count) -> 
         return len(text)
     for unit in ("sentences", "words", "characters"):
         stretch = text[start : start + num_chars]
-        ends = [*range(1, len(stretch) + 1)]
+        ends: Sequence[int] = range(1, len(stretch) + 1)
         if unit == "sentences":
             ends = _sentence_ends(stretch)
         elif unit == "words":  # each ends where the next one starts

@@ -50,6 +50,7 @@ class QMSumCorpus(FileCorpus):
             yield self._meeting(row, document_ids, question_ids)
 
     def rows(self) -> Iterator[Row]:
+        """The rows of one kind of file only: a folder may hold the same meetings in both."""
         path = split_of(self.path, self.split, "jsonl", "json")
         patterns = ("*.jsonl",) if any(path.glob("*.jsonl")) else ("*.jsonl", "*.json")
         return rows_of(files_of(path, *patterns))
@@ -168,11 +169,8 @@ class QualityCorpus(FileCorpus):
 
     def _document(self, value: Value, document_id: str) -> Document:
         text = article_text(values.text_of(value, "article"))
-        title, about = (
-            values.label_of(value, "title") or "",
-            values.json_text(values.present(value, _ABOUT)),
-        )
-        return self.document(document_id, text, title, about)
+        about = values.json_text(values.present(value, _ABOUT))
+        return self.document(document_id, text, values.label_of(value, "title") or "", about)
 
     def rows(self) -> Iterator[Row]:
         """The lines; QuALITY.v1.0.1.htmlstripped.dev ends in its split, or in .jsonl."""

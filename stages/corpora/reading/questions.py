@@ -161,7 +161,7 @@ class Layout:
 
 
 class RowsCorpus(FileCorpus):
-    """Base of formats with such rows; each declares its files and its layout."""
+    """Base of formats whose rows each have a text and its questions, as the `layout` says."""
 
     layout: ClassVar[Layout]
 

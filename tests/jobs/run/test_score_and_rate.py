@@ -98,7 +98,7 @@ def test_its_name_stands_beside_ours(scored: Scored) -> None:
     [
         (["method=x"], "predictions= missing; write predictions=FILE"),
         (["predictions=FILE"], "method= missing"),
-        (["predictions=FILE", "method=a,b"], "predictions.a,b"),
+        (["predictions=FILE", "method=a,b"], "method=a,b: "),
         (["predictions=FILE", "method=bm25"], "method=bm25: a method of gistmill has this name"),
         (["predictions=FILE", "method=x", "method=y"], "method= is given twice"),
         (["predictions=/none.json", "method=x"], "predictions=/none.json: no such file"),
