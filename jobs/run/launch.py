@@ -287,7 +287,8 @@ def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -
     if not_done:
         why = f"{not_done} inputs are left; run the same command to resume"
         code, complaints = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)
-    return Outcome(folder.path.name, code, complaints, dict(progress.calls), progress.workers)
+    workers = {phase: dict(units) for phase, units in progress.workers.items()}
+    return Outcome(folder.path.name, code, complaints, dict(progress.calls), workers)
 
 
 def exceeded_limits(
