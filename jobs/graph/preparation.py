@@ -175,6 +175,7 @@ def compare_supplied(
                 f"{hint(first, sorted(can_ask))}; use the ids of "
                 "gistmill sql 'select question_id from questions'"
             )
+    for source, inputs in supplied.items():
         if missing := [i for i in usable if inputs.get(i) is None]:
             more = ", ..." if len(missing) > 3 else ""
             warn(f"{source}: {len(missing)} of {len(usable)} questions have no answer and "

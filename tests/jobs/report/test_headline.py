@@ -54,7 +54,7 @@ def test_parts_have_names(tmp_path: Path) -> None:
         "only=money: write only=scores, reading, cost, one of them, without columns="
     )
     assert refused("report", folder, "only=cost", "columns=n,CR").startswith("only=cost:")
-    assert refused("report", folder, "--corpus", "only=cost").startswith("only=: ")
+    assert refused("report", folder, "--corpus", "only=cost").startswith("only: ")
 
 
 GROUPS = ("scores", "reading", "cost")

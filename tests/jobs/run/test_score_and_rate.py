@@ -96,7 +96,7 @@ def test_its_name_stands_beside_ours(scored: Scored) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["method=x"], "predictions= missing; write predictions=FILE"),
+        (["method=x"], "predictions= missing; write predictions="),
         (["predictions=FILE"], "method= missing"),
         (["predictions=FILE", "method=a,b"], "method=a,b: "),
         (["predictions=FILE", "method=bm25"], "method=bm25: a method of gistmill has this name"),
