@@ -326,13 +326,24 @@ def against_each(run: RunValues, metric: str) -> dict[str, list[dict[str, Any]]]
     for a, b in combinations(run.methods, 2):
         if of_both := _figures(_same(values[a], values[b])):
             figures[a, b], figures[b, a] = of_both, swapped(of_both)
-    by_baseline: dict[str, list[dict[str, Any]]] = {}
-    for baseline in run.methods:
-        pairs = [(a, figures[a, baseline]) for a in run.methods if (a, baseline) in figures]
-        adjusted = holm([of_pair.p for _, of_pair in pairs])
-        if pairs:
-            by_baseline[baseline] = [
-                {"method": method, "figures": asdict(of_pair), "p_holm": p}
-                for (method, of_pair), p in zip(pairs, adjusted, strict=True)
-            ]
-    return by_baseline
+    by_baseline = {
+        b: _against({a: figures[a, b] for a in run.methods if (a, b) in figures})
+        for b in run.methods
+    }
+    return {baseline: rows for baseline, rows in by_baseline.items() if rows}
+
+
+def against_run(run: RunValues, other: RunValues, metric: str) -> list[dict[str, Any]]:
+    """Rows of `_against`, for the methods that have a question in common in both runs."""
+    both = [method for method in run.methods if method in other.methods]
+    figures = {m: _figures(_same(run.values(m, metric), other.values(m, metric))) for m in both}
+    return _against({method: of_both for method, of_both in figures.items() if of_both})
+
+
+def _against(figures: Mapping[str, Paired]) -> list[dict[str, Any]]:
+    """A row per method: its `figures` against the baseline, and `p_holm`, adjusted over these."""
+    adjusted = holm([of_pair.p for of_pair in figures.values()])
+    return [
+        {"method": method, "figures": asdict(of_pair), "p_holm": p}
+        for (method, of_pair), p in zip(figures.items(), adjusted, strict=True)
+    ]

@@ -9,12 +9,13 @@ async function differences(run, measure, parameters) {
   const place = run.report.measures.indexOf(measure);
   const by = await load(`against-${place}`);
   const methods = methodsOf(run).filter((name) => name in by);
-  if (!methods.length) return null;
-  const given = parameters.get("baseline");
+  const given = parameters.get("baseline") ?? "";
+  const other = document.body.dataset.served && given.startsWith("run:") ? given.slice(4) : null;
+  if (!methods.length && other === null) return null;
   const mean = (name) => run.report.rows.find((row) => row.method === name && row.by === null)?.means[measure]?.mean ?? Infinity;
   const baseline = [given, methods.find((name) => name.startsWith("bm25"))].find((name) => methods.includes(name)) ?? [...methods].sort((a, b) => mean(a) - mean(b))[0];
-  const rows = by[baseline];
-  const named = methods.map((name) => [name, shortName(run, name)]);
+  const rows = other === null ? by[baseline] : await load(`against-${place}-${encodeURIComponent(other)}`);
+  const named = [...methods.map((name) => [name, shortName(run, name)]), ...(other === null ? [] : [[given, `the same method of ${other}`]])];
   const ends = rows.flatMap(({ figures }) => [figures.difference, figures.low ?? 0, figures.high ?? 0]);
   const [low, high] = [Math.min(0, ...ends), Math.max(0, ...ends)];
   const at = (value) => `${(4 + (92 * (value - low)) / (high - low || 1)).toFixed(2)}%`;
@@ -29,9 +30,9 @@ async function differences(run, measure, parameters) {
     { heading: "won–lost", about: "questions on which the method is higher, and on which the baseline is; others are ties", isNumber: true, value: (row) => row.figures.wins - row.figures.losses, shown: (row) => `${row.figures.wins}–${row.figures.losses}` },
   ];
   return el("figure", { class: "forest" },
-    el("figcaption", null, "Differences in ", headingOf(run, measure), " to ", filter("baseline", named, baseline, change)),
+    el("figcaption", null, "Differences in ", headingOf(run, measure), " to ", filter("baseline", named, other === null ? baseline : given, change)),
     dataTable({ caption: `Differences in ${headingOf(run, measure)}`, columns, rows }),
-    el("p", { class: "quiet" }, `Filled: p < 0.05. ${plural(rows[0].figures.documents, "document")}${rows[0].figures.low === null ? "; intervals need ten" : ""}.`));
+    el("p", { class: "quiet" }, rows.length ? `Filled: p < 0.05. ${plural(rows[0].figures.documents, "document")}${rows[0].figures.low === null ? "; intervals need ten" : ""}.` : "No method and question in common."));
 }
 
 function methodDot(run, method) {

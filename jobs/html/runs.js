@@ -12,6 +12,7 @@ async function runList(run) {
     { heading: "corpus", value: (row) => row.corpus },
     { heading: "engine", value: (row) => row.engine },
     ...["documents", "questions", "methods"].map((name) => ({ heading: name, value: (row) => row[name], isNumber: true })),
+    { heading: "differences", value: () => "", shown: (row) => (own(row) || !row.methods || !run.report.measures.length ? "-" : el("a", { href: link({ baseline: `run:${row.run}` }) }, "to this one's methods")) },
   ];
   return { subject: "list=runs", title: "Runs", parts: [heading("Runs"), dataTable({ caption: "Runs", columns, rows })] };
 }

@@ -7,12 +7,13 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import track
 
-from jobs.compare.compare import RunValues, against_each
+from jobs.compare.compare import RunValues, against_each, against_run
 from jobs.config.options import ReadOptions
 from jobs.html.contents import Part, Traces, number_questions, summary, values
 from jobs.html.run_page import Chunk, compressed_chunk, page
@@ -86,13 +87,15 @@ class Source:
         if name == "index":
             return self.first(is_served=True)[1]
         kind, _, text = name.partition("-")
-        if not (text.isascii() and text.isdigit() and len(text) < 10):
+        text, _, other = text.partition("-")  # the name of another run
+        is_number = text.isascii() and text.isdigit() and len(text) < 10
+        if not is_number or (other and kind != "against"):
             return None
         number = int(text)
         if kind == "measure" and number < len(self.summary["measures"]):
             return self._measure(number)
         if kind == "against" and number < len(self.summary["report"]["measures"]):
-            return self._against(number)
+            return self._against(number, unquote(other))
         if kind == "question" and number < len(self.summary["questions"]):
             row = self.summary["questions"][number]
             document = self.summary["documents"][row["document"]]
@@ -109,12 +112,16 @@ class Source:
         by_method = values(self._connection, self.summary["measures"][number])
         return compressed_chunk({"content": by_method})
 
-    def _against(self, number: int) -> bytes:
-        """By a measure of answers, every method against each as the baseline."""
+    def _against(self, number: int, other: str = "") -> bytes:
+        """By a measure of answers, every method against each as the baseline, or against itself in
+        the other run. Raises UsageError if that has none of these values."""
         if self._values is None:
             self._values = self._opened.enter_context(RunValues.opened(self._options))
         measure = self.summary["report"]["measures"][number]
-        return compressed_chunk({"content": against_each(self._values, measure)})
+        if not other:
+            return compressed_chunk({"content": against_each(self._values, measure)})
+        with RunValues.opened(replace(self._options, run=other)) as values:
+            return compressed_chunk({"content": against_run(self._values, values, measure)})
 
     def _parts(self) -> list[Part]:
         """A document with many questions has several parts."""

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from jobs.compare.compare import RunValues, against_run
+from jobs.config.options import ReadOptions
+from pipeline.files.storage import as_path
 from tests.support.command import succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.hand_run import HandRun
@@ -238,3 +241,19 @@ def test_no_question_in_common(tmp_path: Path) -> None:
     assert made.refused("m1", "m2", "metric=accuracy").startswith(
         "no question in common: 1 have a value of accuracy by m1 of run r alone, 1 by m2 of run r"
     )
+
+
+def test_a_page_compares_the_same_questions_of_the_same_method(tmp_path: Path) -> None:
+    """Of m1 a1 alone is asked in both: 100 and 30. m2 and m3 are in one run each."""
+    made = ComparedRun(tmp_path)
+    made.add("first", {"m1": {"accuracy": {"a1": 100.0, "b1": 100.0, "c1": 100.0}},
+                       "m2": {"accuracy": {"a1": 100.0}}})  # fmt: skip
+    made.add("second", {"m1": {"accuracy": {"a1": 30.0, "b1": 0.0, "d1": 0.0}},
+                        "m3": {"accuracy": {"a1": 100.0}}},
+             asked={"b1": "Something else?"}, version=2)  # fmt: skip
+    options = [ReadOptions(as_path(made.warehouse.folder), run=run) for run in ("first", "second")]
+    with RunValues.opened(options[0]) as first, RunValues.opened(options[1]) as second:
+        (row,) = against_run(first, second, "accuracy")
+        assert against_run(first, second, "rouge1") == []
+    figures = row["figures"]
+    assert (row["method"], figures["n"], figures["difference"], figures["wins"]) == ("m1", 1, 70, 1)

@@ -67,7 +67,8 @@ def test_every_run_has_its_page(two: Path) -> None:
 @pytest.mark.slow
 def test_other_paths_have_nothing(two: Path) -> None:
     others = ("run/nosuch/", "run/nosuch/data/index", "run/day", "run/", "run/../",
-              "run/..%2Fnight/")  # fmt: skip
+              "run/..%2Fnight/", "run/day/data/against-9-night", "run/day/data/against-x-night",
+              "data/question-0-night")  # fmt: skip
     with site_of(two, "night") as site:
         assert {path for path in others if site.get(path) is not None} == set()
 
@@ -138,7 +139,9 @@ def test_a_page_goes_on_following_until_the_server_has_ended(browser: Browser, t
 
 
 @pytest.mark.browser
-def test_a_served_page_paints_within_a_second(browser: Browser, two: Path) -> None:
+def test_a_served_page_paints_within_a_second_and_follows_its_run(
+    browser: Browser, two: Path
+) -> None:
     served = Served(two)
     try:
         browser.resize(1280, 800)
@@ -149,7 +152,16 @@ def test_a_served_page_paints_within_a_second(browser: Browser, two: Path) -> No
         assert 0 < paint < 1000
         browser.go("#view=runs")
         assert browser.texts("tbody th b") == ["day", "night"]
+        browser.go("#baseline=run:night")
+        browser.wait("return document.querySelector('.forest') !== null")
+        assert browser.texts(".forest tbody th") == ["Full text"]
         assert browser.texts("#live") == [""]
+        told = browser.run(
+            "window.fetch = async () => ({ ok: true, json: async () => ({ content: { is_running: "
+            "true, text: 'reading 40%', workers: 2 } }) }); await watchRun();"
+            "return document.getElementById('live').textContent"
+        )
+        assert told == "At work: reading 40% Show what is new"
         assert browser.complaints() == []
     finally:
         with suppress(ProcessLookupError):
