@@ -83,9 +83,8 @@ def run(
         "cluster=inline", "rater=none", "memory=uniform", "memory.words=12",
         "corpus=tables", f"corpus.path={corpus}", *engine,
     ]  # fmt: skip
-    given = {word.partition("=")[0] for word in words}
-    keys = {word: word.partition("=")[0] for word in ours}
-    kept = [word for word, key in keys.items() if given.isdisjoint((key, key.partition(".")[0]))]
+    replaced = tuple(f"{word.partition('=')[0]}{end}" for word in words for end in "=.")
+    kept = [word for word in ours if not word.startswith(replaced)]
     with gistmill.run(*kept, *words).connect() as connection:
         return {
             table: query(connection, f"from {table} order by {', '.join(record.key)}")

@@ -13,7 +13,7 @@ from pipeline.core.prompts import Asked, Message, Prompt
 
 T = TypeVar("T")
 _WITH_A_REPLY = (None, "truncated")  # problems of calls whose reply is read
-_OF_REPLY = (  # columns of a call
+_OF_REPLY = (  # columns of a call that a Reply has as fields
     "prompt_tokens", "cached_tokens", "reply_tokens", "finish_reason", "seconds", "thinking",
     "answered_by", "problem",
 )  # fmt: skip

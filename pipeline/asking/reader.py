@@ -181,8 +181,8 @@ def is_constrained(settings: EngineSettings, reply_format: ReplyFormat) -> bool:
 async def start_reader(
     settings: EngineSettings, family: Family, reply_format: ReplyFormat
 ) -> Reader:
-    """Start an engine. Raises StartError if it cannot start; for a plugin's engine, whatever its
-    `start` raises, and if it returns no engine."""
+    """Start an engine. Raises StartError if it cannot start, and if a plugin's `start` raises
+    anything or returns no engine."""
     if is_ours(type(settings)):
         return reader_of(await settings.start(), settings, family, reply_format)
     start = f"engine={settings.name}: {type(settings).__name__}.start"

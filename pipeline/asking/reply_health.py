@@ -81,7 +81,8 @@ def _legal_replies(prompt: str) -> tuple[bool, int | None]:
 
 class ReplyWatch:
     """Checks the first `FIRST` replies of each stage to each prompt in a worker. `findings`: lines
-    by stage, prompt and bound; they join those `of_engine`."""
+    by stage, prompt and bound; with `of_engine` that dictionary, to which the engine adds its own.
+    """
 
     def __init__(
         self, may_constrain: bool = False, of_engine: dict[str, str] | None = None

@@ -42,7 +42,7 @@ def join(address: str | None) -> None:
                     _start()
                 else:
                     _join_running(address)
-            finally:
+            finally:  # our handler in place of that of Ray's C++ code
                 if threading.current_thread() is threading.main_thread():
                     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
         # Before Ray's own exit handler, which waits half a second for logs that are not shown.
@@ -63,8 +63,8 @@ def _join_running(address: str) -> None:
 
 def _start() -> None:
     """Start a local Ray. Raises ClusterError if it does not come up in three attempts."""
-    # By Ray's switch for systems without clusters, which its processes inherit, it listens on
-    # 127.0.0.1 only: it would replace `_node_ip_address` by one that other machines reach.
+    # Ray's switch for systems without clusters, which its processes inherit, makes Ray listen on
+    # 127.0.0.1 only. Ray would replace a given `_node_ip_address` by one that others can reach.
     name, before = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
     os.environ[name], ray_constants.ENABLE_RAY_CLUSTER = "0", False
     try:
@@ -99,8 +99,8 @@ def refuse_unreachable(address: str) -> None:
 
 def watch_processes() -> None:
     """Start a thread that ends this process with a line once a process of the joined local Ray, or
-    this machine's raylet of another Ray, has ended; until `ray.shutdown()`. The main thread may
-    wait inside Ray for the dead process, until Ray ends this process silently."""
+    this machine's raylet of another Ray, has ended; until `ray.shutdown()`. An exception would
+    not do: the main thread may wait inside Ray, which ends this process silently."""
     worker: Any = global_worker
     joined = worker.node
 

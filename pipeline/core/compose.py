@@ -96,7 +96,7 @@ def _hydra_compose(overrides: Sequence[str], folders: Sequence[Path]) -> Any:
 
 
 def _quoted(word: str, folders: Sequence[Path]) -> str:
-    """The override in Hydra's grammar. Raises UsageError for what is none, or has no value."""
+    """The override in Hydra's grammar. Raises UsageError if `word` is none, or has no value."""
     key, equals, value = word.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][\w.]*", key):
         raise UsageError(f"{word!r} is not an override; write key=value")

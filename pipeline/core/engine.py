@@ -204,6 +204,5 @@ def without_thinking(reply: Reply) -> Reply:
     """Move what the reply's text thought to `thinking`, and take the markup of a chat off the rest.
     Half surrogate pairs, which no file can hold, become U+FFFD."""
     thought, text = split_reply(reply.text)
-    thinking = "\n".join(filter(None, [reply.thinking, thought]))
-    thinking = _HALF.sub("\ufffd", thinking or reply.thinking or "")
+    thinking = _HALF.sub("\ufffd", "\n".join(filter(None, [reply.thinking, thought])))
     return replace(reply, text=_HALF.sub("\ufffd", text), thinking=thinking or reply.thinking)

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 from urllib.parse import urlsplit
 
 Problem = Literal[
@@ -90,6 +90,9 @@ class DamagedError(AccountingError):
     def __init__(self, file: object, why: str) -> None:
         super().__init__(f"{file}: {why}")
         self.file, self.why = str(file), why
+
+    def __reduce__(self) -> tuple[Any, ...]:  # else its message alone would be given to __init__
+        return DamagedError, (self.file, self.why)
 
 
 class LeftOutWarning(UserWarning):

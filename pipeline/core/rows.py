@@ -99,7 +99,9 @@ class Record:
 
     table: ClassVar[str]
     key: ClassVar[tuple[str, ...]]
-    stamps: ClassVar[tuple[str, ...]] = ()  # in addition to corpus, step_id and unit
+    # In addition to corpus, step_id and unit: memory, the pagination of the page indexes, and
+    # input_sha, the hash of all inputs of the question's rows.
+    stamps: ClassVar[tuple[str, ...]] = ()
     # Whether rows hold page indexes: what reads them must read pages of the same memory.
     has_pages: ClassVar[bool] = False
     # Records that the lines of a trace include, which are not traced again.

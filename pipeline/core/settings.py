@@ -60,7 +60,7 @@ def text_of(file: Path) -> str:
 
 
 def read_yaml(file: Path, kind: type[M], unchecked: frozenset[str] = frozenset()) -> M:
-    """The content of a YAML file. Raises UsageError, naming file and key, for a wrong one."""
+    """The content of a YAML file. Raises UsageError, naming file and key, for wrong content."""
     text = text_of(file)
     try:
         content = kind.model_validate(yaml.load(text, YAML_LOADER) or {})

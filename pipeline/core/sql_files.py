@@ -20,9 +20,9 @@ from types import MappingProxyType
 
 from pipeline.core.errors import UsageError
 
-PARTS = (  # those that are a view's have its columns (docs/schema.md)
+PARTS = (  # docs/schema.md has the columns of those that are also views
     "measures",  # whose means reports show
-    "measured",  # without rows where `measures` has none, which is quicker to find out
+    "measured",  # has rows if `measures` has some; quicker to query
     "counts",  # whose values reports add up
     "sizes",  # the distributions of `report --corpus`
     "page_texts",  # what `gistmill show` has

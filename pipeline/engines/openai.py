@@ -122,8 +122,9 @@ class OpenAISettings(EngineSettings):
             serves = f"the server serves {', '.join(names) or 'no models'}; set it to a served one"
             raise StartError(f"engine.model={self.model}: {serves}")
         if total is None:
-            why = "lists no models; make sure that the address ends in /v1, or"
-            why = why if models is None else "the server does not list its context length;"
+            why = "the server does not list its context length;"
+            if models is None:
+                why = "lists no models; make sure that the address ends in /v1, or"
             raise StartError(f"{address}: {why} set engine.context_tokens")
         if served and total > served:
             why = f"the server has a context of {served}; lower it"
@@ -138,7 +139,8 @@ class OpenAIEngine:
     """Sends requests to one server, at most `sequences` at a time.
 
     The server's reasoning text becomes the Reply's `thinking`. A request allows `thinking_tokens`
-    more than the reply budget; as a server has one limit for both, an answer may use what is left.
+    more than the reply budget; as a server has one limit for both, an answer may also use tokens
+    that the thinking left over.
     """
 
     def __init__(self, settings: OpenAISettings, client: OpenAIClient, context_tokens: int) -> None:
@@ -233,9 +235,11 @@ class OpenAIEngine:
         if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * least:
             return reply  # some count the cached ones apart
         cut = f"the server read {num_read} tokens of a prompt that has at least {least}"
-        line = f"{self._client.address}: {cut}: it cuts prompts in silence; raise its context "
-        line += f"(num_ctx of Ollama), then gistmill retry, or set engine.context_tokens={num_read}"
-        self.findings.setdefault("cut", redacted(f"{line} or what it has"))
+        fix = (
+            "it cuts prompts in silence; raise its context (num_ctx of Ollama), then gistmill "
+            f"retry, or set engine.context_tokens={num_read} or what it has"
+        )
+        self.findings.setdefault("cut", redacted(f"{self._client.address}: {cut}: {fix}"))
         return replace(reply, text=cut, thinking=None, finish_reason="abort")
 
     async def _count(self, messages: Sequence[Message]) -> int | None:

@@ -94,7 +94,8 @@ class Gate:
     After a request has failed, one probe is sent for all. While probes fail, the gate is closed for
     up to `minutes`, and then the request is sent again. If the first probe succeeds, the request
     itself is at fault: it is sent again up to `retries` times; never if the answer is final; for up
-    to `minutes` if the server says that it is busy, as one with a limit of requests a minute.
+    to `minutes` if the server says that it is busy, as a limit of requests a minute refuses
+    ordinary requests.
     """
 
     def __init__(
@@ -205,8 +206,8 @@ class OpenAIClient:
         self.close = self._client.close
 
     async def models(self) -> dict[str, int | None] | None:
-        """The served models and the context length of each in tokens, None if the server does not
-        list it (vLLM and SGLang do). None if the answer is no list of models."""
+        """The served models, and the context length of each in tokens; a length is None if the
+        server does not list it (vLLM and SGLang do). Returns None for no list of models."""
         client = self._client.with_options(max_retries=self._retries)
         answer: Any = await self._answer(client.get("/models", cast_to=object))
         models = _field(answer, "data") or ([] if _field(answer, "object") == "list" else None)

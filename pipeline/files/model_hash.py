@@ -6,7 +6,8 @@ time and status change time. No program can set the last, so it reveals even a w
 the modification time (`rsync --times`).
 
 The cache has small files in $XDG_CACHE_HOME/gistmill or ~/.cache/gistmill, which may be deleted at
-any time. If the folder cannot be read or written, nothing is cached.
+any time; those not used for 30 days are. If the folder cannot be read or written, nothing is
+cached.
 """
 
 import hashlib

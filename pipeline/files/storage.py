@@ -64,7 +64,8 @@ _FIXES = {
 
 _seconds = 60.0  # of this process
 _seconds_here: ContextVar[float] = ContextVar("seconds_here", default=math.inf)
-# Local folders that are not made again once they are gone: a warehouse would be in two places.
+# Local folders that are not made again once they are gone: a warehouse that was moved away would be
+# in two places.
 never_made: set[UPath] = set()
 _HOST = socket.gethostname()
 

@@ -197,7 +197,9 @@ def _loose_piece(path: UPath) -> _Piece | None:
         "step_id": path.parent.name,
         "unit": unit,
         "attempt": int(attempt),
-        "footer": [(k.decode(), v.decode()) for k, v in metadata.items() if k[:9] == b"gistmill."],
+        "footer": [
+            (k.decode(), v.decode()) for k, v in metadata.items() if k.startswith(b"gistmill.")
+        ],
         "input_shas": sorted(set(rows["input_sha"].to_pylist())) if has_inputs else None,
         "num_rows": rows.num_rows,
         "num_bytes": rows.nbytes,
@@ -259,9 +261,9 @@ def _with_attempt(pieces: list[_Piece]) -> Any:
 class Removed:
     """Numbers of a removed run's units, of those that other runs use, and of people's labels."""
 
-    units: int = 0
-    kept_units: int = 0
-    labels: int = 0
+    units: int
+    kept_units: int
+    labels: int
 
 
 @dataclass(frozen=True)
@@ -269,9 +271,9 @@ class Freed:
     """The files that a collection deleted, and their bytes. `is_waiting`: files of removed runs
     stay, as a run that is executed may plan them."""
 
-    files: int = 0
-    bytes: int = 0
-    is_waiting: bool = False
+    files: int
+    bytes: int
+    is_waiting: bool
 
 
 def run_names(root: UPath) -> list[str]:
@@ -390,7 +392,7 @@ def _modified(file: UPath) -> float:
     try:
         return storage.modified_at(file)
     except FileNotFoundError:
-        return float("inf")
+        return math.inf
 
 
 def _delete_counted(file: UPath) -> int:

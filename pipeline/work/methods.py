@@ -121,13 +121,14 @@ class _File(BaseModel):
 def _read(file: Path) -> _File:
     """A method's file. Raises UsageError, naming file and key, if it describes no method."""
     declared = read_yaml(file, _File)
-    nodes = [yaml.compose(text_of(file), YAML_LOADER)]
-    for node in nodes:
+    waiting = [yaml.compose(text_of(file), YAML_LOADER)]
+    while waiting:
+        node = waiting.pop(0)
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
         keys = Counter(key.value for key, _ in pairs)
         if doubles := [key for key, number in keys.items() if number > 1]:  # YAML uses the last
             raise UsageError(f"{file}: {doubles[0]} occurs twice; give one of them another name")
-        nodes += (value for _, value in pairs)
+        waiting += (value for _, value in pairs)
     for name, changed in declared.optional.items():
         if unknown := [key for key in changed if key not in declared.arguments]:
             raise UsageError(f"{file}: optional.{name}.{unknown[0]}: no such argument")
@@ -191,7 +192,7 @@ def _expand_one(
     if name not in files:
         raise UsageError(f"methods: no method {name!r}; {hint(name, sorted(files))}")
     declared = _read(files[name])
-    arguments = _arguments(f"methods: {name}", in_parentheses, declared)
+    arguments = _arguments(name, in_parentheses, declared)
     varied: dict[str, list[str]] = {}
     for setting, key, value in _pairs(in_brackets):
         alternatives = [alternative.strip() for alternative in value.split("|")]
@@ -215,8 +216,8 @@ def _pairs(written: str) -> Iterator[tuple[str, str, str]]:
         yield part, key if equals else "", value
 
 
-def _arguments(place: str, written: str, declared: _File) -> dict[str, list[Any]]:
-    takes = [*declared.arguments, *declared.optional]
+def _arguments(name: str, written: str, declared: _File) -> dict[str, list[Any]]:
+    place, takes = f"methods: {name}", [*declared.arguments, *declared.optional]
     given: dict[str, list[Any]] = {}
     for part, key, value in _pairs(written):
         if key not in takes:
@@ -227,7 +228,7 @@ def _arguments(place: str, written: str, declared: _File) -> dict[str, list[Any]
         given[key] = list(_alternatives(f"{place}: {key}", value))
     for key, default in declared.arguments.items():
         if default is None and key not in given:
-            raise UsageError(f"{place}: {key} is missing; write {place.split()[-1]}({key}=...)")
+            raise UsageError(f"{place}: {key} is missing; write {name}({key}=...)")
     return given
 
 

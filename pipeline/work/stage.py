@@ -1,8 +1,8 @@
 """The base class of stages: an async function from the rows of one unit to new rows of one table.
 Importing a stage's module registers its class in `STAGES` and its measures in `MEASURES`.
 
-A plugin's class is checked then, so that a mistake is one line, not a failure of every document;
-the rows that a stage returns are checked before they are committed.
+The class is checked then, so that a mistake in a plugin is one line, not a failure of every
+document; the rows that a stage returns are checked before they are committed.
 """
 
 import dataclasses

@@ -237,7 +237,10 @@ def plan_document(
         elif not key.is_bad or (step.writes is Document and not key.is_named_only):
             of_document = [shard for shard, inputs in shards if inputs is None]
             named = [(sha([key.shas[step.document_fields], *of_document], 16), {}, 0)]
-        planned[step.id] = [_unit(step, key.document_id, committed, *unit) for unit in named]
+        planned[step.id] = [
+            _unit(step, key.document_id, committed, name, inputs, chunk)
+            for name, inputs, chunk in named
+        ]
     return [unit for units in planned.values() for unit in units]
 
 

@@ -81,7 +81,8 @@ class Attempt:
     async def write(self, unit: str | None) -> None:
         """Record the unit that is executed alone; "" between units, None if others are in
         flight."""
-        if self.file is not None and not self.is_left:  # of a unit that killed the engine
+        # The marker of a unit that killed the engine stays as it is.
+        if self.file is not None and not self.is_left:
             with ignore_refusals():
                 await to_thread(write_json, self.file, {"machine": self.machine, "unit": unit})
 

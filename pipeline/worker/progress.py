@@ -69,8 +69,10 @@ class DocumentProgress:
             done, whole = done + words * progress.share, whole + words
             if progress.about:
                 by_table.setdefault(step.table, []).append(progress)
-        is_open = (item for item in by_table.items() if any(unit.share < 1 for unit in item[1]))
-        table, of_table = next(is_open, (None, []))
+        begun = (
+            (table, units) for table, units in by_table.items() if any(u.share < 1 for u in units)
+        )
+        table, of_table = next(begun, (None, []))
         return {
             "document_id": self.document_id,
             "words": whole,

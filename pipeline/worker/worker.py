@@ -169,7 +169,8 @@ Done = Callable[[Outcome], None]
 """Called with the summary of each document, or with an error that ends the run later."""
 ShouldStop = Callable[[], CommandError | None]
 """Called every second; returns the error that ends the execution, or None."""
-_ERRORS = (AccountingError, StorageError, OutageError, StartError, UsageError)
+_AT_ONCE = (OutageError, StartError, UsageError)  # errors that end a run at once
+_ERRORS = (AccountingError, StorageError, *_AT_ONCE)
 
 
 async def outcome(worker: Worker, document: DocumentWork) -> Outcome:
@@ -179,16 +180,15 @@ async def outcome(worker: Worker, document: DocumentWork) -> Outcome:
     try:
         summary = await worker.work(document.document_id, document.units, document.num_words)
     except _ERRORS as error:
-        # A DamagedError would not arrive: its text is none of its arguments.
-        return next(kind(str(error)) for kind in _ERRORS if isinstance(error, kind))
+        return error
     return replace(summary, words=document.words)
 
 
-def take(outcome: Outcome, done: Done) -> None:
+def take(result: Outcome, done: Done) -> None:
     """Handle an outcome in the driver. Raises the errors that end a run at once."""
-    if isinstance(outcome, (OutageError, StartError, UsageError)):
-        raise outcome
-    done(outcome)
+    if isinstance(result, _AT_ONCE):
+        raise result
+    done(result)
 
 
 @contextmanager

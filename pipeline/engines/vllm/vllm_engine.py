@@ -1,5 +1,6 @@
 """Load a model into vLLM's AsyncLLM, send requests to it, and convert its outputs to replies. vLLM
-is imported once an engine starts: that takes seconds, and reads the environment set before."""
+is imported once an engine starts: that takes seconds, and reads the environment that
+`vllm_errors_in_file` sets."""
 
 import json
 import os

@@ -196,7 +196,6 @@ class RunFolder:
 
         missing = set[str]()
         if storage.exists(self._units):
-            check_planned(self._units)
             planned = opened_parquet(plan).read([column], use_threads=False)[column].unique()
             for rows in _batches(self._units, column):
                 values = rows[column].unique()
@@ -208,8 +207,8 @@ class RunFolder:
         return [beat for age, beat in self._heartbeats(launch) if age < _SECONDS_ALIVE]
 
     def silent(self, launch: str) -> dict[str, float]:
-        """The launch's other workers, with the age of their last heartbeat in seconds: they died,
-        hang, or cannot write."""
+        """The launch's workers whose last heartbeat is 30 seconds old or older, with its age in
+        seconds: they died, hang, or cannot write."""
         ages = {beat["worker"]: round(age, 1) for age, beat in self._heartbeats(launch)}
         return {worker: age for worker, age in ages.items() if age >= _SECONDS_ALIVE}
 
@@ -352,6 +351,7 @@ def _row_groups(placed: Iterable[tuple[int, PlannedDocument]]) -> Iterator[Any]:
 
 
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
+    """A row for each question of a unit, and one for a unit without questions."""
     units = [(unit, document, place) for place, document in documents for unit in document.units]
     of_units = {
         **{name: [getattr(unit, name) for unit, _, _ in units] for name in _OF_UNIT},

@@ -1,5 +1,5 @@
-"""Connect to a warehouse: the views that commands read, independent of the stages: a contract with
-the record classes.
+"""Connect to a warehouse and make the views that commands read. The views know record classes, no
+stages.
 
 `raw_<table>` has the rows of all shards, loose and compacted; `answers` those of one run, of the
 units that it planned; `all_answers` those of every run with `run` before the other columns: a row
@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby
-from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -25,7 +24,7 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import DamagedError, UsageError
 from pipeline.core.registry import import_installed, nearest
 from pipeline.core.rows import RECORDS, TABLE_NAME, VIEWS, Document, Record, schema
-from pipeline.core.sql_files import filled, sql_sections, table_file, table_views, text, view_names
+from pipeline.core.sql_files import filled, sql_beside, table_file, table_views, text, view_names
 from pipeline.files.storage import (
     AnyPath,
     as_path,
@@ -64,7 +63,7 @@ from pipeline.store.shards.shards import list_shard_files, loose_shards
 from pipeline.store.sql.connection import Connection, View, errors_of
 from pipeline.store.sql.sandbox import PREFIX, address, addresses, lock
 
-_SQL = sql_sections(Path(__file__).with_name("views.sql"))
+_SQL = sql_beside(__file__)
 _STEPS = pa.schema(
     [
         ("step_id", pa.string()), ("stage", pa.string()), ("version", pa.int64()),

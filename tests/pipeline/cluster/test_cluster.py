@@ -93,7 +93,7 @@ TROUBLES = {  # with one document: what comes back, and the error that ends the 
     "one document's": (AccountingError("pages do not tile the text"), ["a", "b"],
                        "AccountingError: pages do not tile the text"),
     "a file's": (functools.partial(DamagedError, "w/a.parquet", "is torn"), ["a", "b"],
-                 "AccountingError: w/a.parquet: is torn"),
+                 "DamagedError: w/a.parquet: is torn"),
     "no engine": (StartError("no such model"), None, "StartError: no such model"),
     "no warehouse": (UsageError("warehouse=w: not visible from n2"), None,
                      "UsageError: warehouse=w: not visible from n2"),

@@ -41,7 +41,7 @@ def test_the_same_rows_before_and_after_and_none_of_a_removed_run(
     assert contents() == before
     for unit in (kept, gone):
         warehouse.commit(GISTS, unit, [gist(0, "Late.", unit.document_id)])
-    assert remove_run(UPath(warehouse.folder), "gone") == Removed(units=2, kept_units=1)
+    assert remove_run(UPath(warehouse.folder), "gone") == Removed(units=2, kept_units=1, labels=0)
     assert compact(warehouse.folder, least=1) is not None
     collect(warehouse.folder, older_than=0)
     assert names(environment, "w/tables/") == names(environment, "w/removed/") == []
