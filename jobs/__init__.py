@@ -16,7 +16,7 @@ people/     gistmill rate sheet, import, agreement: labels by people
 submit/     gistmill submit: Ray Jobs, KubeRay, Slurm
 html/       gistmill report html=FILE, view: the page of a run
 export/     gistmill export: files for other programs, and the picture of scores against tokens
-warehouse/  gistmill ls, status, schema, rm, gc
+warehouse/  gistmill ls, status, schema, rm, gc, verify
 api/        `import gistmill`
 plugin/     gistmill plugin new: a user's folder of stages, metrics, engines ...
 ask/        gistmill ask: a question to files, as a run; the passages that the answer rests on

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from jobs.config.options import ReadOptions
+from jobs.config.options import NOT_OF_ASK, ReadOptions
 from jobs.config.read_config import composed_values
 from jobs.graph.resolved_run import ResolvedRun, run_of
 from jobs.html.source import check_page_name, write_page
@@ -49,7 +49,6 @@ MOST_WORDS = 6000
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
 _EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
 _EXAMPLE = 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]'
-_REFUSED = ("corpus", "corpus.path", "corpus.format", "corpus.split", "experiment", "run")
 _NO_MODEL = (
     "answered by engine={}, which is no language model; engine=vllm or engine=openai, with "
     "engine.model=..., asks one"
@@ -76,7 +75,7 @@ def ask_words(words: Sequence[str]) -> AskWords:
     """Parse `FILE... QUESTION key=value...`. Raises UsageError for other words."""
     options = [word for word in words if _OPTION.match(word) and not _is_file(word)]
     for key in (word.partition("=")[0].lstrip("+~") for word in options):
-        if key in _REFUSED:
+        if key in NOT_OF_ASK:
             raise UsageError(f"ask: {key}= is not for it; files and questions say what to read")
     *files, question = [word for word in words if word not in options] or [""]
     if not files or not question.strip():

@@ -1,6 +1,6 @@
 """Shared parts of the `gistmill` command's modules: the Typer app, its help and completion, types
 of parameters, and `reading`, which registers verbs that read a warehouse. A verb takes words
-KEY=VALUE, and options that are on or off."""
+KEY=VALUE and switches; ask, plan and bench have options with a value, too."""
 
 import inspect
 import os
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jobs.config.options import KEYS, WORDS, read_options
+from jobs.config.options import KEYS, NOT_OF_ASK, WORDS, read_options
 from jobs.output.cells import printable
 from pipeline.core.errors import UsageError, redacted
 
@@ -47,28 +47,23 @@ app = verb_group(pretty_exceptions_enable=False)
 
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
-RUN = ("warehouse", "run")  # options of most verbs that read
-_MORE_THAN_RUN = {
-    "ask": ("method",), "score": ("predictions", "method"),
-    "bench": ("limit", "schedule", "machines", "cache", "peers", "units", "driver", "rates"),
-}  # fmt: skip
-_NOT_OF_ASK = ("experiment", "corpus", "corpus.path", "methods", "run")
+RUN = ("warehouse", "run")  # words of most verbs that read
+_MORE_THAN_RUN = {"ask": ("method",), "score": ("predictions", "method")}
+_PARTS = ("limit", "schedule", "machines", "cache", "peers", "units", "driver", "rates")  # of bench
 _WAREHOUSE = Path("warehouse")
 
 
 def completed(ctx: Any, incomplete: str) -> list[str]:
     """The keys with this beginning, or `run=` with a run's name. Verbs that make runs take the keys
-    that the help of `run` lists. At every press of the key, it reads only the folder of runs."""
+    that the help of `run` lists. It is called at every press of Tab, and reads no files."""
     words = [f"run={run.name}" for run in sorted((_WAREHOUSE / "runs").glob("[!.]*/"))]
     if not incomplete.startswith("run="):
         verb = " ".join(str(ctx.command_path).split()[1:])
         of_run = re.findall(r"(?<![\w.(])([a-z_.]+)=", ctx.find_root().command.commands["run"].help)
         keys = getattr(ctx.command.callback, "keys", None) or KEYS.get(verb)
-        more = _MORE_THAN_RUN.get(verb, ())
-        keys = keys or [k for k in (*more, *of_run) if verb != "ask" or k not in _NOT_OF_ASK]
-        words = [
-            key if key in more and verb == "bench" else f"{key}=" for key in dict.fromkeys(keys)
-        ]
+        keys = keys or [k for k in of_run if verb != "ask" or k not in (*NOT_OF_ASK, "methods")]
+        words = [f"{key}=" for key in dict.fromkeys((*_MORE_THAN_RUN.get(verb, ()), *keys))]
+        words += _PARTS if verb == "bench" else ()
     return [word for word in words if word.startswith(incomplete)]
 
 

@@ -47,16 +47,16 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     methods=         how to answer: 'readagent_p(max_pages=1..3),bm25'
     engine=          who reads: extractive, vllm, openai; engine.model= ...
     rater=           who rates: reader, none or an engine; rater.model= ...
-    memory_engine=   who makes memories, and
-    extractor=       who extracts, and
-    query_expander=  who infers time ranges, if not the engine
+    memory_engine=   who makes memories; by default the engine
+    extractor=       who extracts; by default the engine
+    query_expander=  who infers time ranges; by default the engine
     memory=          how pages are cut: model, uniform ...; memory.words= ...
     embedder.model=  what dense retrieval embeds with
     family=          of prompts: a name or a folder
     reply_tokens.PROMPT=   the reply budget of one prompt
     reply_format=    auto, free or constrained
     shuffle_options=    true: options are shown in a drawn order
-    limit=, sample=  the first, or so many, documents
+    limit=, sample=  so many documents: the first, or drawn by corpus.seed
     repeats=         how often each question is asked, with another seed;
     repeat_from=     memory: memories are made anew, too; or questions
     run=             the name of the run; left out, one is made of the settings
@@ -106,7 +106,9 @@ def submit(
 def ask(
     words: Annotated[list[str], words_of("FILE|QUESTION|KEY=VALUE")],
     each: bool = switch("--each", "Every document answers by itself."),
-    most_words: int | None = option("NUMBER", "Of pages to choose from.", None, "--words", min=1),
+    most_words: int | None = option(
+        "NUMBER", "Of pages to choose from at most; by default 6000.", None, "--words", min=1
+    ),
     html: Path | None = option("FILE.html", "Write the answer's page, and open it."),
     json: Json = False,
 ) -> None:

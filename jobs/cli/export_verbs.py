@@ -91,8 +91,8 @@ def cite(options: ReadOptions, json: Json = False) -> None:
 
 
 def give(to: str, is_forced: bool, as_json: bool, made: Callable[[], tuple[str, int]]) -> None:
-    """Write a text, with its number of rows, to its target, which is checked before it is made.
-    With `as_json`, a text for standard output goes into the JSON."""
+    """Write the text of `made`, which also returns its number of rows. The target is checked before
+    the text is made. With `as_json` and no file, the text goes into the JSON."""
     target = Target.of(to, is_forced)
     text, num_rows = made()
     if target.path is None and as_json:

@@ -21,7 +21,7 @@ def rm(
 ) -> None:
     """Delete a run, and of its rows what no other run uses.
 
-    gistmill gc deletes the files, after 24 hours.
+    run= has no default here. gistmill gc deletes the files, after 24 hours.
 
     Example: gistmill rm run=night --yes
     """

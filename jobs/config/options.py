@@ -25,6 +25,10 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+NOT_OF_ASK = ("corpus", "corpus.path", "corpus.format", "corpus.split", "experiment", "run")
+"""The keys of runs that `ask` refuses."""
+
+
 _Number = Annotated[int, Field(ge=0, le=1_000_000)]
 
 

@@ -81,8 +81,8 @@ def prepare(
 def load_corpus(
     config: RunConfig, shards: Shards, steps: Sequence[Step], committed: Committed, warn: Warn
 ) -> Iterator[tuple[DocumentKey, list[Unit]]]:
-    """Commit the rows that are not `committed`, up to 20 warnings of each kind; yields each
-    document's key and units after that, in corpus order."""
+    """Commit the rows that are not `committed`, and give `warn` at most 20 lines of each kind;
+    yields each document's key and units, in corpus order."""
     documents, questions = steps[:2]
     num_without_text = 0
     lines: dict[str, dict[str, None]] = {what: {} for what in _REMARKS}

@@ -65,11 +65,11 @@ def variants(
     """That of the run's own settings first. Raises UsageError for a setting of no method."""
     all_variants = [_variant(config, (), confs, defaults)]
     for method in methods:
-        variant = _variant(config, method.given, confs, defaults)
-        same = [other for other in all_variants if other.config == variant.config]
-        if not same:
-            all_variants.append(variant)
-        [*same, variant][0].methods.append(method)
+        made = _variant(config, method.given, confs, defaults)
+        variant = next((other for other in all_variants if other.config == made.config), None)
+        if variant is None:
+            all_variants.append(variant := made)
+        variant.methods.append(method)
     return all_variants
 
 
@@ -80,7 +80,8 @@ def _variant(
     defaults: Mapping[str, Any],
 ) -> Variant:
     """Its memory is named `shared`; memories derived from it have names of their own."""
-    memory_keys = [f"memory.{name}" for name in type(config.memory).model_fields][2:]
+    fields = type(config.memory).model_fields
+    memory_keys = [f"memory.{name}" for name in fields if name not in ("name", "stages")]
     engine_keys = [f"{engine}.{name}" for engine in _ENGINES for name in _OF_ENGINE]
     keys = ["memory", *memory_keys, *(f"embedder.{name}" for name in _OF_EMBEDDER), *engine_keys]
     changed: dict[str, Any] = {}
@@ -179,7 +180,8 @@ class _Graph:
             self.steps.setdefault(step.id, (step, None))
 
     def add_memory(self, repeat: int) -> None:
-        place, earlier = f"memory={self.config.memory.name}", self.memory.setdefault(repeat, {})
+        place = f"memory={self.config.memory.name}"
+        earlier = self.memory.setdefault(repeat, {})
         values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
         for spec in self.variant.stages:
             if not spec.stage.is_index():
@@ -187,7 +189,8 @@ class _Graph:
             self._add(place, spec, values, ("", repeat), earlier)
 
     def add_method(self, method: Method, repeat: int) -> list[Step]:
-        values, of = {**self.defaults, "repeat": repeat}, (method.name, repeat)
+        values = {**self.defaults, "repeat": repeat}
+        of = (method.name, repeat)
         earlier = dict(self.memory.get(repeat, self.memory[0]))
         judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
         placed = [(method.file, spec) for spec in method.stages]
@@ -205,7 +208,7 @@ class _Graph:
     ) -> list[Step]:
         """Add and return the steps of a stage: one for each engine of its role, by `of`: method
         and repeat. `earlier`: the steps that it may read, by key."""
-        where, (method, _) = f"{place}: {spec.key}", of
+        where, method = f"{place}: {spec.key}", of[0]
         stage = spec.made(f"{place} ({method})" if method else place, values)
         engines = self.config.engines(stage.role) if stage.prompts_used() else [None]
         if not engines and not any(spec is judging for judging in self.judging):

@@ -36,7 +36,6 @@ function toNextTab(event) {
   next?.click();
 }
 
-
 function answerPane({ slot, one, question, run, measure }) {
   const { answer } = one;
   const result = resultOf(one, question, measure);

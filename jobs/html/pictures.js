@@ -13,7 +13,9 @@ async function differences(run, measure, parameters) {
   const other = document.body.dataset.served && given.startsWith("run:") ? given.slice(4) : null;
   if (!methods.length && other === null) return null;
   const mean = (name) => run.report.rows.find((row) => row.method === name && row.by === null)?.means[measure]?.mean ?? Infinity;
-  const baseline = [given, methods.find((name) => name.startsWith("bm25"))].find((name) => methods.includes(name)) ?? [...methods].sort((a, b) => mean(a) - mean(b))[0];
+  const bm25 = methods.find((name) => name.startsWith("bm25"));
+  const lowest = [...methods].sort((a, b) => mean(a) - mean(b))[0];
+  const baseline = methods.includes(given) ? given : bm25 ?? lowest;
   const rows = other === null ? by[baseline] : await load(`against-${place}-${encodeURIComponent(other)}`);
   const named = [...methods.map((name) => [name, shortName(run, name)]), ...(other === null ? [] : [[given, `the same method of ${other}`]])];
   const ends = rows.flatMap(({ figures }) => [figures.difference, figures.low ?? 0, figures.high ?? 0]);

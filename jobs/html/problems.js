@@ -33,7 +33,7 @@ function causeNote(run) {
 
 function causeRemark(run, parameters) {
   const cause = run.causes[parameters.get("cause")];
-  if (parameters.get("cause") === null || !cause) return null;
+  if (!cause) return null;
   return el("p", { class: "note" }, `Only what ${cause.problem.replaceAll("_", " ")} in ${cause.stage} reached. `,
     cause.detail && el("span", { class: "text" }, `${cause.detail} `), el("a", { href: linkWith({ cause: null, page: null }) }, "Show all"));
 }

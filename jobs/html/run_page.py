@@ -18,7 +18,11 @@ from markupsafe import Markup
 from jobs.output.print_tables import json_value
 
 _HERE = Path(__file__).parent
-_SCRIPTS = "dom address data tables pictures problems overview lists runs marks calls memory walk attempts reading_map panes question document main"  # noqa: E501  # in their order
+_SCRIPTS = (  # in their order
+    "dom", "address", "data", "tables", "pictures", "problems", "overview", "lists", "runs",
+    "marks", "calls", "memory", "walk", "attempts", "reading_map", "panes", "question", "document",
+    "main",
+)  # fmt: skip
 _STYLES = ("base", "tables", "pictures", "question", "print")
 _LONG = 160  # characters; shorter texts stay as they are
 _LINES = "$"  # a long text is {"$": [numbers of its lines]}; no other list has this key
@@ -35,7 +39,7 @@ def page(
     def encoded(chunks: Iterable[Chunk]) -> Iterator[tuple[str, str]]:
         return ((name, base64.b64encode(content).decode()) for name, content in chunks)
 
-    script = _inlined('"use strict";\n', _SCRIPTS.split(), "js")
+    script = _inlined('"use strict";\n', _SCRIPTS, "js")
     style = _inlined("", _STYLES, "css")
     connected = "'none'" if root is None else "'self'"
     policy = "; ".join([

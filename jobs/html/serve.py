@@ -24,7 +24,7 @@ from pipeline.store.runs.run_folder import RunFolder, planned_files
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import DatabaseError
 
-HTML, GZIP = "text/html; charset=utf-8", "application/json"
+HTML, JSON = "text/html; charset=utf-8", "application/json"
 Found = tuple[str, bytes]
 """A content type, and the content: HTML, or JSON in gzip."""
 
@@ -58,7 +58,7 @@ class Site:
                 return None
         if not rest:
             return HTML, "".join(page(run, root=root)).encode()
-        return self._data(run, rest.removeprefix("data/")) if rest[:5] == "data/" else None
+        return self._data(run, rest.removeprefix("data/")) if rest.startswith("data/") else None
 
     def open(self, run: str) -> Source:
         """The data of a run, read at its first use. Raises UsageError."""
@@ -73,19 +73,19 @@ class Site:
             path = {row["run"]: f"run/{quote(row['run'], safe='')}/" for row in rows}
             path[self._chosen] = ""
             content = [{**row, "path": path[row["run"]]} for row in rows]
-            return GZIP, compressed_chunk({"content": content})
+            return JSON, compressed_chunk({"content": content})
         if name == "state":  # from the run's files alone
             progress, workers = RunFolder(self._options.warehouse, run).at_work()
             content = {"is_running": bool(progress or workers), "workers": len(workers),
                        "text": progress_line(progress) if progress else ""}  # fmt: skip
-            return GZIP, compressed_chunk({"content": content})
+            return JSON, compressed_chunk({"content": content})
         with self._lock:
             if name == "fresh":  # read the rows again: the run may have written more
                 if run in self._sources:
                     self._sources.pop(run).close()
-                return GZIP, compressed_chunk({"content": self.open(run).run})
+                return JSON, compressed_chunk({"content": self.open(run).run})
             chunk = self.open(run).chunk(name)
-        return (GZIP, chunk) if chunk is not None else None
+        return (JSON, chunk) if chunk is not None else None
 
 
 def serve(options: ReadOptions, as_json: bool) -> None:
@@ -120,10 +120,6 @@ def serve(options: ReadOptions, as_json: bool) -> None:
                 return
 
 
-def _reading_errors() -> tuple[type[Exception], ...]:
-    return (CommandError, DatabaseError, *filesystem_errors())
-
-
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET of paths below `folder` by the pages; anything else is an error."""
 
@@ -143,9 +139,10 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.startswith(self.folder):
             self.send_error(HTTPStatus.NOT_FOUND)
             return
+        errors: tuple[type[Exception], ...] = (CommandError, DatabaseError, *filesystem_errors())
         try:
             found = self.pages.get(self.path.removeprefix(self.folder))
-        except _reading_errors() as error:
+        except errors as error:
             why = redacted(" ".join(str(error).split())).encode(errors="replace")
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", why)
             return
@@ -158,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         headers = {"Content-Type": kind, "Content-Length": str(len(content)),
                    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}  # fmt: skip
-        if kind == GZIP:
+        if kind == JSON:
             headers["Content-Encoding"] = "gzip"
         for name, value in headers.items():
             self.send_header(name, value)

@@ -45,7 +45,7 @@ class Source:
         report = with_columns(whole, options.columns, names)
         self.run = report.run
         self._options = replace(options, run=report.run)
-        self._connection = connect(options.warehouse, self.run)
+        self._connection = self._opened.enter_context(connect(options.warehouse, self.run))
         create_chosen_table(self._connection, options)
         is_subset = options.where is not None
         number_questions(self._connection, report.foot["rater"], is_subset)
@@ -58,7 +58,6 @@ class Source:
 
     def close(self) -> None:
         self._opened.close()
-        self._connection.close()
 
     def first(self, is_served: bool) -> Chunk:
         """The chunk `index`, with which a page begins. In a file it states which chunk holds each

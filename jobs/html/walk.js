@@ -68,7 +68,7 @@ function passedOver(visit, node, nodes, evidence) {
 // the root down; nodes that were visited are filled and numbered in order, the others were passed
 // over, and the gold evidence is a band through all rows.
 function walkTree(visits, nodes, evidence, length) {
-  if (!nodes.length || !visits.length) return null;
+  if (!nodes.length) return null;
   const parents = new Map(nodes.map((node) => [node.node_index, node.parent]));
   const depth = (index) => (parents.get(index) === null || !parents.has(index) ? 0 : 1 + depth(parents.get(index)));
   const turns = new Map();

@@ -63,8 +63,9 @@ def _beside(
         row[f"{name} (paper)"] = float(figure["value"])
     if not rows:
         groups = ", ".join(sorted({figure["by"] for figure in figures} - {""}))
-        what = f"by group, {groups}; add by=question_type"
-        what = what if groups else "of all questions; leave by= out"
+        what = "of all questions; leave by= out"
+        if groups:
+            what = f"by group, {groups}; add by=question_type"
         raise UsageError(f"--published: the paper's figures are {what}")
     return list(rows.values())
 

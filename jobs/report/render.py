@@ -287,8 +287,9 @@ def score_value(
     number of unscored answers if the rater scored none."""
     unscored = row.counts.get("unscored")
     if column.measure not in row.means:
-        return f"- ({unscored} unscored)" if column.is_judged and unscored else (
-            row.counts.get(column.measure))  # fmt: skip
+        if column.is_judged and unscored:
+            return f"- ({unscored} unscored)"
+        return row.counts.get(column.measure)
     mean, small = row.means[column.measure], ""
     if intervals and column.has_interval:
         limits = "n/a" if mean.low is None else f"{mean.low:.1f}, {mean.high:.1f}"

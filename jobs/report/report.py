@@ -137,9 +137,9 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
 
 
 def create_chosen_table(connection: Any, options: ReadOptions) -> None:
-    """Create the table `chosen` of the report's questions; `by_value` is a question's group, the
-    two places replace longer ids beside values and sums. Raises UsageError if no question is
-    left."""
+    """Create the table `chosen` of the report's questions. `by_value` is a question's group; the
+    numbers `document_place` and `question_place` stand for the longer ids in other tables. Raises
+    UsageError if no question is left."""
     group = expression("by", options.by or "null")
     condition = expression("where", options.where or "true")
     query(connection, filled(_SQL["chosen"], group=group, condition=condition))

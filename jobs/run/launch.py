@@ -199,7 +199,8 @@ def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: Gracefu
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
-    """Raises EndedError at a second start after the deadline, as of a cluster's retries."""
+    """Raises PassedError if the deadline has passed, but EndedError if the run was started before,
+    as by a cluster that retries."""
     try:
         return GracefulStop(config.cluster)
     except PassedError as error:
@@ -283,7 +284,8 @@ def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -
             warn(line)
         look(connection, folder)
     code = PROBLEMS if complaints else COMPLETE
-    not_done, progress = sum(step.not_done for step in counts), executor.progress
+    not_done = sum(step.not_done for step in counts)
+    progress = executor.progress
     if not_done:
         why = f"{not_done} inputs are left; run the same command to resume"
         code, complaints = INCOMPLETE, (f"{progress.ended or 'not done'}: {why}",)

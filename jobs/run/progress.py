@@ -44,7 +44,8 @@ class Progress:
         self._waiting_for = ""  # the server that requests wait for
         self._words = 0.0  # of finished documents: they differ a hundredfold in length
         self._started = self._printed = clock()
-        # Imported here: `status`, which prints a line of this module, needs no rich.
+        # Imported here: they take a moment, and `status`, which prints a line of this module, needs
+        # none of them.
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn
         from rich.progress import Progress as RichProgress
@@ -176,8 +177,10 @@ def progress_line(state: Mapping[str, Any]) -> str:
 def _parts(state: Mapping[str, Any]) -> str:
     refused, document = state.get("refused"), document_text(state.get("inside"))
     hours, minutes = divmod(round((state["seconds_left"] or 0.0) / 60), 60)
-    left = f"{minutes} min" if minutes else "less than a minute"
-    left = f"{hours} h {minutes} min" if hours else left
+    if hours:
+        left = f"{hours} h {minutes} min"
+    else:
+        left = f"{minutes} min" if minutes else "less than a minute"
     parts = (
         (state["ends_at"], f"ends {str(state['ends_at'])[11:]}, in {left}"),
         (state.get("waiting_for"), f"waiting for {state.get('waiting_for')}"),

@@ -128,8 +128,9 @@ def stored_config(folder: RunFolder) -> RunConfig:
 def _parsed(stored: Mapping[str, Any], run: str) -> RunConfig:
     """The config that a run stored, without the keys of version 0.2 that there are no more. Raises
     UsageError if they were used."""
-    corpus, tracker = dict(stored["corpus"]), stored.get("tracker", {}).get("name", "none")
+    corpus = dict(stored["corpus"])
     corrections = corpus.pop("corrections", None)
+    tracker = stored.get("tracker", {}).get("name", "none")
     if corrections or tracker != "none":
         key = f"corpus.corrections={corrections}" if corrections else f"tracker={tracker}"
         raise UsageError(f"run={run} has {key}, which is gone since version 0.2; it can be read, "
@@ -244,7 +245,9 @@ def audit_run(words: Sequence[str]) -> ResolvedRun:
         "warehouse": str(warehouse),
         "cluster": composed["cluster"],
         "raters": [rater.model_dump(mode="json") for rater in raters],
-        **{"methods": "", "predictions": {}, "repeats": 1},
+        "methods": "",
+        "predictions": {},
+        "repeats": 1,
     })  # fmt: skip
     answers = {(a.kind, a.question_id): a for a in _known_answers(config, warehouse, options)}
     if exists(folder.known_answers):

@@ -24,12 +24,12 @@ from jobs.config.run_config import (
 )
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.engine import EngineSettings
-from pipeline.core.errors import UsageError, redacted
+from pipeline.core.errors import IncompleteError, UsageError, redacted
 from pipeline.core.registry import plugin_folders
 from pipeline.core.settings import CONF, ClusterSettings
 from pipeline.files.storage import as_path, is_remote
 
-INCOMPLETE = 4
+INCOMPLETE = IncompleteError.exit_code
 _CODE = Path(__file__).parents[2]
 _PACKAGES = ("pipeline", "stages", "jobs", "gistmill")
 _FILES = ("script", "chat_template")  # keys of an engine that name files on this machine

@@ -61,8 +61,9 @@ def send(resolved: ResolvedRun, words: Sequence[str], log: TextIO | None) -> Sub
     if ended.status == "STOPPED":
         print_to_stderr(f"job {job_id} was stopped; run the same command to resume")
     elif ended.status != "SUCCEEDED":
-        why = " ".join(ended.message.split("\n", 1)[0].split())
-        why = why if ended.exit_code is None else f"exit code {ended.exit_code}"
+        why = f"exit code {ended.exit_code}"
+        if ended.exit_code is None:
+            why = " ".join(ended.message.split("\n", 1)[0].split())
         print_to_stderr(f"job {job_id} failed: {why}")
         if ended.exit_code in _EXIT_CODES_OF_RUN:
             exit_code = ended.exit_code

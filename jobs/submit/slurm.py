@@ -1,12 +1,14 @@
 """A run as a Slurm script. `python -m jobs.submit.slurm HOST:PORT NUMBER MINUTES` in it waits for
 the nodes of its Ray; exit code 4 if fewer have joined in time."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 
 from jobs.config.run_config import SlurmCluster
 from jobs.graph.resolved_run import ResolvedRun
-from jobs.submit.package import command, filled_template, gpus_of_a_machine, words_in_place
+from jobs.submit.package import filled_template, gpus_of_a_machine, words_in_place
+from pipeline.core.errors import IncompleteError
 
 
 def slurm_script(run: ResolvedRun, words: Sequence[str]) -> str:
@@ -17,7 +19,7 @@ def slurm_script(run: ResolvedRun, words: Sequence[str]) -> str:
         "slurm.sh.jinja",
         cluster=cluster,
         name=f"gistmill-{run.name}",
-        words=command(["-m", "jobs", "run", *there]).removeprefix("exec python "),
+        words=shlex.join(["-m", "jobs", "run", *there]),
         gpus=gpus_of_a_machine(run.config),
     )
 
@@ -32,4 +34,4 @@ if __name__ == "__main__":
             f"gistmill: {joined} of {wanted} nodes joined within cluster.wait_minutes={minutes:g}; "
             "submit the same script to resume\n"
         )
-        sys.exit(4)
+        sys.exit(IncompleteError.exit_code)

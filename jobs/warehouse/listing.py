@@ -181,10 +181,11 @@ def _warehouse(warehouse: UPath) -> dict[str, Rows]:
 
 
 def _run(folder: RunFolder, row: Mapping[str, Any]) -> dict[str, Any]:
-    """In state problems, a larger share of a step's rows than `max_problem_rate` has one."""
+    """State `problems`: in some step a larger share of rows than `max_problem_rate` has one."""
     config = folder.left_out.unless_damaged(folder.config, None) or {}
     facts, settings = config.get("report", {}), config.get("config", {})
-    launches, state = folder.readable_launches(), "complete"
+    launches = folder.readable_launches()
+    state = "complete"
     if holder(folder.path, RUN):
         state = "running"
     elif row["not_done"]:

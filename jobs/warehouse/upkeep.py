@@ -84,10 +84,12 @@ def retention(text: str | None) -> float:
     """The seconds in `24h`, `30m`, `0` ...; by default a day."""
     if text is None:
         return RETENTION
-    parts = re.fullmatch(r"(\d{1,6})([smhd])|0()", text)
+    if text == "0":
+        return 0.0
+    parts = re.fullmatch(r"(\d{1,6})([smhd])", text)
     if not parts:
         raise UsageError(f"older_than={text}: not a duration; write 24h, 90m or 2d")
-    return float(int(parts[1]) * _SECONDS[parts[2]]) if parts[1] else 0.0
+    return float(int(parts[1]) * _SECONDS[parts[2]])
 
 
 _FILES = (

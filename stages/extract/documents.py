@@ -224,7 +224,8 @@ def epub_text(content: bytes) -> Extracted:
             etree.strip_elements(rest, "nav", *HEADINGS, with_tail=False)
             num_links = sum(bool(link.text_content().strip()) for link in rest.iter("a"))
             is_contents = num_links > 2 and _has_links_alone(rest)
-            parts += [] if is_contents else filter(None, [markdown(root)])
+            if not is_contents and (text := markdown(root)):
+                parts.append(text)
             notes |= {page.note: name} if page.note else {}
         except UnreadableError as error:
             missing.setdefault(str(error).partition(";")[0], []).append(name)

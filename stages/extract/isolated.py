@@ -1,8 +1,9 @@
 """Extract texts in a separate process: a file that crashes it, or takes too much memory or time,
-loses only that file. It is started when first needed, and again after a crash.
+loses only that file. The process is started when first needed, and again after a crash.
 
-It runs this module, with folders of plugins as arguments, which it imports when a kind is not built
-in. A request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of JSON.
+The process runs this module, with folders of plugins as arguments, which it imports when a kind is
+not built in. A request is a line `{"kind": ..., "bytes": N}` and N bytes; a reply is a line of
+JSON.
 """
 
 import json
@@ -45,7 +46,8 @@ class Extractor:
         cannot be read, or its process has crashed."""
         process = self._process = self._process or self._start()
         assert process.stdin and process.stdout
-        timer, started, line = Timer(self._seconds, process.kill), time.monotonic(), b""
+        timer, started = Timer(self._seconds, process.kill), time.monotonic()
+        line = b""
         timer.start()
         try:
             request = {"kind": kind, "bytes": len(content)}

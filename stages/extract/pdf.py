@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, pairwise, takewhile
 from statistics import median
 from typing import NamedTuple
@@ -28,7 +27,6 @@ _ALONE = re.compile(
 )
 _NUMBER = re.compile(r"\b\d{1,4}\b")
 _AT_END = re.compile(r"\A\W*\d{1,4}\b|\b\d{1,4}\W*\Z")
-_without_digits = partial(re.compile(r"\d").sub, "")
 # A paragraph begins below a gap of so many line distances, after an indent of so many heights of a
 # line, and where the height of lines changes by this factor.
 _GAP, _INDENT, _TALLER = 1.18, 0.8, 1.15
@@ -85,6 +83,10 @@ class _Row(NamedTuple):
             return {sum(-value if value < after else value for value, after in pairs) - self.page}
         numbers = re.findall(r"\d+", " ".join(pattern.findall(self.text)))
         return {int(number) - self.page for number in numbers}
+
+
+def _without_digits(text: str) -> str:
+    return re.sub(r"\d", "", text)
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
@@ -154,7 +156,8 @@ def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
         copied = (other for other, there in [*originals.items()][-_MOST_PAGES:]
                   if len(here & there) > _MOST_ALIKE * max(len(here), len(there)))  # fmt: skip
         first.append(next(copied, page))
-        originals |= {page: here} if first[page] == page else {}
+        if first[page] == page:
+            originals[page] = here
     return first
 
 

@@ -1,5 +1,6 @@
-"""The pages of a PDF: lines of words with their places, by PDFium, in the order in which they were
-written into the file, except for columns; and tables with rules, by pdfplumber."""
+"""The pages of a PDF. PDFium gives lines of words with their places, in the order in which they
+were written into the file; columns that were written across the page are separated. pdfplumber
+gives tables with rules."""
 
 import ctypes
 import io

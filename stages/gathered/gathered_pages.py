@@ -1,5 +1,5 @@
-"""A document made of the pages of a run that match a question best, which brings their pages and
-gists along in its metadata; and the passages that the answers of a run rest on."""
+"""A document made of those pages of a run that match a question best; its metadata has the start
+and the gist of each. And the passages that the answers of a run rest on."""
 
 import json
 import math

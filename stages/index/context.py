@@ -1,6 +1,7 @@
 """The reader's final context: passages of gists, raw pages or raw text, with their spans, within a
-budget. Raw pages stand in place of their gists, as in ReadAgent, or are appended to the gist
-memory, with which every prompt about the document then begins.
+budget of tokens, so that methods can be compared at equal size. Raw pages stand in place of their
+gists, as in ReadAgent, or are appended to the gist memory, with which every prompt about the
+document then begins.
 """
 
 from collections import Counter

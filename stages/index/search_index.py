@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, groupby
+from itertools import groupby
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -247,12 +247,13 @@ class EmbedKeys(_EmbedTexts):
         """The keys of each page on a line each."""
         texts: list[tuple[str, list[Span]]] = []
         for _, of_page in groupby(rows[Key], lambda row: row.page_index):
-            keys = [row.text or "" for row in of_page]
-            starts = accumulate((len(key) + 1 for key in keys[:-1]), initial=0)
-            pairs = [
-                (start, key) for start, key in zip(starts, keys, strict=True) if num_words(key)
-            ]
-            texts.append(("\n".join(keys), [Span(start, start + len(key)) for start, key in pairs]))
+            text, spans = "", list[Span]()
+            for row in of_page:
+                key = row.text or ""
+                if num_words(key):
+                    spans.append(Span(len(text), len(text) + len(key)))
+                text += f"{key}\n"
+            texts.append((text[:-1], spans))
         return texts
 
 

@@ -11,7 +11,7 @@ from abc import ABC
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
@@ -25,8 +25,16 @@ from stages.prompts import judging
 from stages.tables.answers import VALUES, Answer, Rating, register_rubric
 
 Rubrics = Mapping[str, type[Prompt[Any]]]
-# A verdict to ask for: a rubric, the index of the reference (None: all are shown), and the prompt.
-Wanted = tuple[str, int | None, Prompt[Any]]
+
+
+class Wanted(NamedTuple):
+    """A verdict to ask for."""
+
+    rubric: str
+    reference_index: int | None  # None: all are shown
+    prompt: Prompt[Any]
+
+
 _judged = partial(Column, more_is_better=True, is_judged=True)
 
 
@@ -76,7 +84,7 @@ class AnswerRater(Stage, ABC):
         default one for each rubric, whose prompt shows question, answer and all references."""
         shown = question.question, answer, "\nor: ".join(question.references)
         prompts: Mapping[str, Any] = self.rubrics
-        return [(rubric, None, prompt(*shown)) for rubric, prompt in prompts.items()]
+        return [Wanted(rubric, None, prompt(*shown)) for rubric, prompt in prompts.items()]
 
     def why_unusable(self, rows: UnitRows) -> str | None:
         return None  # `run` checks each answer's problem
@@ -169,7 +177,7 @@ class RateAnswers(AnswerRater):
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         prompts: Mapping[str, Any] = self.rubrics
         return [
-            (rubric, index, prompt(question.question, answer, reference))
+            Wanted(rubric, index, prompt(question.question, answer, reference))
             for index, reference in enumerate(question.references)
             for rubric, prompt in prompts.items()
         ]
@@ -200,4 +208,4 @@ class RateByType(AnswerRater):
 
     def wanted(self, question: Question, answer: str) -> list[Wanted]:
         rubric = judging.rubric_of(question.task, question.question_type)
-        return [wanted for wanted in super().wanted(question, answer) if wanted[0] == rubric]
+        return [wanted for wanted in super().wanted(question, answer) if wanted.rubric == rubric]

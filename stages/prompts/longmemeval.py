@@ -39,7 +39,7 @@ _MOST_FACTS, _MOST_EVENTS = 40, 30  # sentences of that length
 _NUM_PHRASES, _PHRASE_WORDS, _PHRASE_CHARS = 8, 3, 40
 _MOST_NOTES, _WORDS_A_CHAT = 10, 25  # beside the answer
 # Our assumptions of a model's reply: its words; an item of 12 words for each 100 words of chat.
-_SUMMARY_WORDS, _NOTE_WORDS, _NOTES_WORDS = 80, 60, 150
+_SUMMARY_WORDS, _NOTE_WORDS, _ALL_NOTES_WORDS = 80, 60, 150
 _WORDS_AN_ITEM, _ITEM_WORDS = 100, 12
 # Forms of replies.
 _SEPARATOR = re.compile("[;；]")
@@ -341,7 +341,7 @@ class AnswerWithNotes(AnswerFromChats):
     fills = (AnswerFromChats.fills[1], AnswerFromChats.fills[0], *AnswerFromChats.fills[2:])
     max_reply_tokens = 800
     form = None
-    assumed = f"{_NOTES_WORDS} words of notes, then as many as are asked for"
+    assumed = f"{_ALL_NOTES_WORDS} words of notes, then as many as are asked for"
 
     def read(self, reply: str, is_cut: bool) -> int | str | None:
         """The text after the last `Answer:` that opens a line and is followed by text, without bold
@@ -367,5 +367,5 @@ class AnswerWithNotes(AnswerFromChats):
         return "\n".join(["Notes:", *(notes or ["- nothing on it"]), f"Answer: {answer}"])
 
     def expected(self) -> str:
-        notes = " ".join(["note"] * _NOTES_WORDS)
+        notes = " ".join(["note"] * _ALL_NOTES_WORDS)
         return f"{notes}\nAnswer: {super().expected().removeprefix('Answer: ')}"

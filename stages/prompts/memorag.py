@@ -23,8 +23,8 @@ T = TypeVar("T")
 _SHARE = 0.1  # of a chunk's words: the budget is an eighth of its tokens
 # Our assumption: three lines, about as many as the paper's longer examples have (tables 1 to 4).
 _LINES, _LINE_WORDS = 3, 12
-# What the extractive engine makes: so many lines of these words at least and at most; all fit the
-# budgets.
+# The extractive engine's replies: the number of lines, the least and the most words of each; all
+# fit the budgets.
 _NUM_SPANS, _SPAN_WORDS = 3, (8, 25)
 _NUM_POINTS, _POINT_WORDS = 8, (12, 40)
 _ASKED_WORDS, _ADDED_WORDS = 12, 5  # in each of three questions

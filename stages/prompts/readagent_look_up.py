@@ -194,7 +194,7 @@ def numbers(first: int, last: int) -> str:
 
 
 def parse_pages(reply: str) -> tuple[int, ...] | None:
-    """The page numbers asked for, as written and in that order: `I want to look up Page [2, 7] to`.
+    """The page numbers asked for, as written and in that order: `I want to look up Page [2, 7]`.
 
     Precedence: pages one to a line, a list after "look up Page", any other list, numbers alone,
     pages named without brackets (requested before mentioned). () where all pages are said not to

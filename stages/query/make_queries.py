@@ -220,7 +220,7 @@ class MakeTimeRange(MakeQueries):
         return self.prompts if self.time_aware else ()
 
     async def of_question(self, question: Question, ask: Ask) -> list[Query]:
-        """Without a range, or one that can be read, both dates are None."""
+        """Where the reply has no range, or none that can be read, both dates are None."""
         if not self.time_aware:
             return [_itself(question)]
         prompt = TimeRange(question.question, question.asked_at or "", self.extraction_examples)

@@ -32,7 +32,8 @@ def _chat_context(
     pages: Sequence[Page], shown: Mapping[int, str], raw: Iterable[int], noted: Sequence[str] = ()
 ) -> Context:
     """What is shown of pages, by index, each with its number and date, in document order, which is
-    the order of dates where all can be read. What counts are the `raw` pages and what was noted."""
+    the order of dates where all can be read. Spans, page indexes and words are those of the `raw`
+    pages; the words of `noted` count, too."""
     dates, raw = session_dates([page.text or "" for page in pages]), {*raw}
     items = [
         f"### Session {number}\nDate: {dates[index] or 'not known'}\n{shown[index]}"
@@ -119,10 +120,12 @@ class AnswerFromExpandedChat(AnswerFromChat):
             if not noted:
                 return chat
             if self.history == "json":
-                listed, both = _json(noted), '{{"noted": {}, "chat": {}}}'
+                listed = _json(noted)
+                both = f'{{"noted": {listed}, "chat": {chat}}}'
             else:
-                listed, both = "\n".join(noted), "Noted: {}\n\n{}"
-            return listed if self.shown == "items" else both.format(listed, chat)
+                listed = "\n".join(noted)
+                both = f"Noted: {listed}\n\n{chat}"
+            return listed if self.shown == "items" else both
 
         shown = {page.page_index: text(page) for page in rows[Page] if page.page_index in used}
         raw = (index for index in shown if self.shown != "items" or not items[index])

@@ -145,12 +145,11 @@ class AnswerFromContext(Budgeted):
         if self.budget is not None:
             num_pages = await largest_number(self.budget, size, len(used))
             tokens = await size(num_pages)
-            limit = f"budget={self.budget}: the"
             if tokens > self.budget:
-                lack = f"{limit} context has {tokens} tokens without any page; raise it"
+                lack = f"the context has {tokens} tokens without any page; raise it"
             elif used and not num_pages and not tokens:
-                page = f"first page has {await size(1)} tokens"
-                lack = f"{limit} {page}; raise it or make shorter pages"
+                lack = f"the first page has {await size(1)} tokens; raise it or make shorter pages"
+            lack = lack and f"budget={self.budget}: {lack}"
         while not lack:
             left_out = len(used) - num_pages
             note = f"no room for {left_out} of {len(used)} pages" if left_out else None

@@ -61,7 +61,10 @@ class AnswerFromText(AnswerFromContext):
                 start = end - len(" ".join(words[-most:]))
         elif rows.document.num_words > most:
             spans = word_spans(text)
-            start, end = (0, spans[most - 1][1]) if self.keep == "first" else (spans[-most][0], end)
+            if self.keep == "first":
+                end = spans[most - 1][1]
+            else:
+                start = spans[-most][0]
         return _text_span(text, start, end)
 
 
@@ -299,8 +302,8 @@ class AnswerFromVisits(AnswerFromContext):
 class AnswerFromTrajectories(AnswerFromPages):
     """From the pages that each trajectory found, in document order; the answer is the one that
     agrees best with the others, by their shared words (of options: the most frequent letter), of
-    several the first. The paper chooses by likelihoods of answers, which servers do not say, or by
-    those of all trajectories with the same answer; agreement is the latter without them.
+    several the first. The paper chooses the likeliest answer, or the one whose trajectories are
+    together the likeliest. Servers do not tell likelihoods: here each trajectory counts the same.
     """
 
     kind = "trajectories"

@@ -79,7 +79,8 @@ class _Walk:
         return [] if which == "none" else before
 
     def new_words(self, shown: Iterable[tuple[Node | Page, int]]) -> int:
-        """The words of rows, of each so many as are shown, that were not shown before."""
+        """How many words are shown for the first time. `shown`: summaries and segments, each with
+        the number of its words that are shown."""
         new = 0
         for row, words in shown:
             key = type(row), row.node_index if isinstance(row, Node) else row.page_index

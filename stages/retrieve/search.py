@@ -169,8 +169,8 @@ class Refine(ByRanking):
             )
             turn = number * self.steps + step
             reply = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
-            (ranking,) = await self.rankings(rows, [reply.value]) if reply.value else ([],)
-            ranked = [page for page in ranking if page.score not in (None, self.no_match)]
+            rankings = await self.rankings(rows, [reply.value]) if reply.value else [[]]
+            ranked = [page for page in rankings[0] if page.score not in (None, self.no_match)]
             best = [page.page_index for page in ranked[: self.top_k]]
             new = tuple(page for page in best if page not in used)
             row = Refinement.about(
@@ -276,9 +276,10 @@ class SearchKeys(LookUp):
         begins = ((page.text or "").startswith(PAGE_BREAK) for page in rows[Page])
         sessions = list(accumulate(map(int, begins)))
         within = {*best}
-        for row in [row for row in queries if row.kind == "time_range"][:1]:
-            first = _moved(row.start_date, -self.widen_days)
-            last = _moved(row.end_date, self.widen_days)
+        limits = next((row for row in queries if row.kind == "time_range"), None)
+        if limits is not None:
+            first = _moved(limits.start_date, -self.widen_days)
+            last = _moved(limits.end_date, self.widen_days)
             if first or last:
                 within = self._within(rows, sessions, first or "", last or "9999/99/99")
         ranking = [page for index, page in best.items() if index in within]

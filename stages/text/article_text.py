@@ -23,9 +23,9 @@ _BREAKS = {**dict.fromkeys(_BLOCKS, "\n\n"), "br": "\n", "tr": "\n", "td": " ", 
 
 
 def article_text(article: str) -> str:
-    """The paragraphs of `article`, each on one line. In HTML, a <br> is a line break, two of them
-    end the paragraph (as in QuALITY v1.0.1); <pre> keeps its lines; script, style, title and
-    comments are left out."""
+    """The paragraphs of `article`, each on one line, blank lines between them. In HTML, a <br> is a
+    line break, two of them end the paragraph (as in QuALITY v1.0.1); <pre> keeps its lines; script,
+    style, title and comments are left out."""
     if _IS_HTML.search(article):
         parser = _Text()
         parser.feed(without_marked_sections(article))

@@ -50,7 +50,7 @@ _OTHER_LETTERS = (
 _WIDE = ("utf_16_le", "utf_16_be")
 # Between small letters these are letters or marks in DOS and Mac encodings, but not in Windows'.
 _DOS_OR_MAC = re.compile(rb"[a-z][\x81-\x84\x87\x88\x8a\x8d-\x90\x98\xa1-\xa4\xd0\xd1\xd5][a-z]")
-_HIGH_RUN = re.compile(rb"[\x80-\xff]+")
+_ASCII, _HIGH_RUN = bytes(range(128)), re.compile(rb"[\x80-\xff]+")
 _MOST_OF_LATIN = 0.45  # of bytes that are not ASCII, in texts of Latin letters
 _FEW = 3  # bytes that are not ASCII: too few to detect by
 _NEAR = 0.03  # an insignificant difference of the detector's measures
@@ -206,7 +206,7 @@ def _detected(content: bytes) -> str:
         west = ("cp1254", "cp1252") if _TURKISH.search(sample) else ("cp1252", "cp1254")
         windows = None if _DOS_OR_MAC.search(sample) else _best(sample, (*west, central), True)
         encoding = windows or _best(sample, _DOS_AND_MAC)
-        if sum(map(len, _HIGH_RUN.findall(content))) < _ALMOST_ASCII * len(content):
+        if len(content.translate(None, _ASCII)) < _ALMOST_ASCII * len(content):
             encoding = encoding or "cp1252"
     if encoding is None:
         raise UnicodeError("text of no encoding")

@@ -31,10 +31,7 @@ _WORD = re.compile(
 )
 LONGEST_WORD, _PART_OF_LONGER = 1000, 4  # characters
 _SPACED = rf"[^\s{CHARACTERS}{SYLLABLES}]"
-_LONGER = re.compile(  # steps over spaced text by the length of the longest word
-    rf"(?s)(?:.{{0,{LONGEST_WORD}}}[ \n])*+(?=.{{{LONGEST_WORD + 1}}})"
-    rf".*?(?<!{_SPACED}){_SPACED}{{{LONGEST_WORD + 1}}}"
-)
+_LONGER = re.compile(rf"{_SPACED}{{{LONGEST_WORD + 1}}}")
 _HEADER = re.compile(rf"{PAGE_BREAK}(\[[^\]\n]*\])\s*")
 
 
@@ -54,8 +51,16 @@ def num_words(text: str) -> int:
 
 
 def is_without_spaces(text: str) -> bool:
-    """True for a run of over LONGEST_WORD characters without the white space of its script."""
-    return len(text) > LONGEST_WORD and _LONGER.match(text) is not None
+    """True for over LONGEST_WORD characters in a row without white space, in Tibetan or in a
+    script that puts spaces between words."""
+    start = 0
+    while len(text) - start > LONGEST_WORD:  # steps over spaced text by the longest word's length
+        end = start + LONGEST_WORD + 1
+        space = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+        if space < start and _LONGER.search(text, start, end + LONGEST_WORD):
+            return True
+        start = space + 1 if space >= start else start + LONGEST_WORD
+    return False
 
 
 def plain(text: str) -> str:
@@ -122,8 +127,9 @@ _SENTENCE_END = re.compile(
 
 
 def paragraph_spans(text: str, how: Paragraphs) -> Spans:
-    """Half-open spans that tile `text`, one per paragraph, its trailing white space included, each
-    a line, or what blank lines separate; `auto`: the latter where the text has a blank line."""
+    """Half-open spans that tile `text`, one per paragraph with the white space after it. `lines`:
+    each line is a paragraph. `blank_lines`: blank lines separate them. `auto`: blank_lines if the
+    text has one, else lines."""
     if how == "auto":
         how = "blank_lines" if _BREAKS["blank_lines"].search(text.strip()) else "lines"
     first_word = len(text) - len(text.lstrip())  # breaks before it end no paragraph
@@ -132,7 +138,8 @@ def paragraph_spans(text: str, how: Paragraphs) -> Spans:
 
 
 def sentence_spans(text: str) -> Spans:
-    """The same of sentences, by a heuristic of punctuation, blank lines and speakers."""
+    """Half-open spans that tile `text`, one per sentence with the white space after it, found by
+    punctuation, blank lines and speakers."""
     return list(pairwise(sorted({0, *(m.end() for m in _SENTENCE_END.finditer(text)), len(text)})))
 
 

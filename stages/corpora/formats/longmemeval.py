@@ -130,15 +130,15 @@ def _evidence(sessions: Sequence[Session], value: Value, role: str = "") -> list
     the answer sessions."""
     evidence_ids = values.texts_of(value, "answer_session_ids")
     is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
-    spans, start = [], 0
+    spans, at = list[Span](), 0
     for session in sessions:
-        at = start + len(session.header)
+        is_answer = session.session_id in evidence_ids
+        at += len(session.header)
         for number, turn in enumerate(session.turns):
-            is_evidence = number in session.marked or not is_marked
-            if session.session_id in evidence_ids and is_evidence and turn.startswith(role):
+            is_evidence = is_answer and (number in session.marked or not is_marked)
+            if is_evidence and turn.startswith(role):
                 spans.append(Span(at, at + len(turn)))
             at += len(turn) + 2
-        start += len(session.text)
     return spans
 
 

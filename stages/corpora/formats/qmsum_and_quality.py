@@ -118,8 +118,8 @@ def _query_layout(kind: str, turns: Sequence[Span] | None) -> QuestionLayout:
 
 
 def _evidence(query: Value, turns: Sequence[Span] | None) -> tuple[Span, ...]:
-    """The spans of `relevant_text_span`, a list of pairs of first and last turn, both inclusive,
-    which the published files write as strings."""
+    """The spans of `relevant_text_span`, a list of pairs of first and last turn, both inclusive.
+    The published files write the numbers as strings."""
     if turns is None or query.get("relevant_text_span") is None:
         return ()
     spans = []

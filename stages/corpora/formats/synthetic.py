@@ -53,7 +53,8 @@ class SyntheticCorpus(Corpus):
         wide = _SENTENCES_PER_PARAGRAPH
         text = "\n\n".join(" ".join(parts[at : at + wide]) for at in range(0, len(parts), wide))
         before = list(accumulate(map(len, parts), initial=0))  # characters, without the gaps
-        document, questions = self.document(f"s{number:06}", text), []
+        document = self.document(f"s{number:06}", text)
+        questions = []
         for index, (at, name, thing) in enumerate(zip(facts, names, objects, strict=True)):
             start = before[at] + at + at // wide
             question = Question(

@@ -1,10 +1,10 @@
 """Rows of the user's own JSON, CSV or Parquet files, or of a Hugging Face dataset, whose keys
 `corpus.fields` maps; and tables of documents and of questions.
 
-Of the first a row is a document, with a question about it if `fields.question` is set; a document
-that several rows contain is read once. Keys that no field names are kept in metadata. A key may be
-a path, `answers.text`, into an object or a list of objects. A question without an id gets one made
-from the document's id, question and options.
+With `corpus.fields`, a row is a document, with a question about it if `fields.question` is set; a
+document that several rows contain is read once. Keys that no field names are kept in metadata. A
+key may be a path, `answers.text`, into an object or a list of objects. A question without an id
+gets one made from the document's id, question and options.
 """
 
 import re
@@ -58,8 +58,8 @@ class Fields(Settings):
         """The rows with what is at the end of each path as the value of one key."""
         paths = [key for key in self.named() if "." in key]
         for row in rows:
-            for path in paths if row.value is not None else ():
-                value, rest = _taken(row.value, path)
+            for path in paths:
+                value, rest = _taken(row.value or {}, path)
                 if value is not _NOTHING:
                     row = replace(row, value={**rest, path: value})
             yield row
@@ -143,7 +143,7 @@ class HuggingFaceCorpus(OwnRows):
     `datasets` can read."""
 
     format: Literal["huggingface"]
-    subset: str | None
+    subset: str | None  # the dataset's configuration, where it has several
     revision: str | None  # a commit, since the content of a branch changes
 
     def check(self) -> None:

@@ -52,7 +52,7 @@ _MOST_LEFT_OUT = 100  # each is a row; a folder of source code may have ten thou
 _TEXTS = (".txt", ".md", ".markdown")
 _FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n(.*?\n)(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)\s*", re.DOTALL)
 _MOST_CHARS = 2**16  # more is no front matter
-_CACHE = "texts"  # its folder in the user's cache
+_CACHE = "texts"  # the folder of extracted texts in the user's cache
 _LIBRARIES = ("pypdfium2", "pdfplumber", "pdfminer.six", "mammoth", "lxml", "html-to-markdown")
 
 

@@ -32,7 +32,8 @@ class Row:
     @property
     def place(self) -> str:
         """`file name:line`, and `:key[index]` of an object within the line's object."""
-        return ":".join(filter(None, (values.name_of(self.file.name), str(self.line), self.inside)))
+        inside = f":{self.inside}" if self.inside else ""
+        return f"{values.name_of(self.file.name)}:{self.line}{inside}"
 
     def given_id(self, key: str) -> str | None:
         """The id under `key`; None without a usable one."""
@@ -70,8 +71,8 @@ def rows_within(row: Row, key: str) -> Iterator[Row]:
 
 
 class Ids:
-    """Gives ids to the documents or the questions of a corpus; no two rows have the same id. None
-    depends on `limit`, on the split or on other files:
+    """Gives ids to the documents or the questions of a corpus; no two rows have the same id. An id
+    depends neither on `limit` nor on the split or other files. It is one of:
 
     1. The id in the file, where the format has ids. A second row with the same id is bad input.
     2. Otherwise 16 hex digits: a hash of the row's content and of the number of earlier copies in

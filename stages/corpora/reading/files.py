@@ -52,8 +52,8 @@ class NotTextError(OSError):
 
 
 def files_of(path: UPath, *patterns: str) -> list[UPath]:
-    """`path` itself if it is a file, else the matching files in the folder by name, or where there
-    are none in its `data`, as Hugging Face datasets have. Raises UsageError where no file
+    """`path` itself if it is a file, else the matching files in the folder, by name, or if it has
+    none, those in its `data`, as in Hugging Face datasets. Raises UsageError where no file
     matches."""
     if not path.is_dir():
         return [path]
@@ -75,7 +75,7 @@ def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
 
 def split_of(path: UPath, split: str | None, *suffixes: str) -> UPath:
     """The file or subfolder named after the split; `path` itself where `split` is None. Raises
-    UsageError."""
+    UsageError where the folder has neither."""
     if split is None:
         return path
     names = [split, *(f"{split}.{suffix}" for suffix in suffixes)]

@@ -41,7 +41,7 @@ def single(text: str | None) -> tuple[str, ...]:
 
 
 def question_or_summary(value: Value, key: str, summarizes: bool) -> str:
-    """The question under `key`; SUMMARY where it is blank and that is the task."""
+    """The question under `key`; SUMMARY where it is blank and the task is to summarize."""
     is_blank = not (values.optional_text(value, key) or "").strip()
     return SUMMARY if summarizes and is_blank else values.question_of(value, key)
 
@@ -76,6 +76,9 @@ class QuestionLayout:
             question = _read(self.question, value, values.question_of) or ""
             references = _read(self.references, value, values.texts_of)
             keys = self.metadata
+            metadata = (
+                keys(value) if callable(keys) else values.json_text(values.labels_of(value, keys))
+            )
             return Question(
                 document_id=document_id,
                 question_id=question_id,
@@ -84,9 +87,7 @@ class QuestionLayout:
                 references=references or single(None if right is None else options[right]),
                 answer_index=right,
                 question_type=_read(self.question_type, value, values.label_of),
-                metadata=keys(value)
-                if callable(keys)
-                else values.json_text(values.labels_of(value, keys)),
+                metadata=metadata,
                 evidence=self.evidence(value),
                 asked_at=_read(self.asked_at, value, values.optional_text),
                 detail=row.note,
@@ -182,14 +183,13 @@ def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
             first = firsts.setdefault(text_sha, number)
         entries = asked.setdefault(first, [])
         for entry in layout.asked_in(row):
-            value = earlier = entry.value or {}
-            given = entry.given_id(layout.asked.question_id or "")
+            value, given = entry.value or {}, entry.given_id(layout.asked.question_id or "")
             if layout.joined and given:
                 earlier = joined.setdefault((first, given, value.get("question")), value)
-            if layout.joined and earlier is not value:
-                earlier[layout.joined] += value[layout.joined]
-            else:
-                entries.append(entry)
+                if earlier is not value:
+                    earlier[layout.joined] += value[layout.joined]
+                    continue
+            entries.append(entry)
     document_ids, question_ids = Ids(), Ids()
     for number, row in enumerate(corpus.rows()):
         if number not in asked:

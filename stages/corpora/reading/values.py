@@ -158,9 +158,12 @@ def choice_of(row: Value, key: str, first: int | None, num_options: int) -> int 
 
 def json_object(row: Value, key: str) -> Value:
     """The object under `key`, which may be JSON text; empty where absent."""
-    value = {} if row.get(key) is None else row[key]
-    with suppress(ValueError):
-        value = json.loads(value) if isinstance(value, str) else value
+    value = row.get(key)
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
     if not isinstance(value, dict):
         raise BadInputError(f"`{key}` is no JSON object; fix it")
     return value
