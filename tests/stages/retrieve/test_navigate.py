@@ -2,7 +2,6 @@
 segments looked up and the answer that it leaves.
 """
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from stages.retrieve.navigate import COLUMNS
 from stages.tables.lookups import Dropped, Lookup, Visit
 from stages.tables.pages import Node
 from tests.pipeline.store.test_views import rows
-from tests.support.docs.pages import blocks
 from tests.support.engines.walks import ANSWER, OPTIONS, PAGES, act, path, stage, tree, walked, wide
 from tests.support.reading import (
     adding,
@@ -399,16 +397,3 @@ def test_measures_by_hand(warehouse: Warehouse) -> None:
         table.setdefault(row["question_id"], {})[row["measure"]] = row["value"]
         assert row["problem"] == ("unparseable" if row["question_id"] == "bad" else None)
     assert table == BY_HAND
-
-
-def test_the_sql_of_the_readme(warehouse: Warehouse) -> None:
-    """Two of the four questions with letters are right, one of them after it strayed."""
-    shown = blocks("docs/methods/memwalker.md", "sh")
-    (walks,) = [shlex.split(block)[2] for block in shown if "as stray_ratio" in block]
-    assert rows(warehouse, walks) == [
-        {
-            "method": METHOD, "n": 5, "valid_actions": 72, "stray_ratio": pytest.approx(60),
-            "recovery_rate": 50, "n_recovery": 2, "text_read": pytest.approx(41),
-            "text_read_if_right": 47.5, "n_right": 2, "steps": 2.2, "depth": 1.4,
-        }
-    ]  # fmt: skip
