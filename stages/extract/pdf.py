@@ -73,8 +73,8 @@ class _Row(NamedTuple):
         return {text for text in texts if not text.endswith(":")}
 
     def numbers(self, pattern: re.Pattern[str] = _NUMBER) -> set[int]:
-        """The row's numbers that match, or the one that it is, minus `page`: for a page's number
-        the same difference on all pages."""
+        """The row's numbers that match the pattern, or the number that the row is; each minus
+        `page`, which gives the same difference on all pages for the pages' numbers."""
         if alone := _ALONE.fullmatch(self.text):
             if alone[1].isdigit():
                 return {int(alone[1]) - self.page}
@@ -90,8 +90,8 @@ def _without_digits(text: str) -> str:
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """The lines of each page without heads and feet: rows that recur at one height of several
-    pages, or have the page's number at an end. A page of nothing else is kept."""
+    """The lines of each page without heads and feet, which are rows that recur at one height of
+    several pages, or have the page's number at an end. A page that has nothing else keeps them."""
     rows = [_edge_rows(page, lines) for page, lines in enumerate(pages)]
     first = _first_copies(pages)
     heads: dict[tuple[int, str], set[str]] = {}  # by row: parts that are on no other page
@@ -128,7 +128,7 @@ def _without(
     lines: Sequence[Line], rows: Sequence[_Row], heads: Mapping[_Row, set[str]], steps: set[int]
 ) -> list[Line]:
     """The lines of a page without its heads, from its edges inwards, and without its number.
-    More rows than a head can have are recurring text, which is kept."""
+    More rows than a head can have are text that recurs, and stay."""
 
     def is_number(row: _Row) -> bool:
         return row.is_number and not row.numbers().isdisjoint(steps)
@@ -203,7 +203,7 @@ class _Block:
     num_lines: int = 1
 
     def is_full(self, line: Line) -> bool:
-        """True if the last line had no space left for the first word of the next one."""
+        """True if the last line had no space left for the first word of `line`."""
         width = line.words[0].right - line.words[0].left + _SPACE * line.height
         edge = max(near.right for near in self.near)
         return self.last.is_cut or self.last.right + width > edge

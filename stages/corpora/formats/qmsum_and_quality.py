@@ -18,10 +18,9 @@ from typing import Any, ClassVar, Literal
 from pipeline.core.rows import Document, Question, Span
 from stages.corpora.reading import values
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, document_or_bad
-from stages.corpora.reading.corpus_row import Ids, Row, rows_within
 from stages.corpora.reading.files import files_of, rows_of, split_of
-from stages.corpora.reading.questions import QuestionLayout, single
-from stages.corpora.reading.values import BadInputError, Value
+from stages.corpora.reading.questions import QuestionLayout
+from stages.corpora.reading.values import BadInputError, Ids, Row, Value, rows_within, single
 from stages.text.article_text import article_text
 from stages.text.words import merged
 

@@ -12,7 +12,7 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.export.export_report import FORMATS, escaped
+from jobs.export.export_run import TABLE_FORMATS, escaped
 from jobs.output.print_tables import csv_text
 from jobs.report.report import Report, Row, make_report
 from jobs.statistics.means import Mean
@@ -82,7 +82,7 @@ def test_the_report_as_csv(hand: HandRun) -> None:
 
 
 def latex(report: Report, with_intervals: bool) -> str:
-    return FORMATS["latex"](report, ReadOptions(run="night"), with_intervals)
+    return TABLE_FORMATS["latex"](report, ReadOptions(run="night"), with_intervals)
 
 
 def test_latex_escapes_what_it_would_obey() -> None:
@@ -139,7 +139,7 @@ def printed(rows: tuple[Row, ...], repeats: int = 1, **options: Any) -> list[str
     """The lines of a Markdown table, and its caption first."""
     column = Column("lr_1", "LR-1", 30, more_is_better=True)
     report = report_of(rows, column, repeats=repeats)
-    out = FORMATS["markdown"](report, ReadOptions(run="night", **options), False)
+    out = TABLE_FORMATS["markdown"](report, ReadOptions(run="night", **options), False)
     return [line for line in out.splitlines() if line]
 
 

@@ -14,8 +14,8 @@ import pytest
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.files import read_rows
+from stages.corpora.reading.values import Row
 from tests.support.texts.loading import details, loaded, notes
 
 ROWS = [{"n": str(n), "text": f'line\n\n{n}, with "quotes" and é'} for n in range(50)]
