@@ -17,7 +17,7 @@ from pipeline.core.rows import Span
 from stages.corpora.reading import values
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
 from stages.corpora.reading.questions import QuestionLayout
-from stages.corpora.reading.values import BadInputError, Ids, Row, Value, single
+from stages.corpora.reading.values import BadInputError, Ids, Value, single
 from stages.text.chat_text import NO_DATE
 from stages.text.words import PAGE_BREAK, merged
 
@@ -65,24 +65,22 @@ class LongMemEvalCorpus(FileCorpus):
         for row in self.rows():
             if row.value is None:
                 yield Loaded(bad_document(ids.of_place(row), row.detail(row.wrong)), ())
-            else:
-                yield self._history(row, row.value, ids)
-
-    def _history(self, row: Row, value: Value, ids: Ids) -> Loaded:
-        given = document_id, _ = ids.of_row(row, "question_id", [value.get(k) for k in _MAKES_ID])
-        try:
-            sessions = _sessions_of(value)
-            starts = accumulate((len(session.text) for session in sessions), initial=0)
-            about = [
-                {"session_id": session.session_id, "date": session.date, "start_char": start}
-                for session, start in zip(sessions, starts, strict=False)
-            ]
-            text = "".join(session.text for session in sessions)
-            metadata = values.json_text({"sessions": about})
-            document = self.document(document_id, text, metadata=metadata)
-        except BadInputError as wrong:
-            sessions, document = [], bad_document(document_id, row.detail(wrong))
-        return Loaded(document, (_question_layout(sessions).read(row, document_id, given),))
+                continue
+            content = [row.value.get(key) for key in _MAKES_ID]
+            given = document_id, _ = ids.of_row(row, "question_id", content)
+            try:
+                sessions = _sessions_of(row.value)
+                starts = accumulate((len(session.text) for session in sessions), initial=0)
+                about = [
+                    {"session_id": session.session_id, "date": session.date, "start_char": start}
+                    for session, start in zip(sessions, starts, strict=False)
+                ]
+                text = "".join(session.text for session in sessions)
+                metadata = values.json_text({"sessions": about})
+                document = self.document(document_id, text, metadata=metadata)
+            except BadInputError as wrong:
+                sessions, document = [], bad_document(document_id, row.detail(wrong))
+            yield Loaded(document, (_question_layout(sessions).read(row, document_id, given),))
 
 
 def _sessions_of(value: Value) -> list[Session]:

@@ -146,7 +146,15 @@ class NarrativeQACorpus(FileCorpus):
         """Yield one Loaded per row of documents.csv that is of the kind and split."""
         documents = list(rows_of([self.path / "documents.csv"]))
         all_ids = {row.given_id("document_id") for row in documents}
-        chosen = [row for row in documents if self._is_chosen(row)]
+        chosen = [
+            row
+            for row in documents
+            if row.value is None  # such a row is reported below
+            or (
+                self.kind in ("all", row.value.get("kind"))
+                and self.split in (None, row.value.get("set"))
+            )
+        ]
         ids = {row.given_id("document_id") for row in chosen}
         pairs = map(_question_row, rows_of([self.path / "qaps.csv"]))
         # A question about a document of another kind or split is left out without a message; about
@@ -166,13 +174,6 @@ class NarrativeQACorpus(FileCorpus):
             taken = questions.take(document)
             yield Loaded(document, () if document.skipped else taken)
         yield from questions.take_rest(document_ids)
-
-    def _is_chosen(self, row: Row) -> bool:
-        """True also for an unreadable row, which is reported later."""
-        if row.value is None:
-            return True
-        is_kind = self.kind in ("all", row.value.get("kind"))
-        return is_kind and self.split in (None, row.value.get("set"))
 
     def _document(
         self, summaries: Mapping[str | None, str], value: Value, document_id: str

@@ -196,21 +196,23 @@ def _walk(folder: UPath, prefix: str, folders: set[UPath]) -> Iterator[ListedFil
         except OSError as error:  # such as of a mount that is broken
             yield ListedFile(file, name, wrong=f"{error.strerror}; fix or delete it")
             continue
-        if is_folder and not file.name.startswith(".") and not _is_read_elsewhere(file, folders):
+        is_hidden = file.name.startswith(".")
+        if is_folder and not is_hidden and not _is_read_elsewhere(file, folders):
             yield from _walk(file, f"{name}/", folders)
-        else:
+        elif is_folder or is_hidden or not _suffix_of(name) or file.name == WAREHOUSE:
             yield ListedFile(file, name, left_out=_why_left_out(file.name, is_folder))
+        else:
+            yield ListedFile(file, name)
 
 
-def _why_left_out(name: str, is_folder: bool) -> str | None:
+def _why_left_out(name: str, is_folder: bool) -> str:
     if name.startswith("."):
         return "hidden; rename it to have it read"
     if is_folder:
         return "a link to a folder that is read under another name; delete it"
     if name == WAREHOUSE:
         return "its folder is a warehouse, whose own folders are not read; name another"
-    kinds = " ".join(_suffixes())
-    return None if _suffix_of(name) else f"none of {kinds}; rename or convert it to be read"
+    return f"none of {' '.join(_suffixes())}; rename or convert it to be read"
 
 
 def _is_read_elsewhere(folder: UPath, folders: set[UPath]) -> bool:

@@ -201,7 +201,11 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
     number = 0
     try:
         for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
-            yield _value_row(file, number, value, "fix or delete it")
+            if isinstance(value, dict):
+                yield Row(file, number, value)
+            else:
+                wrong = f"{values.kind_of(value)}, not an object; fix or delete it"
+                yield Row(file, number, None, wrong)
     except (ijson.JSONError, UnicodeDecodeError) as error:
         wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
         yield Row(file, number + 1, None, wrong)
@@ -215,13 +219,10 @@ def _json_row(file: UPath, number: int, line: bytes) -> Row:
             value = json.loads(values.without_lone_surrogates(text))
     except (ValueError, RecursionError) as error:
         return Row(file, number, None, f"not JSON ({_reason(error)}); fix or delete the line")
-    return _value_row(file, number, value, "fix or delete the line")
-
-
-def _value_row(file: UPath, number: int, value: Any, advice: str) -> Row:
     if isinstance(value, dict):
         return Row(file, number, value)
-    return Row(file, number, None, f"{values.kind_of(value)}, not an object; {advice}")
+    wrong = f"{values.kind_of(value)}, not an object; fix or delete the line"
+    return Row(file, number, None, wrong)
 
 
 def _finite(number: str) -> float:

@@ -216,7 +216,9 @@ class QuestionFile:
         self._rows: dict[str | None, list[Row]] = {}
         self._ids = Ids()
         columns: dict[str, None] = {}
-        for row in map(_with_lists, rows):
+        for row in rows:
+            if row.value and {".csv", ".tsv"} & {*row.file.suffixes}:
+                row = replace(row, value=_with_lists(row.value))
             columns |= dict.fromkeys(row.value or {})
             self._rows.setdefault(row.given_id("document_id"), []).append(row)
         unknown = [key for key in columns if key not in _COLUMNS]
@@ -272,11 +274,9 @@ class QuestionFile:
         return self._ids.of_row(row, "question_id", *content)
 
 
-def _with_lists(row: Row) -> Row:
-    """The row; from the cells of a CSV file JSON and lists are parsed."""
-    if row.value is None or not {".csv", ".tsv"} & {*row.file.suffixes}:
-        return row
-    value = dict(row.value)
+def _with_lists(cells: Value) -> Value:
+    """The cells of a row of a CSV file, with JSON and lists of options parsed."""
+    value = dict(cells)
     for key in ("options", "references", "evidence"):
         cell = value.get(key)
         if isinstance(cell, str) and cell.lstrip().startswith("["):
@@ -284,7 +284,7 @@ def _with_lists(row: Row) -> Row:
                 value[key] = json.loads(cell)
         elif isinstance(cell, str) and key == "options":
             value[key] = [option.strip() for option in cell.strip().removesuffix("|").split("|")]
-    return replace(row, value=value)
+    return value
 
 
 def _evidence(value: Value, num_chars: int | None) -> tuple[Span, ...]:

@@ -116,7 +116,7 @@ def one_or_more(row: Value, key: str) -> tuple[str, ...]:
     (4.0 as 4), dates in ISO format."""
     value = row.get(key)
     texts = []
-    for entry in value if isinstance(value, list) else single(value):
+    for entry in value if isinstance(value, list) else [] if value is None else [value]:
         if isinstance(entry, (str, Decimal)):
             texts.append(str(entry))
         elif isinstance(entry, date):
@@ -195,7 +195,7 @@ def json_text(values: Value) -> str:
 
 def metadata_of(row: Value, columns: Collection[str]) -> str:
     """The row's `metadata` and the values of all other columns than these, as one JSON text."""
-    rest = present(row, (key for key in row if key not in columns))
+    rest = {key: row[key] for key in row if row[key] is not None and key not in columns}
     return json_text({**rest, **json_object(row, "metadata")})
 
 

@@ -25,24 +25,22 @@ Given = tuple[str, float | None, float | None]
 """A method, its mean tokens and its score."""
 
 
-def report_of(*rows: Given, by: str | None = None, n: int = 10) -> Report:
-    return Report("night", {"planned": 9, "not_done": 0}, COLUMNS, ("em", "lr_1"),
-                  tuple(row(*one, by, n) for one in rows), {}, (), (), {})  # fmt: skip
+def rows_of(*rows: Given, by: str | None = None, n: int = 10) -> tuple[Row, ...]:
+    return tuple(
+        Row(method, by, {} if score is None else {"em": Mean(score, n, score, n)}, {"n": n},
+            tokens={} if tokens is None else {"em": Tokens(tokens, n)})
+        for method, tokens, score in rows
+    )  # fmt: skip
 
 
-def row(method: str, tokens: float | None, score: float | None, by: str | None, n: int) -> Row:
-    means = {} if score is None else {"em": Mean(score, n, score, n)}
-    read = {} if tokens is None else {"em": Tokens(tokens, n)}
-    return Row(method, by, means, {"n": n}, tokens=read)
+def report_of(*rows: Row) -> Report:
+    inputs = {"planned": 9, "not_done": 0}
+    return Report("night", inputs, COLUMNS, ("em", "lr_1"), rows, {}, (), (), {})
 
 
-def joined(*reports: Report) -> Report:
-    rows = tuple(row for report in reports for row in report.rows)
-    return Report("night", reports[0].inputs, COLUMNS, ("em", "lr_1"), rows, {}, (), (), {})
-
-
-def frontier(report: Report) -> list[str]:
-    return [point.method for point in points_of(report, EM) if point.on_frontier]
+def frontier(*rows: Row) -> list[tuple[str, str | None]]:
+    points = points_of(report_of(*rows), EM)
+    return [(point.method, point.by) for point in points if point.on_frontier]
 
 
 @pytest.mark.parametrize(
@@ -62,34 +60,33 @@ def frontier(report: Report) -> list[str]:
     ],
 )
 def test_the_frontier_is_what_no_other_leaves_behind(rows: list[Given], expected: str) -> None:
-    assert frontier(report_of(*rows)) == [*expected]
+    assert frontier(*rows_of(*rows)) == [(method, None) for method in expected]
 
 
 def test_a_mean_over_fewer_answers_is_not_compared() -> None:
     """It is of other questions; more answers without tokens do not count either."""
-    fewer, most = report_of(("easy", 50, 99), n=7), report_of(("a", 100, 20), ("b", 200, 30))
-    imported = report_of(("theirs", None, 50), n=20)
-    points = points_of(joined(fewer, most, imported), EM)
+    most = rows_of(("a", 100, 20), ("b", 200, 30))
+    rows = (*rows_of(("easy", 50, 99), n=7), *most, *rows_of(("theirs", None, 50), n=20))
+    points = points_of(report_of(*rows), EM)
     assert [point.competes for point in points] == [False, True, True, False]
-    assert frontier(joined(fewer, most, imported)) == ["a", "b"]
+    assert frontier(*rows) == [("a", None), ("b", None)]
 
 
 def test_every_group_has_a_frontier_of_its_own() -> None:
-    why = report_of(("a", 100, 20), ("b", 200, 10), by="why")
-    who = report_of(("a", 100, 5), ("b", 200, 10), by="who", n=3)
-    found = [(p.method, p.by) for p in points_of(joined(why, who), EM) if p.on_frontier]
-    assert found == [("a", "why"), ("a", "who"), ("b", "who")]
+    why = rows_of(("a", 100, 20), ("b", 200, 10), by="why")
+    who = rows_of(("a", 100, 5), ("b", 200, 10), by="who", n=3)
+    assert frontier(*why, *who) == [("a", "why"), ("a", "who"), ("b", "who")]
 
 
 def test_the_measure_is_one_of_answers_that_has_values() -> None:
-    report = report_of(("a", 100, 20))
+    report = report_of(*rows_of(("a", 100, 20)))
     assert [column.measure for column in drawn_columns(report)] == ["em"], "LR-1 has none"
     assert {chosen_column(report, name).measure for name in (None, "em", "EM")} == {"em"}
     for wrong in ("lr_1", "words_read", "em "):
         with pytest.raises(UsageError, match=f"metric={wrong}: no score"):
             chosen_column(report, wrong)
     with pytest.raises(UsageError, match="no answer has a score"):
-        chosen_column(report_of(("a", 100, None)), None)
+        chosen_column(report_of(*rows_of(("a", 100, None))), None)
 
 
 def test_the_picture() -> None:
@@ -122,9 +119,9 @@ def test_the_picture() -> None:
 
 def test_no_text_of_a_run_is_read_as_svg() -> None:
     name = "<script>alert(1)</script> & \x1b[2J \uffff \ud800"
-    svg = frontier_svg(name, name, points_of(report_of((name, 100, 5), by=name), EM), [name])
-    found = ElementTree.fromstring(svg)
-    assert not [*found.iter(f"{SVG}script")]
+    points = points_of(report_of(*rows_of((name, 100, 5), by=name)), EM)
+    svg = frontier_svg(name, name, points, [name])
+    assert not [*ElementTree.fromstring(svg).iter(f"{SVG}script")]
     assert "style=" not in svg, "the page's policy would refuse it"
 
 
@@ -144,12 +141,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     answer are their mean plus or minus 7."""
     run = ComparedRun(tmp_path_factory.mktemp("made"))
     scores: dict[str, Any] = {}
+    questions = [f"{letter}1" for letter in DOCUMENTS]
     for method, values in SCORES.items():
-        questions = [f"{letter}1" for letter in DOCUMENTS]
         scores[method] = {"squad_em": dict(zip(questions, values, strict=True))}
         if method in TOKENS:
-            sign = [7.0, -7.0] * 5
-            tokens = [TOKENS[method] + one for one in sign]
+            tokens = [TOKENS[method] + change for change in [7.0, -7.0] * 5]
             scores[method]["tokens_read"] = dict(zip(questions, tokens, strict=True))
     run.add("r", scores)
     return run

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 
 from docx import Document as WordDocument
+from docx.document import Document as WordFile
 from docx.oxml import parse_xml
 from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen.canvas import Canvas
@@ -42,22 +43,31 @@ def scan(num_pages: int = 1) -> bytes:
     return made.getvalue()
 
 
-def word(*parts: str | Sequence[Sequence[str]]) -> bytes:
-    """A paragraph per string, one with `# ` a heading; a table per list of rows."""
+def word(*parts: str | Sequence[Sequence[str]], head: str = "", foot: str = "") -> bytes:
+    """A paragraph per string; one that begins with `# ` is a heading, with `- ` or `1. ` a list's
+    item. A table per list of rows."""
     document = WordDocument()
+    document.sections[0].header.paragraphs[0].text = head
+    document.sections[0].footer.paragraphs[0].text = foot
     for part in parts:
         if not isinstance(part, str):
             table = document.add_table(len(part), len(part[0]))
             for row, cells in zip(table.rows, part, strict=True):
                 for cell, text in zip(row.cells, cells, strict=True):
                     cell.text = text
-        elif part.startswith("# "):
-            document.add_heading(part.removeprefix("# "), 1)
+        elif match := re.match(r"(#+|-|\d+\.) ", part):
+            styles = {"#": f"Heading {len(match[1])}", "-": "List Bullet"}
+            style = styles.get(part[0], "List Number")
+            document.add_paragraph(part[match.end() :], style=style)
         else:
             document.add_paragraph(part)
-    made = io.BytesIO()
-    document.save(made)
-    return made.getvalue()
+    return saved(document)
+
+
+def saved(document: WordFile) -> bytes:
+    file = io.BytesIO()
+    document.save(file)
+    return file.getvalue()
 
 
 _SPACES = {
@@ -70,18 +80,14 @@ _SPACES = {
 
 
 def word_of(*paragraphs: str) -> bytes:
-    """A Word file of paragraphs in its XML, in which `{run:...}` is a run of text, `{E:...}` one of
-    an equation."""
+    """A Word file of paragraphs in its XML, in which `{run:...}` is a run of text."""
     spaces = " ".join(f'xmlns:{name}="http://{address}"' for name, address in _SPACES.items())
     spaces += ' xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office"'
     document = WordDocument()
     for place, paragraph in enumerate(paragraphs):
         runs = re.sub(r"{run:(.*?)}", r"<w:r><w:t>\1</w:t></w:r>", paragraph)
-        runs = re.sub(r"{E:(.*?)}", r"<m:r><m:t>\1</m:t></m:r>", runs)
         document.element.body.insert(place, parse_xml(f"<w:p {spaces}>{runs}</w:p>"))
-    made = io.BytesIO()
-    document.save(made)
-    return made.getvalue()
+    return saved(document)
 
 
 def epub(

@@ -11,7 +11,6 @@ from functools import cache
 from html import escape
 from typing import Any
 
-from docx import Document as WordDocument
 from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import ParagraphStyle
@@ -28,7 +27,7 @@ from reportlab.platypus import (
 from reportlab.platypus import Table as DrawnTable
 
 from stages.corpora.formats.narrativeqa import story as cut_story
-from tests.support.texts.documents import epub
+from tests.support.texts.documents import epub, word
 from tests.support.texts.loading import DATA
 
 Rows = Sequence[Sequence[str]]
@@ -229,29 +228,14 @@ def html(made: Sequence[Part]) -> str:
     return "".join(found)
 
 
-def word(made: Sequence[Part]) -> bytes:
+def _word(made: Sequence[Part]) -> bytes:
     """The parts as a Word file with a head and a foot."""
-    document = WordDocument()
-    section = document.sections[0]
-    section.header.paragraphs[0].text = "Commission of Bridges"
-    section.footer.paragraphs[0].text = "Page 1, confidential"
+    texts: list[str | Rows] = []
     for part in made:
-        if part.kind == "table":
-            table = document.add_table(len(part.rows), len(part.rows[0]))
-            for row, cells in zip(table.rows, part.rows, strict=True):
-                for cell, text in zip(row.cells, cells, strict=True):
-                    cell.text = text
-        elif part.kind in ("ul", "ol"):
-            style = "List Bullet" if part.kind == "ul" else "List Number"
-            for item in part.items:
-                document.add_paragraph(item, style=style)
-        elif part.kind == "p":
-            document.add_paragraph(part.text)
-        else:
-            document.add_heading(part.text, int(part.kind[1]))
-    file = io.BytesIO()
-    document.save(file)
-    return file.getvalue()
+        is_list = part.kind in ("ul", "ol")
+        lines = part.markdown().split("\n") if is_list else [part.markdown()]
+        texts += [part.rows] if part.kind == "table" else lines
+    return word(*texts, head="Commission of Bridges", foot="Page 1, confidential")
 
 
 def book(made: Sequence[Part]) -> bytes:
@@ -291,8 +275,8 @@ def known_documents() -> tuple[Known, ...]:
     others = {
         "novel.epub": (novel, book(novel), ("Go to chapter", "Contents")),
         "report.epub": (report, book(report), ("Go to chapter", "Contents")),
-        "report.docx": (report, word(report), ("Commission of Bridges", "confidential")),
-        "tables.docx": (tables, word(tables), ("Commission of Bridges", "confidential")),
+        "report.docx": (report, _word(report), ("Commission of Bridges", "confidential")),
+        "tables.docx": (tables, _word(tables), ("Commission of Bridges", "confidential")),
         "article.html": (report, _web(report, is_semantic=True), gazette),
         "tables.html": (tables, _web(tables, is_semantic=False), gazette),
         "report.md": (report, (head + text).encode(), ("title:", "author:")),

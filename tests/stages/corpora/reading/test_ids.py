@@ -24,8 +24,8 @@ ROWS: dict[str, dict[str, Any]] = {
 
 
 def row(name: str, number: int) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(json.dumps(ROWS[name]).replace("{}", str(number)))
-    return made
+    numbered: dict[str, Any] = json.loads(json.dumps(ROWS[name]).replace("{}", str(number)))
+    return numbered
 
 
 def good_ids(corpus: list[Loaded]) -> tuple[set[str], set[str]]:
