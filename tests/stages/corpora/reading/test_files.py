@@ -171,7 +171,6 @@ USELESS: dict[str, tuple[str, bytes, str]] = {
     "Parquet torn": ("a.parquet", as_parquet(ROWS)[:-9], r"a\.parquet.*; "),
     "Parquet damaged within": ("a.parquet", DAMAGED, r"a\.parquet.*; "),
     "Parquet without rows": ("a.parquet", as_parquet([]), r"a\.parquet: no line or row in it is"),
-    "a picture": ("a.jsonl", b"\x89PNG\r\n\x1a\n\0\0", r"a\.jsonl: a picture, not text; "),
     "two columns": ("a.csv", b"text,n,text\n", r"a.csv:1: two columns are called .text.; "),
     "misspelt column": ("a.csv", b"txt\none\n", r"fields\.text=text: not in a\.csv:2, which has t"),
 }  # fmt: skip
