@@ -259,30 +259,29 @@ def known_documents() -> tuple[Known, ...]:
     report, tables = parts(0, 40, 6, REPORT), parts(10, 24, 5, TABLES)
     novel, article, letter = parts(20, 60, 12), parts(40, 44, 7, {5: REPORT[2]}), parts(5, 9, 20)
     gazette = ("Railway Gazette", "Timetables", "Tickets and Fares", "Most read", "cookies")
-    pdfs = {
-        "report.pdf": (report, Layout(draw=_report_edges),
-                       ("Commission of Bridges", "Report of the Year", "of 12")),
-        "article.pdf": (article, Layout(columns=2, size=9, draw=_article_edges),
+    heads, contents = (
+        ("Commission of Bridges", "Report of the Year", "of 12"),
+        ("Go to", "Contents"),
+    )
+    word_heads = ("Commission of Bridges", "confidential")
+    matter = "---\ntitle: Owl Creek\nauthor: [A. Bierce, W. Irving]\ndate: 1893-05-01\n---\n\n"
+    text = matter + "\n\n".join(part.markdown() for part in report)
+    files = {
+        "report.pdf": (report, pdf(report, Layout(draw=_report_edges)), heads),
+        "article.pdf": (article, pdf(article, Layout(columns=2, size=9, draw=_article_edges)),
                         ("Journal of Crossings", "Draft, not for")),
-        "tables.pdf": (tables, Layout(is_justified=False, draw=_report_edges),
-                       ("Commission of Bridges", "Report of the Year", "of 12")),
-        "novel.pdf": (novel, Layout(size=11, indent=15, gap=0, draw=_book_edges),
+        "tables.pdf": (tables, pdf(tables, Layout(is_justified=False, draw=_report_edges)), heads),
+        "novel.pdf": (novel, pdf(novel, Layout(size=11, indent=15, gap=0, draw=_book_edges)),
                       ("OWL CREEK ANNUAL", "In the Glen")),
-        "letter.pdf": (letter, Layout(is_justified=False, gap=10, draw=_letter_edges), ("- 1 -",)),
-    }  # fmt: skip
-    head = "---\ntitle: Owl Creek\nauthor: [A. Bierce, W. Irving]\ndate: 1893-05-01\n---\n\n"
-    text = "\n\n".join(part.markdown() for part in report)
-    others = {
-        "novel.epub": (novel, book(novel), ("Go to chapter", "Contents")),
-        "report.epub": (report, book(report), ("Go to chapter", "Contents")),
-        "report.docx": (report, _word(report), ("Commission of Bridges", "confidential")),
-        "tables.docx": (tables, _word(tables), ("Commission of Bridges", "confidential")),
+        "letter.pdf": (letter, pdf(letter, Layout(is_justified=False, gap=10, draw=_letter_edges)),
+                       ("- 1 -",)),
+        "novel.epub": (novel, book(novel), contents),
+        "report.epub": (report, book(report), contents),
+        "report.docx": (report, _word(report), word_heads),
+        "tables.docx": (tables, _word(tables), word_heads),
         "article.html": (report, _web(report, is_semantic=True), gazette),
         "tables.html": (tables, _web(tables, is_semantic=False), gazette),
-        "report.md": (report, (head + text).encode(), ("title:", "author:")),
-    }
-    return (
-        *(Known(name, pdf(made, layout), made, beside)
-          for name, (made, layout, beside) in pdfs.items()),
-        *(Known(name, content, made, beside) for name, (made, content, beside) in others.items()),
-    )  # fmt: skip
+        "report.md": (report, text.encode(), ("title:", "author:")),
+    }  # fmt: skip
+    return tuple(Known(name, content, made, beside)
+                 for name, (made, content, beside) in files.items())  # fmt: skip
