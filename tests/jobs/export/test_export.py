@@ -109,7 +109,7 @@ def table(rows: tuple[Row, ...]) -> list[str]:
 def test_the_best_are_bold() -> None:
     """c is over fewer questions; d has no value. Of e's ten answers seven have no problem."""
     rows = of_values(("a", 41.04, 10), ("b", 41.01, 10), ("c", 90.0, 4), ("d", None, 10), best="ab")
-    answered = [{"lr_1": Mean(*own)} for own in ((7.0, 10, 10.0, 7), (7.0, 9, 10.0, 7),
+    answered = [{"lr_1": Mean(*numbers)} for numbers in ((7.0, 10, 10.0, 7), (7.0, 9, 10.0, 7),
                                                  (0.0, 10, None, 0))]  # fmt: skip
     assert table((*rows, *(Row("e", None, means, {"n": 10}) for means in answered))) == [
         r"a & 10 & \textbf{41.0}", r"b & 10 & \textbf{41.0}", r"c & 10 & 90.0 ($n$=4)",
@@ -192,12 +192,12 @@ def test_a_spreadsheet_takes_no_cell_for_a_formula() -> None:
 def test_a_view_as_parquet(hand: HandRun, tmp_path: Path) -> None:
     for view in ("answers", "all_answers", "measures", "lr", "questions", "people", "steps"):
         file = tmp_path / f"{view}.parquet"
-        made = json.loads(succeed("export", "view", view, *words(hand), f"to={file}", "--json"))
+        told = json.loads(succeed("export", "view", view, *words(hand), f"to={file}", "--json"))
         expected = sql(hand.warehouse, f"select count(*) as n from {view}", "run=hand")
-        assert made == {"to": str(file), "rows": expected[0]["n"]}
+        assert told == {"to": str(file), "rows": expected[0]["n"]}
         assert pq.read_table(file).num_rows == expected[0]["n"]
-    found = pq.read_table(tmp_path / "answers.parquet").to_pylist()
-    answers = {row["question_id"]: row["answer"] for row in found if row["method"] == BM25}
+    rows = pq.read_table(tmp_path / "answers.parquet").to_pylist()
+    answers = {row["question_id"]: row["answer"] for row in rows if row["method"] == BM25}
     assert answers == given(BM25)
     assert list(tmp_path.glob(".*")) == []
     some = ["where=method='constant'", f"to={tmp_path / 'some.parquet'}", "--json"]

@@ -98,8 +98,8 @@ def test_the_picture() -> None:
     ]
     svg = ElementTree.fromstring(frontier_svg("night", "EM", points))
     texts = [(text.get("text-anchor"), text.text, text.attrib) for text in svg.iter(f"{SVG}text")]
-    x = {text: own["x"] for anchor, text, own in texts if anchor == "middle" and "x" in own}
-    y = {text: float(own["y"]) - 4 for anchor, text, own in texts if anchor == "end"}
+    x = {text: at["x"] for anchor, text, at in texts if anchor == "middle" and "x" in at}
+    y = {text: float(at["y"]) - 4 for anchor, text, at in texts if anchor == "end"}
     marks = [m for m in svg.iter(f"{SVG}g") if m.get("class", "").startswith("method")]
     assert [mark.get("class") for mark in marks] == [f"method tone-{n}" for n in (0, 1, 1, 2)]
     legend = [mark.findtext(f"{SVG}text") for mark in marks]
@@ -109,9 +109,9 @@ def test_the_picture() -> None:
         "theirs: 50.0 (n=10), not counted in tokens; not drawn",
     ]  # fmt: skip
     paths = [[path.attrib["d"] for path in mark.iter(f"{SVG}path")] for mark in marks]
-    assert [len(own) for own in paths] == [2, 3, 2, 1], "the legend's, the point, the bar"
-    for own, across, up in zip(paths, ("1", "1,000", "10,000"), ("10", "30", "20"), strict=False):
-        assert own[-2].startswith(f"M{x[across]} {y[up]}m")
+    assert [len(drawn) for drawn in paths] == [2, 3, 2, 1], "the legend's, the point, the bar"
+    for drawn, across, up in zip(paths, ("1", "1,000", "10,000"), ("10", "30", "20"), strict=False):
+        assert drawn[-2].startswith(f"M{x[across]} {y[up]}m")
     assert paths[1][0] == f"M{x['1,000']} {y['40']}V{y['20']}"
     (steps,) = [p.attrib["d"] for p in svg.iter(f"{SVG}path") if p.get("class") == "frontier"]
     assert steps.endswith(f"H{x['1,000']}V{y['30']}H732")
@@ -136,10 +136,10 @@ TOKENS = {"cheap(k=1)": 500, "cheap(k=2)": 1500, "dear": 40_000}  # on average; 
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
+def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     """Tokens are in the table of scores here, which is a measure like any other. Those of an
     answer are their mean plus or minus 7."""
-    run = ComparedRun(tmp_path_factory.mktemp("made"))
+    run = ComparedRun(tmp_path_factory.mktemp("run"))
     scores: dict[str, Any] = {}
     questions = [f"{letter}1" for letter in DOCUMENTS]
     for method, values in SCORES.items():
@@ -151,8 +151,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     return run
 
 
-def test_the_points_as_csv_and_json(made: ComparedRun, tmp_path: Path) -> None:
-    out = succeed("export", "frontier", *made.words)
+def test_the_points_as_csv_and_json(run: ComparedRun, tmp_path: Path) -> None:
+    out = succeed("export", "frontier", *run.words)
     rows = {row["method"]: row for row in csv.DictReader(io.StringIO(out))}
     assert [*rows] == [*SCORES]
     for method, row in rows.items():
@@ -163,26 +163,26 @@ def test_the_points_as_csv_and_json(made: ComparedRun, tmp_path: Path) -> None:
     assert [row["on_frontier"] for row in rows.values()] == ["1", "1", "0", "0"]
     assert [row["competes"] for row in rows.values()] == ["1", "1", "1", "0"]
     file = tmp_path / "points.json"
-    assert succeed("export", "frontier", *made.words, f"to={file}") == f"4 rows in {file}\n"
-    found = json.loads(file.read_text())
-    assert (found["run"], found["metric"]) == ("r", "squad_em")
-    assert [point["method"] for point in found["points"] if point["on_frontier"]] == [*SCORES][:2]
-    assert found["points"][3]["tokens"] is None
+    assert succeed("export", "frontier", *run.words, f"to={file}") == f"4 rows in {file}\n"
+    content = json.loads(file.read_text())
+    assert (content["run"], content["metric"]) == ("r", "squad_em")
+    assert [point["method"] for point in content["points"] if point["on_frontier"]] == [*SCORES][:2]
+    assert content["points"][3]["tokens"] is None
 
 
 @pytest.mark.slow
 def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
     """Of three answers one has no score, and the context of another was not counted."""
-    made = ComparedRun(tmp_path)
+    run = ComparedRun(tmp_path)
     tokens = {"a1": 100.0, "a2": 9000.0, "b1": None}
-    made.add("r", {"m": {"squad_em": {"a1": 50.0, "a2": None, "b1": 0.0}, "tokens_read": tokens,
+    run.add("r", {"m": {"squad_em": {"a1": 50.0, "a2": None, "b1": 0.0}, "tokens_read": tokens,
                          "part_1": {"a2": 4.0}, "part_2": {"a2": 9.0}}})  # fmt: skip
     for metric, expected in (
         ("squad_em", ("100.0", "25.0", "2", "1")),
         ("geo", ("9000.0", "6.0", "1", "1")),
         ("by group", ("100.0", "25.0", "2", "1")),
     ):
-        out = succeed("export", "frontier", *made.words, f"metric={metric}")
+        out = succeed("export", "frontier", *run.words, f"metric={metric}")
         (row,) = csv.DictReader(io.StringIO(out))
         assert (row["tokens"], row["score"], row["n"], row["tokens_n"]) == expected
 
@@ -197,17 +197,17 @@ def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
         (["method=dear"], "'method=dear': unknown word; there are warehouse, run, metric"),
     ],
 )
-def test_mistakes(made: ComparedRun, tmp_path: Path, mistake: list[str], says: str) -> None:
+def test_mistakes(run: ComparedRun, tmp_path: Path, mistake: list[str], says: str) -> None:
     words = [word.replace("{}", str(tmp_path)) for word in mistake]
-    assert says in refused("export", "frontier", *made.words, *words)
+    assert says in refused("export", "frontier", *run.words, *words)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_without_tokens_or_without_scores(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    made.add("old", {"m": {"squad_em": {"a1": 1.0}}})
-    told = refused("export", "frontier", "run=old", *made.words)
+    run = ComparedRun(tmp_path)
+    run.add("old", {"m": {"squad_em": {"a1": 1.0}}})
+    told = refused("export", "frontier", "run=old", *run.words)
     assert told.startswith("run=old: no method has both squad_em and tokens")
-    made.add("unscored", {"m": {"tokens_read": {"a1": 1.0}}}, version=2)
-    says = refused("export", "frontier", "run=unscored", *made.words)
+    run.add("unscored", {"m": {"tokens_read": {"a1": 1.0}}}, version=2)
+    says = refused("export", "frontier", "run=unscored", *run.words)
     assert says == "run=unscored: no answer has a score"

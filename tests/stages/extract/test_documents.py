@@ -180,8 +180,8 @@ def test_chapters_are_found_whatever_links_are_like(href: str, name: str, folder
         f"OEBPS/{href}": None, name: "<title/><p>One.</p>"}, folder=folder)  # fmt: skip
     assert epub_text(book) == Extracted("One.\n\nTwo.")
     unsaid = bytearray(book)
-    for found in re.finditer(rb"PK\x03\x04|PK\x01\x02", book):
-        unsaid[found.end() + (3 if found[0].endswith(b"\x04") else 5)] &= 0xF7
+    for header in re.finditer(rb"PK\x03\x04|PK\x01\x02", book):
+        unsaid[header.end() + (3 if header[0].endswith(b"\x04") else 5)] &= 0xF7
     assert epub_text(bytes(unsaid)) == Extracted("One.\n\nTwo.")
 
 
@@ -260,8 +260,8 @@ BOTH = f"<mc:AlternateContent>{CHOICE}{FALLBACK}</mc:AlternateContent>"
     ],
 )  # fmt: skip
 def test_a_text_box_is_read_once_behind_its_paragraph(inside: str) -> None:
-    made = word_of(f"{{run:He called.}}<w:r>{inside}</w:r>", "{run:So it was.}")
-    assert word_text(made) == Extracted("He called.\n\nAhoy.\n\nLand.\n\nSo it was.")
+    content = word_of(f"{{run:He called.}}<w:r>{inside}</w:r>", "{run:So it was.}")
+    assert word_text(content) == Extracted("He called.\n\nAhoy.\n\nLand.\n\nSo it was.")
 
 
 def test_what_of_a_word_file_has_no_text_is_named_and_ruby_is_read() -> None:

@@ -18,8 +18,8 @@ BOOK = epub({"a.xhtml": "<p>A</p>"})
 
 @pytest.fixture(scope="module")
 def extractor() -> Iterator[Extractor]:
-    with Extractor() as made:
-        yield made
+    with Extractor() as process:
+        yield process
 
 
 def unreadable(extractor: Extractor, kind: str, content: bytes) -> str:
@@ -62,8 +62,8 @@ def test_no_code_of_the_current_folder_is_executed(
 ) -> None:
     (tmp_path / "zipfile.py").write_text("raise SystemExit('executed')")
     monkeypatch.chdir(tmp_path)
-    with Extractor() as made:
-        assert made.extract("epub", BOOK).text == "A"
+    with Extractor() as process:
+        assert process.extract("epub", BOOK).text == "A"
 
 
 @pytest.mark.parametrize(

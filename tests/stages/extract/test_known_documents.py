@@ -26,8 +26,8 @@ from tests.support.texts.known_documents import (
 
 @pytest.fixture(scope="module")
 def extractor() -> Iterator[Extractor]:
-    with Extractor() as made:
-        yield made
+    with Extractor() as process:
+        yield process
 
 
 @pytest.mark.parametrize("name", [known.name for known in known_documents()])
@@ -67,11 +67,11 @@ def test_pdfs_in_random_layouts(seed: int) -> None:
         table = Part("table", rows=rng.choice([TABLE, WIDE]))
         items = Part(rng.choice(["ul", "ol"]), items=LIST)
         extra = {rng.randrange(30): table, rng.randrange(30): items}
-        made = parts(rng.randrange(100), rng.randrange(10, 50), rng.randrange(3, 12), extra)
-        read = pdf_text(pdf(made, layout)).text.split("\n\n")
+        document = parts(rng.randrange(100), rng.randrange(10, 50), rng.randrange(3, 12), extra)
+        read = pdf_text(pdf(document, layout)).text.split("\n\n")
         plain = {" ".join(paragraph.split()) for paragraph in read}
-        texts = [part.markdown() for part in made if part.kind != "table"]
-        tables = [part.markdown() for part in made if part.kind == "table" and layout.has_rules]
+        texts = [part.markdown() for part in document if part.kind != "table"]
+        tables = [part.markdown() for part in document if part.kind == "table" and layout.has_rules]
         num_parts += len(texts)
         num_broken += sum(" ".join(text.split()) not in plain for text in texts)
         num_read += len(read)

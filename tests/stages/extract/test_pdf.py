@@ -30,18 +30,18 @@ PROSE = (
 def drawn(
     *pages: Sequence[Text], size: float = 10, rules: Sequence[Rule] = (), font: str = "Helvetica"
 ) -> bytes:
-    made = io.BytesIO()
-    canvas = Canvas(made, pagesize=(600, 800), invariant=1)
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=(600, 800), invariant=1)
     for page in pages:
         for left, bottom, words in page:
-            own = "Helvetica-Bold" if words.startswith("*") else font
-            canvas.setFont(own, size * (0.8 if words.startswith("~") else 1))
+            name = "Helvetica-Bold" if words.startswith("*") else font
+            canvas.setFont(name, size * (0.8 if words.startswith("~") else 1))
             canvas.drawString(left, bottom, words.lstrip("*~"))
         for rule in rules:
             canvas.line(*rule)
         canvas.showPage()
     canvas.save()
-    return made.getvalue()
+    return file.getvalue()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,9 +67,9 @@ def test_heads_that_recur_and_numbers_that_count_are_left_out() -> None:
          (300, 40, f"- {n} -")]
         for n in range(1, 5)
     ]  # fmt: skip
-    found = " ".join(read(drawn(*pages)))
-    assert found.count(PROSE[1]) == 4 and "It was day 9." in found
-    assert "Gazette" not in found and "Vol." not in found and "- 2 -" not in found
+    text = " ".join(read(drawn(*pages)))
+    assert text.count(PROSE[1]) == 4 and "It was day 9." in text
+    assert "Gazette" not in text and "Vol." not in text and "- 2 -" not in text
 
 
 def test_a_head_of_a_chapter_that_has_one_page_is_one() -> None:
@@ -77,9 +77,9 @@ def test_a_head_of_a_chapter_that_has_one_page_is_one() -> None:
     heads = ["", "2 The Tower", "The Fall 3", "4 The Tower", "The Rescue 5", "6 The Tower"]
     pages = [[(60, 760, head), *lines(f"Page {'abcdef'[n]} says:", *PROSE)] if head else
              lines("THE START", *PROSE) for n, head in enumerate(heads)]  # fmt: skip
-    found = " ".join(read(drawn(*pages)))
-    assert "The Fall" not in found and "The Rescue" not in found and "The Tower" not in found
-    assert "THE START" in found and "Page c says:" in found
+    text = " ".join(read(drawn(*pages)))
+    assert "The Fall" not in text and "The Rescue" not in text and "The Tower" not in text
+    assert "THE START" in text and "Page c says:" in text
 
 
 def test_a_part_of_a_row_that_stands_on_its_page_alone_is_text() -> None:
@@ -87,12 +87,12 @@ def test_a_part_of_a_row_that_stands_on_its_page_alone_is_text() -> None:
     titles = ("The stairs", "The lamp", "The oil", "The village")
     slides = [[(60, 760, "Coast Gazette"), (300, 760, title), *lines(*PROSE[n:], *PROSE[:n])]
               for n, title in enumerate(titles)]  # fmt: skip
-    found = " ".join(read(drawn(*slides)))
-    assert "Gazette" not in found and all(title in found for title in titles)
+    text = " ".join(read(drawn(*slides)))
+    assert "Gazette" not in text and all(title in text for title in titles)
     forms = [[(60, 760, "Keeper:"), (300, 760, title), *lines(*PROSE[n:], *PROSE[:n])]
              for n, title in enumerate(titles)]  # fmt: skip
-    found = " ".join(read(drawn(*forms)))
-    assert all(f"Keeper: {title}" in found for title in titles)
+    text = " ".join(read(drawn(*forms)))
+    assert all(f"Keeper: {title}" in text for title in titles)
 
 
 def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
@@ -100,8 +100,8 @@ def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
     heads = [f"Exercise {n}: the {what}" for n, what in enumerate(whats, 1)]
     pages = [[(60, 760, head), *lines(*PROSE[n % 4 :], *PROSE[: n % 4])]
              for n, head in enumerate(heads)]  # fmt: skip
-    found = " ".join(read(drawn(*pages)))
-    assert all(head in found for head in heads)
+    text = " ".join(read(drawn(*pages)))
+    assert all(head in text for head in heads)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
 )  # fmt: skip
 def test_numbers_of_pages_are_left_out(feet: Sequence[str], is_kept: bool) -> None:
     pages = [[*lines(f"Part {'abc'[n]}", *PROSE), (60, 40, foot)] for n, foot in enumerate(feet)]
-    found = f" {' '.join(read(drawn(*pages)))} "
-    assert [f" {foot} " in found for foot in feet] == [is_kept] * len(feet)
-    assert all(f"Part {'abc'[n]}" in found for n in range(len(feet)))
+    text = f" {' '.join(read(drawn(*pages)))} "
+    assert [f" {foot} " in text for foot in feet] == [is_kept] * len(feet)
+    assert all(f"Part {'abc'[n]}" in text for n in range(len(feet)))
 
 
 @pytest.mark.parametrize("letter", ["\u0130", "\u0131", "\u017f"])
@@ -151,8 +151,8 @@ def test_copies_of_a_page_have_no_heads(pages: Sequence[Sequence[str]], is_numbe
     numbers = [[(300.0, 40.0, str(place))] if is_numbered else [] for place in range(1, 6)]
     content = drawn(*([*lines(*page), *number] for page, number in
                       zip(pages, numbers, strict=False)))  # fmt: skip
-    found = " ".join(pdf_text(content).text.split())
-    assert found == " ".join(line for page in pages for line in page)
+    text = " ".join(pdf_text(content).text.split())
+    assert text == " ".join(line for page in pages for line in page)
 
 
 def test_a_page_of_nothing_but_its_head_is_kept() -> None:
@@ -200,8 +200,8 @@ def test_columns_that_are_written_across_are_told_apart() -> None:
     rows = [line for n in range(10) for line in
             ((60, 700 - 12 * n, left[n]), (320, 700 - 12 * n, right[n]))]  # fmt: skip
     title = (60, 740, "A title that goes across both of the columns of this page of the gazette")
-    found = " ".join(pdf_text(drawn([title, *rows])).text.split())
-    assert found.endswith(" ".join([*left, *right]))
+    text = " ".join(pdf_text(drawn([title, *rows])).text.split())
+    assert text.endswith(" ".join([*left, *right]))
 
 
 WHOLE = " ".join(PROSE)
@@ -248,7 +248,8 @@ ROWS = [("Post", "Garrison", "Miles"), ("Bridge", "two men", "0"), ("Depot", "no
 
 def cells(rows: Sequence[Sequence[str]], top: float) -> list[Text]:
     return [(60 + 120 * column, top - 20 * row, text)
-            for row, own in enumerate(rows) for column, text in enumerate(own) if text]  # fmt: skip
+            for row, texts in enumerate(rows)
+            for column, text in enumerate(texts) if text]  # fmt: skip
 
 
 def grid(num_rows: int, top: float) -> list[Rule]:
@@ -295,9 +296,9 @@ def test_where_no_tables_can_be_looked_for_their_words_are_read(
         monkeypatch.setattr(pdfplumber, "open", fails)
     else:
         monkeypatch.setattr(pdf_pages, "_SECONDS", 0.0)
-    found = pdf_text(drawn(cells(ROWS, 640), rules=grid(3, 655)))
-    assert found.text.split() == " ".join(map(" ".join, ROWS)).split()
-    assert found.missing == "no tables looked for in 1 of 1 pages (1)"
+    extracted = pdf_text(drawn(cells(ROWS, 640), rules=grid(3, 655)))
+    assert extracted.text.split() == " ".join(map(" ".join, ROWS)).split()
+    assert extracted.missing == "no tables looked for in 1 of 1 pages (1)"
 
 
 def test_the_lines_of_a_turned_page_are_whole() -> None:
@@ -310,9 +311,9 @@ def test_the_lines_of_a_turned_page_are_whole() -> None:
     for number, line in enumerate(PROSE):
         canvas.drawString(60, 500 - 14 * number, line)
     canvas.save()
-    found = read(content.getvalue())
-    assert " ".join(" ".join(found).split()) == " ".join(PROSE)
-    assert len(found) <= len(PROSE)
+    paragraphs = read(content.getvalue())
+    assert " ".join(" ".join(paragraphs).split()) == " ".join(PROSE)
+    assert len(paragraphs) <= len(PROSE)
 
 
 # What cannot be read.

@@ -17,9 +17,9 @@ _LINE, _TOP, _LEFT = 12.0, 800.0, 72.0  # points
 def pdf(*pages: Sequence[str], left: float = _LEFT, password: str | None = None) -> bytes:
     """A page per list of lines, set in 10 points; an empty line is a gap of half a line, `# ` sets
     a heading, two spaces indent a line."""
-    made = io.BytesIO()
+    file = io.BytesIO()
     locked = StandardEncryption(password) if password else None
-    canvas = Canvas(made, invariant=1, encrypt=locked)
+    canvas = Canvas(file, invariant=1, encrypt=locked)
     for lines in pages:
         y = _TOP
         for line in lines:
@@ -29,18 +29,18 @@ def pdf(*pages: Sequence[str], left: float = _LEFT, password: str | None = None)
             y -= _LINE if line else _LINE / 2
         canvas.showPage()
     canvas.save()
-    return made.getvalue()
+    return file.getvalue()
 
 
 def scan(num_pages: int = 1) -> bytes:
     """Pages of lines drawn, without a letter."""
-    made = io.BytesIO()
-    canvas = Canvas(made, invariant=1)
+    file = io.BytesIO()
+    canvas = Canvas(file, invariant=1)
     for _ in range(num_pages):
         canvas.rect(100, 100, 300, 300, fill=1)
         canvas.showPage()
     canvas.save()
-    return made.getvalue()
+    return file.getvalue()
 
 
 def word(*parts: str | Sequence[Sequence[str]], head: str = "", foot: str = "") -> bytes:
@@ -119,9 +119,9 @@ def epub(
 
 def zipped(files: Mapping[str, str | bytes | None]) -> bytes:
     """A zip archive; a file that is null is left out. Names are written as they stand."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             if content is not None:
                 archive.writestr(name, content)
-    return made.getvalue()
+    return file.getvalue()

@@ -88,13 +88,13 @@ HEADINGS = ("On the Bridge", "The Planter", "What the Scout Said", "Into the Str
 def story() -> tuple[str, ...]:
     """Paragraphs of three stories, in letters that the fonts of every PDF have."""
     files = [DATA / "txt" / "pg375.txt", *sorted((DATA / "narrativeqa" / "tmp").glob("*.content"))]
-    found: list[str] = []
+    paragraphs: list[str] = []
     for file in files:
         text = cut_story(file.read_bytes(), "", "").text
         for curly, plain in {"“": '"', "”": '"', "’": "'", "‘": "'", "—": "--"}.items():
             text = text.replace(curly, plain)
-        found += [" ".join(part.split()) for part in text.split("\n\n")]
-    return tuple(dict.fromkeys(part for part in found if len(part) > 60 and part.isascii()))
+        paragraphs += [" ".join(part.split()) for part in text.split("\n\n")]
+    return tuple(dict.fromkeys(part for part in paragraphs if len(part) > 60 and part.isascii()))
 
 
 def parts(
@@ -102,13 +102,13 @@ def parts(
 ) -> tuple[Part, ...]:
     """`num` paragraphs of the stories from `first` on, a heading before every so many; `extra`:
     parts after a paragraph, by its place."""
-    made = [Part("h1", "An Account of Owl Creek")]
+    document = [Part("h1", "An Account of Owl Creek")]
     for place in range(num):
         if place % every == 0:
-            made.append(Part("h2", HEADINGS[place // every % len(HEADINGS)]))
-        made.append(Part("p", story()[(first + place) % len(story())]))
-        made += [extra[place]] if extra and place in extra else []
-    return tuple(made)
+            document.append(Part("h2", HEADINGS[place // every % len(HEADINGS)]))
+        document.append(Part("p", story()[(first + place) % len(story())]))
+        document += [extra[place]] if extra and place in extra else []
+    return tuple(document)
 
 
 @dataclass(frozen=True)
@@ -125,23 +125,25 @@ class Layout:
 
 
 def _styles(layout: Layout) -> dict[str, ParagraphStyle]:
-    own: dict[str, Any] = {
+    text: dict[str, Any] = {
         "fontName": "Times-Roman", "fontSize": layout.size, "leading": layout.size * 1.2,
         "alignment": 4 if layout.is_justified else 0,
     }  # fmt: skip
-    made = {"p": ParagraphStyle("p", **own, firstLineIndent=layout.indent, spaceAfter=layout.gap)}
+    styles = {
+        "p": ParagraphStyle("p", **text, firstLineIndent=layout.indent, spaceAfter=layout.gap)
+    }
     for level, size in ((1, 20), (2, 14), (3, 12)):
         head = {"fontName": "Helvetica-Bold", "fontSize": size, "leading": size * 1.2}
-        made[f"h{level}"] = ParagraphStyle(f"h{level}", **head, spaceBefore=8, spaceAfter=6,
+        styles[f"h{level}"] = ParagraphStyle(f"h{level}", **head, spaceBefore=8, spaceAfter=6,
                                            keepWithNext=1)  # fmt: skip
     hang = {"leftIndent": 18, "bulletIndent": 4, "spaceAfter": 3}
-    return {**made, "li": ParagraphStyle("li", **own, **hang)}
+    return {**styles, "li": ParagraphStyle("li", **text, **hang)}
 
 
-def pdf(made: Sequence[Part], layout: Layout) -> bytes:
+def pdf(document: Sequence[Part], layout: Layout) -> bytes:
     """The parts set on pages of A4."""
     styles, flow = _styles(layout), list[Flowable]()
-    for part in made:
+    for part in document:
         if part.kind == "table":
             rules = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)] if layout.has_rules else []
             flow += [Spacer(1, 6), DrawnTable(part.rows, style=TableStyle(rules)), Spacer(1, 8)]
@@ -156,11 +158,11 @@ def pdf(made: Sequence[Part], layout: Layout) -> bytes:
     frames = [Frame(72 + n * (column + 18), 72, column, height - 144, 0, 0, 0, 0)
               for n in range(layout.columns)]  # fmt: skip
     file = io.BytesIO()
-    document = BaseDocTemplate(file, pagesize=A4, invariant=1)
-    document.addPageTemplates(
+    template = BaseDocTemplate(file, pagesize=A4, invariant=1)
+    template.addPageTemplates(
         PageTemplate(frames=frames, onPage=lambda canvas, doc: layout.draw(canvas, doc.page))
     )
-    document.build(flow)
+    template.build(flow)
     return file.getvalue()
 
 
@@ -194,7 +196,7 @@ def _letter_edges(canvas: Canvas, page: int) -> None:
     canvas.drawRightString(523, 40, f"- {page} -")
 
 
-def _web(made: Sequence[Part], is_semantic: bool) -> bytes:
+def _web(document: Sequence[Part], is_semantic: bool) -> bytes:
     links = "".join(f'<li><a href="/{name}">{name}</a></li>' for name in
                     ("Home", "Timetables", "Tickets and Fares"))  # fmt: skip
     name, foot = "The Railway Gazette", "Printed by the Railway Gazette, all rights reserved"
@@ -209,39 +211,39 @@ def _web(made: Sequence[Part], is_semantic: bool) -> bytes:
         before += "<div class='breadcrumbs'>Home &gt; Timetables</div><div class='c1'>"
         after = f"</div><div class='sidebar'>Most read<ul>{links}</ul></div>"
         after += f"<div class='footer'>{foot}</div>"
-    page = f"<head><title>Gazette</title></head><body>{before}{html(made)}{after}</body>"
+    page = f"<head><title>Gazette</title></head><body>{before}{html(document)}{after}</body>"
     return f"<!doctype html><html>{page}</html>".encode()
 
 
-def html(made: Sequence[Part]) -> str:
+def html(document: Sequence[Part]) -> str:
     """The parts as HTML."""
-    found = []
-    for part in made:
+    texts = []
+    for part in document:
         if part.kind == "table":
             rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in part.rows]
-            found.append("<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>")
+            texts.append("<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>")
         elif part.kind in ("ul", "ol"):
             items = "".join(f"<li>{escape(item)}</li>" for item in part.items)
-            found.append(f"<{part.kind}>{items}</{part.kind}>")
+            texts.append(f"<{part.kind}>{items}</{part.kind}>")
         else:
-            found.append(f"<{part.kind}>{escape(part.text)}</{part.kind}>")
-    return "".join(found)
+            texts.append(f"<{part.kind}>{escape(part.text)}</{part.kind}>")
+    return "".join(texts)
 
 
-def _word(made: Sequence[Part]) -> bytes:
+def _word(document: Sequence[Part]) -> bytes:
     """The parts as a Word file with a head and a foot."""
     texts: list[str | Rows] = []
-    for part in made:
+    for part in document:
         is_list = part.kind in ("ul", "ol")
         lines = part.markdown().split("\n") if is_list else [part.markdown()]
         texts += [part.rows] if part.kind == "table" else lines
     return word(*texts, head="Commission of Bridges", foot="Page 1, confidential")
 
 
-def book(made: Sequence[Part]) -> bytes:
+def book(document: Sequence[Part]) -> bytes:
     """The parts as an EPUB, a chapter per heading of the second level, after a page of contents."""
     chapters: list[list[Part]] = [[]]
-    for part in made:
+    for part in document:
         chapters += [[]] if part.kind == "h2" and chapters[-1] else []
         chapters[-1].append(part)
     pages = {f"c{n}.xhtml": html(chapter) for n, chapter in enumerate(chapters)}
@@ -283,5 +285,5 @@ def known_documents() -> tuple[Known, ...]:
         "tables.html": (tables, _web(tables, is_semantic=False), gazette),
         "report.md": (report, text.encode(), ("title:", "author:")),
     }  # fmt: skip
-    return tuple(Known(name, content, made, beside)
-                 for name, (made, content, beside) in files.items())  # fmt: skip
+    return tuple(Known(name, content, document, beside)
+                 for name, (document, content, beside) in files.items())  # fmt: skip

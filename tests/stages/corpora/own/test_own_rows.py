@@ -246,8 +246,8 @@ def test_the_files_of_a_folder_of_hugging_face_are_found(
     ):  # fmt: skip
         table = pa.table({"text": [text], "question": ["Who?"]})
         pq.write_table(table, tmp_path / folder / name)
-    found = load(corpus_of(tmp_path, "parquet", split=split))
-    assert [item.document.text for item in found] == texts
+    corpus = load(corpus_of(tmp_path, "parquet", split=split))
+    assert [item.document.text for item in corpus] == texts
 
 
 @pytest.mark.parametrize(("name", "split"), [("", "dev"), ("train.jsonl", "train")])
@@ -279,8 +279,8 @@ def test_questions_hang_on_their_documents(tmp_path: Path) -> None:
     assert (when.references, when.question_type) == (("1", "2"), "time")
     assert (when.asked_at, when.evidence) == ("2024-01-01", (Span(0, 3),))
     assert (again.references, again.evidence) == ((), ())
-    made = [question.question_id for question in (when, again)]
-    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in made) and len(set(made)) == 2
+    ids = [question.question_id for question in (when, again)]
+    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in ids) and len(set(ids)) == 2
     [who] = second.questions
     assert (who.references, who.evidence) == (("Ann",), (Span(0, 4),))
 
@@ -306,7 +306,7 @@ def test_tables_are_the_same_as_jsonl_and_as_parquet(tmp_path: Path) -> None:
     assert corpus == loaded(tmp_path / "parquet", "tables")
     ids = [item.document.document_id for item in corpus]
     assert ids[:3] == ["a", "b", long_id]
-    assert all(re.fullmatch("[0-9a-f]{16}", made) for made in ids[3:]) and ids[3] != ids[4]
+    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in ids[3:]) and ids[3] != ids[4]
     assert [len(item.questions) for item in corpus] == [3, 1, 0, 0, 0]
     assert json.loads(corpus[0].document.metadata) == {"year": 1}
     assert not any(item.document.problem for item in corpus)
