@@ -215,7 +215,7 @@ class _Block:
         return self.last.is_cut or self.last.right + width > edge
 
     def space(self) -> str:
-        """What stands between the text and a line that goes on with it."""
+        """The space between the text and a line that continues it, or none."""
         return "" if self.last.is_cut or _DASH.search(self.last.words[-1].text) else " "
 
 

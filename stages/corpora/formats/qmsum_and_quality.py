@@ -1,8 +1,9 @@
 """QMSum (github.com/Yale-LILY/QMSum, data/ALL) and QuALITY (github.com/nyu-mll/quality) in their
 published JSON.
 
-A meeting's text has one line per turn, `speaker: content`, so that a turn is a paragraph. QMSum has
-no ids: a meeting's is made from its turns before cleaning, a question's from that and the query.
+A meeting's text has one line per turn, `speaker: content`; a turn is a paragraph. QMSum has no ids:
+the id of a meeting is made from its turns before cleaning, that of a question from the meeting's id
+and the query.
 
 A line of QuALITY, raw or htmlstripped, holds an article and one writer's questions; lines of the
 same article_id become one document. Labels count from 1 and are absent in the test split. A

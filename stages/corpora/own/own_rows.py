@@ -55,7 +55,7 @@ class Fields(Settings):
 
 
 class RecordsCorpus(FileCorpus):
-    """A file, or a folder's files that match `pattern`; of a `split` those that are named by it.
+    """A file, or a folder's files that match `pattern` and, if `split` is set, are named after it.
     A row is a document, with a question if `fields` names one."""
 
     format: Literal["records"]

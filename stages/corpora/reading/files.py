@@ -103,9 +103,9 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
 
 
 def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
-    """The rows of one file, by its suffix before `.gz`: `.parquet`; `.csv`, `.tsv`; `.json` is a
-    list of objects, one object, or JSON lines; anything else is JSON lines. Raises UsageError,
-    ending in `advice`, where the file cannot be opened or is no Parquet."""
+    """Yield the rows of one file. Its suffix before `.gz` tells its kind: `.parquet`, `.csv`,
+    `.tsv`, or `.json` for a list of objects, one object, or JSON lines; others are JSON lines.
+    Raises UsageError, ending in `advice`, where the file cannot be opened or is no Parquet."""
     suffix = [suffix for suffix in ("", *file.suffixes) if suffix != ".gz"][-1]
     read = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv}.get(suffix, _json)
     row = Row(file, 1, None)
