@@ -20,7 +20,7 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
 
     Example: gistmill export predictions method=gist_only to=answers.jsonl
     """
-    from jobs.export.export_predictions import exported_predictions
+    from jobs.export.export_run import exported_predictions
 
     give(options.to, force, json, lambda: exported_predictions(options, warn))
 
@@ -41,7 +41,7 @@ def report(
 
     Example: gistmill export report format=latex to=table.tex
     """
-    from jobs.export.export_report import exported_report
+    from jobs.export.export_run import exported_report
 
     give(options.to, force, json, lambda: exported_report(options, intervals, warn))
 

@@ -23,9 +23,14 @@ from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.files.storage import as_path, exists, refuse_unreachable_path
 from pipeline.work.stage import Columns, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE, read_known_answers
-from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.files import NotTextError, opened, read_rows
-from stages.corpora.reading.values import BadInputError, kind_of, label_of, without_lone_surrogates
+from stages.corpora.reading.values import (
+    BadInputError,
+    Row,
+    kind_of,
+    label_of,
+    without_lone_surrogates,
+)
 from stages.prompts.answer import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
 from stages.tables.answers import Answer

@@ -99,7 +99,7 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen(tmp_path: Path) -> None:
         (["nosuch=1"], "nosuch", "nearest: "),
         (["rater.seed=3"], "rater.seed", "rater.name"),
         (["hydra.run.dir=x"], "hydra.run.dir", "no such key"),
-        (["corpus=nosuch"], "corpus=nosuch", "one of csv, demo, huggingface, infinitebench"),
+        (["corpus=nosuch"], "corpus=nosuch", "one of csv, demo, infinitebench"),
         (["rater=null"], "rater=null", "none, openai, reader"),
         (["experiment=null"], "experiment=null", "demo"),
         (["corpus=qmsum"], "corpus.path", "add corpus.path=..."),
