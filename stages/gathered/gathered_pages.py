@@ -69,8 +69,9 @@ class Gathered:
 def gather(
     name: str, pages: Sequence[MemoryPage], files: Mapping[str, str], question: str, most_words: int
 ) -> Gathered:
-    """The best pages for the question by BM25 over name, text and gist, up to the one that would
-    pass `most_words`. Documents are ordered by their best page and keep their pages' order.
+    """The best pages for the question by BM25 over name, text and gist, as many as have
+    `most_words` or fewer together, and always one. Documents are ordered by their best page and
+    keep their pages' order.
 
     `files` has file names by document id. Each page has a heading with file and page, in braces, so
     that the extractive engine takes it for no sentence.
@@ -238,9 +239,11 @@ def rarity(texts: Sequence[str]) -> dict[str, float]:
 def passage(
     page: str, question: str, answer: str, weight: Mapping[str, float]
 ) -> tuple[str, float]:
-    """The best sentence of `page` with its neighbours: those that share weight up to 60 words, any
-    up to 20; and the sum of the weights of the terms shared with answer and question. `weight` has
-    each term's weight, see `rarity`. On one line, but headings and rows of tables on their own."""
+    """The sentences of `page` that answer and question share the rarest terms with, and the sum of
+    the weights of these terms. `weight` has each term's weight, see `rarity`.
+
+    The best sentence comes with its neighbors: up to 20 words with any, up to 60 with those that
+    share terms, too. All are on one line, except headings and rows of tables."""
     sentences = [page[start:end].strip() for start, end in sentence_spans(page)]
     sentences = [_on_lines([" ".join(line.split()) for line in text.splitlines()])
                  for text in sentences if text]  # fmt: skip

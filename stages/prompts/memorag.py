@@ -40,7 +40,7 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 @dataclass(frozen=True)
 class ChunkGist(Filled[str]):
     """Shorten one chunk to its gist (MemoRAG-Lite, whose memory is the gists of chunks of 4,096
-    tokens)."""
+    tokens). Asked by the stage `memorize` (kind gists)."""
 
     name = "gist_chunk"
     max_reply_tokens = 512
@@ -60,7 +60,8 @@ class ChunkGist(Filled[str]):
 
 @dataclass(frozen=True)
 class FromMemory(OfPassages[T], Generic[T]):
-    """Base class of prompts that show a memory: a text or its gists."""
+    """Base class of prompts that show a memory: a text or its gists. The stage `memorize` leaves
+    room for them."""
 
     fills: ClassVar[Fills] = (
         (MEMORY, QUESTION, ()),
@@ -94,7 +95,7 @@ class LinesFromMemory(Lines, FromMemory[tuple[str, ...]]):
 
 class ClueSpans(LinesFromMemory):
     """Which pieces of the text (spans) may have the answer (text evidence)? The value: one a line,
-    as recalled, so they need not stand in the text."""
+    as recalled, so they need not stand in the text. Asked by the stage `queries` (kind clues)."""
 
     name = "clue_spans"
     max_reply_tokens = 128
@@ -105,7 +106,7 @@ class ClueSpans(LinesFromMemory):
 
 class ClueQuestions(LinesFromMemory):
     """Which more concrete questions (surrogate queries) together lead to the answer? The value: one
-    a line."""
+    a line. Asked by the stage `queries` (kind clues)."""
 
     name = "clue_questions"
     max_reply_tokens = 128
@@ -128,8 +129,8 @@ class ClueQuestions(LinesFromMemory):
 
 
 class KeyPoints(LinesFromMemory):
-    """Ask for the key points of the text. The value: one a line. `question` is how a summary is
-    asked for, "" where it goes without saying."""
+    """Ask for the key points of the text. The value: one a line. `question` is the request for a
+    summary; "" if there is none. Asked by the stage `queries` (kind clues)."""
 
     name = "key_points"
     max_reply_tokens = 512
@@ -141,7 +142,7 @@ class KeyPoints(LinesFromMemory):
 
 class DraftAnswer(FromMemory[str]):
     """Answer in brief from what is remembered, even if details may be wrong. The value is the
-    text, stripped, also of a question with options."""
+    text, stripped, also of a question with options. Asked by the stage `queries` (kind clues)."""
 
     name = "draft_answer"
     max_reply_tokens = 128
@@ -168,7 +169,8 @@ class WithoutText(Filled[T], Generic[T]):
 
 class Hypothetical(WithoutText[str]):
     """Write a passage that could stand in the text and answers the question (HyDE). No text is
-    shown. The value is the passage, stripped; a cut one can be searched with, too."""
+    shown. The value is the passage, stripped; a cut one can be searched with, too. Asked by the
+    stage `queries` (kind hypothetical)."""
 
     name = "hypothetical"
     assumed = f"a passage of {_PASSAGE_WORDS} words"
@@ -183,7 +185,8 @@ class Hypothetical(WithoutText[str]):
 
 class SubQuestions(Lines, WithoutText[tuple[str, ...]]):
     """Which questions to search for instead of this one (RQ-RAG)? No text is shown. The value:
-    one a line, per thing asked or per reading."""
+    one a line, per thing asked or per reading. Asked by the stage `queries` (kind sub_questions).
+    """
 
     name = "sub_questions"
 
@@ -199,10 +202,10 @@ class SubQuestions(Lines, WithoutText[tuple[str, ...]]):
 @dataclass(frozen=True)
 class RefineQuery(OfPassages[str]):
     """Ask for the next query of the loop of retrieving and refining (RQ-RAG, section 2.3). The
-    value: the query; "" where the passages, which were found so far, are enough.
+    value: the query; "" where the passages found so far are enough. Asked by the stages `refine`.
 
-    `action`: what is to be done with the question before anything was found; None: after that,
-    where any may be.
+    `action`: how the first query is to be made from the question; None for later queries, where the
+    model chooses.
     """
 
     name = "refine_query"
@@ -228,8 +231,8 @@ class RefineQuery(OfPassages[str]):
         """First the question; then its terms that are in no passage, if any."""
         if not self.queries:
             return self.question
-        read = {term for text in self.texts() for term in terms(text)}
-        query = " ".join(word for word in self.question.split() if set(terms(word)) - read)
+        shown = {term for text in self.texts() for term in terms(text)}
+        query = " ".join(word for word in self.question.split() if set(terms(word)) - shown)
         return "ENOUGH" if not query or query in self.queries else query
 
     def expected(self) -> str:

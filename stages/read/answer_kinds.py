@@ -15,7 +15,6 @@ from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, QuestionRow, Span, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import Context, fields_of, raw_pages
-from stages.index.paginate import first_segment, segments
 from stages.prompts.answer import Passage
 from stages.prompts.memwalker import UpdateSummary
 from stages.query.make_queries import searched
@@ -25,7 +24,7 @@ from stages.retrieve.search import needed_steps
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup, Query, Refinement, Visit
 from stages.tables.pages import Page, RunningSummary
-from stages.text.fit_to_limit import Keep, largest_part
+from stages.text.fit_to_limit import Keep, first_segment, largest_part, segments
 from stages.text.words import num_words, word_spans
 
 
