@@ -295,6 +295,6 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
 
 def _engine_note(facts: Mapping[str, Any]) -> str | None:
     """For runs of an earlier version, which have not stored the note."""
-    import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
+    import pipeline.asking.ask  # noqa: F401  # imported here, with all engines
 
     return getattr(ENGINES.get(facts["engine"]), "about_replies", None)

@@ -16,7 +16,7 @@ from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import StartError, UsageError, redacted
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.settings import sha
-from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient, with_address
+from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient
 
 T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
@@ -108,7 +108,7 @@ class OpenAISettings(EngineSettings):
             engine = OpenAIEngine(self, client, self._usable_context(client.address, models))
             await engine.check_server()
         except FailedError as error:
-            raise StartError(with_address(client.address, error)) from None
+            raise StartError(f"{client.address}: {error}") from None
         return engine
 
     def _usable_context(self, address: str, models: Mapping[str, int | None] | None) -> int:

@@ -76,7 +76,8 @@ _OVER_EVERY_RATE = re.compile(r"request too large", re.IGNORECASE)
 class FailedError(Exception):
     """A request without a reply. `problem`: the row's; None: engine_failed. `status`: of HTTP, 0
     without a response. `after`: the seconds that the server asks to wait. `is_busy`: the server
-    says so; `is_key`: it refuses the key; `is_final`: it would answer the same again."""
+    says that it is busy; `is_key`: it refuses the key; `is_final`: it would answer the same
+    again."""
 
     def __init__(
         self, why: str, problem: Problem | None = None, status: int = 0, after: float = 0.0
@@ -158,16 +159,11 @@ class Gate:
                 self._is_closed, now = True, time.monotonic()
                 self._away_since = self._away_since or now
                 if error.is_key or now - self._away_since >= self._seconds:
-                    words = with_address(self._address, error)
+                    words = f"{self._address}: {error}"
                     if not error.is_key:
                         words += f", for {self._seconds / 60:g} minutes (engine.outage_minutes)"
                     raise OutageError(f"{words}; run the same command to resume") from None
                 await asyncio.sleep(_wait(failures, error.after))
-
-
-def with_address(address: str, error: FailedError) -> str:
-    words = str(error)
-    return words if words.startswith(address) else f"{address}: {words}"
 
 
 def _wait(failures: int, after: float) -> float:
@@ -181,8 +177,8 @@ class OpenAIClient:
 
     Control tokens that messages spell are broken before sending, and the breaks removed from
     replies. Raises StartError if a proxy or certificates that the environment names cannot be used.
-    Every method raises FailedError if it gets no reply, with one line that names the address or has
-    the server's own words.
+    Every method raises FailedError if it gets no reply, with one line, if possible in the server's
+    own words.
     """
 
     def __init__(self, base_url: str, model: str, api_key_env: str | None, retries: int) -> None:
@@ -209,7 +205,7 @@ class OpenAIClient:
         """The served models, and the context length of each in tokens; a length is None if the
         server does not list it (vLLM and SGLang do). Returns None for no list of models."""
         client = self._client.with_options(max_retries=self._retries)
-        answer: Any = await self._answer(client.get("/models", cast_to=object))
+        answer = await self._answer(client.get("/models", cast_to=object))
         models = _field(answer, "data") or ([] if _field(answer, "object") == "list" else None)
         if not isinstance(models, list):
             return None
@@ -220,8 +216,8 @@ class OpenAIClient:
         }
 
     async def complete(self, messages: Sequence[Message], body: Body, most_tokens: int) -> Reply:
-        """The reply to a chat, without `seconds`: the caller measures them. `most_tokens`: those
-        that the body allows the reply. Raises FailedError if the response has no text."""
+        """The reply to a chat, without `seconds`, which the caller measures. The body allows the
+        reply `most_tokens`. Raises FailedError if the response has no text."""
         return self._reply(await self._post("/chat/completions", messages, body), most_tokens)
 
     async def count_tokens(self, messages: Sequence[Message], body: Body) -> int | None:
@@ -257,8 +253,7 @@ class OpenAIClient:
                 fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
             elif through:
                 fix = "correct that variable, or name the server's host in NO_PROXY"
-            why = f"{self.address}: no server answers{through} ({why}); {fix}"
-            raise FailedError(why) from None
+            raise FailedError(f"no server answers{through} ({why}); {fix}") from None
         except (ValueError, RecursionError):  # the latter if it is nested too deeply
             raise FailedError("the response is not JSON") from None
         except (openai.OpenAIError, http.HTTPError, http.InvalidURL, http.StreamError) as error:
@@ -268,18 +263,18 @@ class OpenAIClient:
         through = through_proxy(self._base_url) if status in _OF_PROXIES else ""
         words = f"{status}{through}: {server_words(body)}"
         if status in _KEY:
-            refusal = f"requires an API key ({words}); put it into "
-            refusal += self._key_env or "the variable that engine.api_key_env names"
+            variable = self._key_env or "the variable that engine.api_key_env names"
+            refusal = f"requires an API key ({words}); put it into {variable}"
             if self._key:
-                refusal = f"refuses the key in {self._key_env} ({words}); correct it"
-            return FailedError(f"{self.address}: the server {refusal}", status=status)
+                refusal = f"refuses the key in {variable} ({words}); correct it"
+            return FailedError(f"the server {refusal}", status=status)
         if _is_too_long(status, body):
             return FailedError(words, "context_overflow", status)
         return FailedError(words, "refused", status, _seconds_to_wait(headers))
 
     def _reply(self, completion: Any, most_tokens: int) -> Reply:
-        """The Reply in a chat completion. Raises FailedError if it has no text, with the server's
-        own words where it has an error instead. Servers differ in which parts they leave out."""
+        """The Reply in a chat completion, of which servers leave out different parts. Raises
+        FailedError if it has no text, in the server's own words if it has an error instead."""
         choices = _field(completion, "choices")
         choice = choices[0] if isinstance(choices, list) else None
         message = choice.get("message") if isinstance(choice, dict) else None
@@ -328,14 +323,14 @@ def _is_too_long(status: int, body: object) -> bool:
 
 
 def _values(body: object, depth: int = 5) -> str:
-    """All that the body of an error says: messages, codes and what it quotes of other servers."""
+    """All values in the body of an error: messages, codes, and answers of other servers."""
     parts = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
     return " ".join(_values(part, depth - 1) for part in parts) if parts and depth else str(body)
 
 
 def server_words(body: object, depth: int = 5) -> str:
-    """The message in the body of an error, where servers nest it differently, in one short line and
-    without the key."""
+    """The message in the body of an error, in one short line and without the key. Servers nest it
+    in different fields."""
     words = str(body)
     if depth and isinstance(body, list):
         words = " ".join(server_words(part, depth - 1) for part in body[:3])

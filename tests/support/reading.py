@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.ask import Ask, Capacity, Reader
 from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.core.calls import Call
 from pipeline.core.engine import Engine, FinishReason, Reply, Request
@@ -122,7 +121,7 @@ def reader_of(engine: Engine, **changes: Any) -> Reader:
         "identity": "test", "is_model": True, "temperature": 0.0, "seed": 0,
         "deadline_seconds": 60.0, **changes,
     }  # fmt: skip
-    return Reader(engine=engine, **{"family": family(), "slots": Slots(4), **fields})
+    return Reader(engine=engine, **{"family": family(), "slots": Capacity(4), **fields})
 
 
 def run(

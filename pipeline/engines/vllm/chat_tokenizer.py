@@ -1,5 +1,5 @@
 """Render messages with a model's chat template into token ids; load a tokenizer from local files;
-break control tokens that documents spell, as models would obey them. Imports no vllm, opens no
+break control tokens that documents spell, which models would obey. Imports no vllm, opens no
 connection."""
 
 import asyncio
@@ -27,7 +27,7 @@ class ChatTokenizer:
     """Token ids of whole prompts, the latest ones cached. Control tokens in contents are broken.
 
     `template`: a Jinja file to use instead of the model's own template; `variables`: for either;
-    `time`: what templates print as the time of now. Raises OSError, and StartError where the
+    `time`: what templates print as the current time. Raises OSError, and StartError where the
     template does not render a message.
 
     `prompt_end`: the token ids after a prompt's last content. `opened_thinking`: the mark of
@@ -48,7 +48,7 @@ class ChatTokenizer:
         self._variables = {**now, **variables}
         self._threads = ThreadPoolExecutor(_THREADS, "chat-tokenizer")
         self._cached_ids = lru_cache(_CACHED_PROMPTS)(
-            lambda key: self.tokenise([Message(role=role, content=text) for role, text in key])
+            lambda key: self.tokenize([Message(role=role, content=text) for role, text in key])
         )
         added = list(getattr(tokenizer, "added_tokens_decoder", {}).values())
         self.marks_thinking = any(_THINKING.search(t.content) for t in added if t.special)
@@ -64,7 +64,7 @@ class ChatTokenizer:
         patterns = {re.sub(r"\d+", r"\\d+", re.escape(token)) for token in spelled}
         self._control = re.compile("|".join([*patterns, _NOTATIONS]))
         self._by_pieces: PieceTokenizer | None = None
-        whole = self.tokenise(_TRIED)
+        whole = self.tokenize(_TRIED)
         if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
             copy = type(backend).from_str(backend.to_str())  # others may truncate by the original
             copy.no_truncation()
@@ -72,7 +72,7 @@ class ChatTokenizer:
             by_pieces = piece_tokenizer(copy)
             if by_pieces and by_pieces.ids(self._rendered(_TRIED, tokenize=False)) == whole:
                 self._by_pieces = by_pieces
-        of_two = [self.tokenise([{"role": "user", "content": text}]) for text in ("one", "two")]
+        of_two = [self.tokenize([{"role": "user", "content": text}]) for text in ("one", "two")]
         pairs = zip(*(reversed(ids) for ids in of_two), strict=False)
         end = [id_ for id_, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
         self.prompt_end = array("i", end[::-1])
@@ -85,7 +85,7 @@ class ChatTokenizer:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._cached_ids, key)
 
-    def tokenise(self, messages: Sequence[Message]) -> "array[int]":
+    def tokenize(self, messages: Sequence[Message]) -> "array[int]":
         """As `token_ids`, computed synchronously and not cached. Raises StartError if there is no
         template or it does not render these messages."""
         broken = with_breaks(messages, self._control)
@@ -127,7 +127,7 @@ def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
         return None
 
 
-# Engines take control tokens in a content for their own: those that a text spells are broken.
+# Engines obey control tokens that a document spells, so these are broken by this character.
 _BREAK = "\u2060"  # word joiner: has no width, is no white space and is part of no control token
 _TAGS = (
     r"s|unk|pad|bos|eos|mask|eot|sop|eop|endoftext|(?:start|end)_of_\w{1,24}|fim_\w{1,8}|file_sep"
@@ -219,7 +219,7 @@ def piece_tokenizer(tokenizer: Any) -> PieceTokenizer | None:
     tokens across words, or begins each text in a way of its own.
 
     BPE merges two neighbors only if the whole is in the vocabulary. So a text can be cut wherever
-    no token may hold the end of a word and a space after it, and its pieces tokenised apart.
+    no token may hold the end of a word and a space after it, and its pieces tokenized apart.
     """
     from tokenizers.decoders import ByteLevel
 

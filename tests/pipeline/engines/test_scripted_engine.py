@@ -35,11 +35,8 @@ def request(*contents: str, prompt: str = "gist", attempt: int = 1) -> Request:
     )
 
 
-def replies(of: ScriptedEngine, *requests: Request) -> list[Reply]:
-    async def ask() -> list[Reply]:
-        return [await of.generate(one) for one in requests]
-
-    return asyncio.run(ask())
+def replies(scripted: ScriptedEngine, *requests: Request) -> list[Reply]:
+    return [asyncio.run(scripted.generate(request)) for request in requests]
 
 
 def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
@@ -52,7 +49,7 @@ def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
         {"match": "first.*second", "attempt": 2, "reply": "again"},
     )
     contents = ("the first\nline", "the second message")
-    found = replies(
+    replied = replies(
         scripted,
         request("Who wrote it?", prompt="answer"),
         request("Who read it?", prompt="answer"),
@@ -60,12 +57,12 @@ def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
         request(*contents, attempt=2),
         request(*contents),
     )
-    assert [(reply.text, reply.finish_reason) for reply in found] == [
+    assert [(reply.text, reply.finish_reason) for reply in replied] == [
         ("Answer: (B)", "stop"), ("Answer: (A)", "stop"), ("a page of four words", "length"),
         ("again", "stop"), ("", "abort"),
     ]  # fmt: skip
-    counts = found[2].prompt_tokens, found[2].reply_tokens, found[2].cached_tokens
-    assert counts == (4, 5, 0)
+    third = replied[2]
+    assert (third.prompt_tokens, third.reply_tokens, third.cached_tokens) == (4, 5, 0)
     assert asyncio.run(scripted.count_tokens([{"role": "user", "content": ""}])) == 0
 
 
@@ -76,11 +73,8 @@ def test_it_takes_as_long_as_the_rule_says_or_hangs_or_dies(tmp_path: Path) -> N
     with pytest.raises(EngineError, match="scripted:script"):
         replies(scripted, request("poison"))
 
-    async def wait() -> None:
-        await asyncio.wait_for(scripted.generate(request("x")), 0.05)
-
     with pytest.raises(TimeoutError):
-        asyncio.run(wait())
+        asyncio.run(asyncio.wait_for(scripted.generate(request("x")), 0.05))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Slots
+from pipeline.asking.ask import Ask, Capacity
 from pipeline.asking.replies import Replies
 from pipeline.core.compose import compose
 from pipeline.core.engine import Request
@@ -68,5 +67,5 @@ def request(
 def ask(engine: Any, gist_tokens: int, deadline: float = 300.0) -> Ask:
     """Of a gist's reply budget."""
     budget = family("generic", {"gist": gist_tokens})
-    reader = reader_of(engine, family=budget, deadline_seconds=deadline, slots=Slots(8))
+    reader = reader_of(engine, family=budget, deadline_seconds=deadline, slots=Capacity(8))
     return Ask(reader, "gist", "d1", Replies())
