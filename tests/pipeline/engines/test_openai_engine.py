@@ -16,7 +16,6 @@ from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
 from stages.prompts.readagent_memory import PageGist
-from tests.support.clusters.ray_head import free_ports
 from tests.support.engines.loopback_server import Answer, Asked, LoopbackServer
 
 KEY = "sk-loopback-0123456789abcdef"
@@ -107,23 +106,6 @@ def test_thinking_is_kept_apart_and_a_text_may_be_in_parts(
     with LoopbackServer() as server:
         said = reply(server, None, Answer(message=message, finish_reason="length"))
     assert (said.text, said.thinking, said.finish_reason) == (text, thinking, "length")
-
-
-BODIES = [
-    '{"choices": []}', "{}", "[1]", '"text"', "null", '{"choices', '{"choices": [{}]}',
-    '{"choices": {"a": 1}}', '{"choices": [7]}', '{"choices": [{"message": null}]}',
-    *(f'{{"choices": [{{"finish_reason": "stop", "message": {{"content": {content}}}}}]}}'
-      for content in ("7", "{}", "[7]", "true", "NaN", '[{"type": "image"}]')),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("body", BODIES)
-def test_a_malformed_response_is_asked_for_again_and_then_an_aborted_reply(body: str) -> None:
-    with LoopbackServer() as server:
-        said = reply(server, None, Answer(body=body), retries=1)
-        assert (said.finish_reason, said.problem, len(server.asked)) == ("abort", None, 2)
-        assert said.text in ("the response has no reply of text", "the response is not JSON")
-        assert reply(server, None, Answer(body=body), Answer(), retries=1).text == "a short reply"
 
 
 @pytest.mark.parametrize("count", ["1e400", "-1", str(2**70), '"many"', "null", "[1]", "1.5"])
@@ -240,12 +222,6 @@ def start_error(engine: OpenAISettings) -> str:
     return str(caught.value)
 
 
-def test_no_server_is_one_line_that_says_what_to_do() -> None:
-    (port,) = free_ports(1)
-    told = start_error(settings(f"http://127.0.0.1:{port}/v1"))
-    assert re.search(r"no server answers \(.*\); start it or correct the address", told)
-
-
 @pytest.mark.parametrize(
     ("model", "changes", "says"),
     [
@@ -261,10 +237,12 @@ def test_no_server_is_one_line_that_says_what_to_do() -> None:
 def test_a_server_without_what_is_needed(model: Any, changes: dict[str, Any], says: str) -> None:
     listed = model or {"id": "m", "max_model_len": 2000}
     with LoopbackServer(ready=Answer(text="whatever"), model=listed) as server:
-        told = start_error(settings(server.url, **changes))
-        assert re.search(says, told), told
+        line = start_error(settings(server.url, **changes))
+        assert re.search(says, line), line
         url = server.url.removesuffix("/v1")
         assert f"engine.base_url={url}: 404" in start_error(settings(url))
+    line = start_error(settings(server.url))
+    assert re.search(r"no server answers \(.*\); start it or correct the address", line)
 
 
 def test_the_context_is_what_is_listed_or_set_less_the_thinking() -> None:
@@ -274,7 +252,7 @@ def test_the_context_is_what_is_listed_or_set_less_the_thinking() -> None:
     with LoopbackServer() as server:
         assert with_engine(settings(server.url), context) == 2000
         assert with_engine(settings(server.url, thinking_tokens=500), context) == 1500
-    with LoopbackServer(model={"id": "m"}) as server:
+        server.model = {"id": "m"}
         assert with_engine(settings(server.url, context_tokens=50), context) == 50
 
 
@@ -287,18 +265,18 @@ def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.Monk
         assert "put it into OPENAI_API_KEY" in start_error(settings(server.url))
         for wrong in ("sk-wrong", f"{KEY}\n{KEY[::-1]}"):
             monkeypatch.setenv("OPENAI_API_KEY", wrong)
-            told = start_error(settings(server.url))
-            assert not any(part in told for part in wrong.split())
+            line = start_error(settings(server.url))
+            assert not any(part in line for part in wrong.split())
         monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
-        told = start_error(settings(server.url))
-        assert "the server refuses the key in OPENAI_API_KEY" in told
+        line = start_error(settings(server.url))
+        assert "the server refuses the key in OPENAI_API_KEY" in line
         monkeypatch.setenv("MY_KEY", f" {KEY}\r\n")
         assert reply(server, api_key_env="MY_KEY").text == "a short reply"
     assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
     body = json.dumps({"error": {"message": f"no credit\non {KEY}"}})
     with LoopbackServer(ready=Answer(status=402, body=body)) as server:
-        told = start_error(settings(server.url, api_key_env="MY_KEY"))
-    assert told.endswith("402: no credit on ***")
+        line = start_error(settings(server.url, api_key_env="MY_KEY"))
+    assert line.endswith("402: no credit on ***")
 
 
 @pytest.mark.parametrize(
