@@ -51,9 +51,9 @@ def statement(options: ReadOptions) -> dict[str, Any]:
     facts = folder.report_facts("methods", "judging")
     foot, judging = report.foot, facts["judging"]
     size = {key: report.memory[key] for key in ("documents", "words")}
-    names, known = read_names(options.names or PAPER, foot.get("plugins")), known_columns(report)
+    columns, names = known_columns(report), read_names(options.names or PAPER, foot.get("plugins"))
     metrics = [{"name": column.measure, "heading": column.heading, "about": column.about}
-               for column in (names.of_columns(known) if names else known)]  # fmt: skip
+               for column in (names.of_columns(columns) if names else columns)]  # fmt: skip
     started = ("started_at", "python", "hardware")
     launches = [{key: launch.get(key) for key in started} for launch in folder.readable_launches()]
     return {

@@ -37,7 +37,8 @@ _KEY, _BUSY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or ev
 _TOO_LARGE = 413
 _OF_PROXIES = (407, 502, 503, 504)  # statuses that a proxy before the server may answer with
 _MOST_TOKENS = 2**31
-# How servers call the end of a reply, in lower case. A text with another end, or none, is a reply.
+# Words of servers for the end of a reply, in lower case. A text counts as a whole reply if its end
+# has another word, or none.
 _WORDS_OF_ENDS: Mapping[FinishReason, str] = {
     "stop": "stop eos eos_token end_turn stop_sequence complete finished",
     "length": "length max_tokens max_output_tokens max_length model_length token_limit "
@@ -47,8 +48,8 @@ _WORDS_OF_ENDS: Mapping[FinishReason, str] = {
     "prohibited_content tool_calls tool_use function_call malformed_function_call",
 }
 _ENDS = {word: end for end, words in _WORDS_OF_ENDS.items() for word in words.split()}
-# What servers say of a prompt that is too long: a word for the prompt and one for excess, near each
-# other; or a name that says both. What they say of time and rates has the same words.
+# Errors about a prompt that is too long have a word for the prompt near one for excess, or a name
+# that says both. Errors about time and rates have the same words: `_OVERFLOW` leaves them out.
 _PROMPT = (
     r"prompt|(?<!invalid )input|context|conversation|message|sequence length|model length"
     r"|max_seq_len|max_num_tokens|token[ _]limit"
@@ -67,8 +68,8 @@ _OVERFLOW = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SEARCHED_CHARS = 1000  # of an error: some servers repeat the prompt in it
-# Of the statuses that speak of the key, money, the address and rates, only words for a single
-# request that is larger than any rate allows.
+# These statuses are about the key, money, the address and rates. With them a prompt is too long
+# only if the server calls the single request larger than any rate allows.
 _OTHER_MATTERS = (*_KEY, 402, 404, *_BUSY)
 _OVER_EVERY_RATE = re.compile(r"request too large", re.IGNORECASE)
 
@@ -92,11 +93,11 @@ class FailedError(Exception):
 class Gate:
     """Sends the requests to one server, and holds them back while it is away.
 
-    After a request has failed, one probe is sent for all. While probes fail, the gate is closed for
-    up to `minutes`, and then the request is sent again. If the first probe succeeds, the request
-    itself is at fault: it is sent again up to `retries` times; never if the answer is final; for up
-    to `minutes` if the server says that it is busy, as a limit of requests a minute refuses
-    ordinary requests.
+    After a request has failed, one probe is sent for all requests. While probes fail, the gate is
+    closed, for up to `minutes`; then the request is sent again. If the first probe succeeds, the
+    request itself is at fault. Then it is given up at once if the answer is final, and otherwise
+    sent again: up to `retries` times, or for up to `minutes` if the server says that it is busy, as
+    a limit of requests a minute refuses ordinary requests.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Gate:
                 is_there = await self._is_there()
                 busy_since = min(busy_since, time.monotonic()) if is_there else math.inf
                 failures += not error.is_busy
-                # After an outage once more at least; what causes outages is not sent for ever.
+                # After an outage it is sent once more at least, not for ever: it may cause them.
                 is_given_up = failures > max(self._retries, not is_there)
                 if error.is_busy:
                     is_given_up = time.monotonic() - busy_since >= self._seconds
@@ -188,7 +189,7 @@ class OpenAIClient:
         self._base_url, self._model, self._retries = base_url, model, retries
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
-        # The library by which the openai package sends requests: httpx, from its version 3 httpx2.
+        # The library by which the openai package sends requests: httpx, or httpx2 since version 3.
         (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
         self._http: Any = sys.modules[module.partition(".")[0]]
         with environment_errors(self.address, self._http.InvalidURL):
@@ -196,7 +197,7 @@ class OpenAIClient:
                 base_url=base_url,
                 api_key=self._key or "none",
                 max_retries=0,
-                # No limit on a reply: a request's deadline is that of the engine.
+                # A reply may take any time: the engine keeps a request's deadline.
                 timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
             )
         self.close = self._client.close
@@ -242,7 +243,7 @@ class OpenAIClient:
         http = self._http
         try:
             answer = await response
-            # A text: the server does not say that its answer is JSON.
+            # It is a text if the server does not declare it as JSON.
             return json.loads(answer) if isinstance(answer, str) else answer
         except openai.APIStatusError as error:
             raise self._refused(error.status_code, error.body, error.response.headers) from None
@@ -294,7 +295,7 @@ class OpenAIClient:
         reply_tokens = _tokens(usage, "completion_tokens")
         reason = _field(choice, "finish_reason")
         end = _ENDS.get(str(reason).lower()) or ("stop" if text else "abort")
-        # Words other than the API's own do not tell whether a reply was cut at the budget.
+        # Only the API's own word for an end tells that a reply was not cut at the budget.
         if end == "stop" != reason and most_tokens <= reply_tokens:
             end = "length"
         return Reply(

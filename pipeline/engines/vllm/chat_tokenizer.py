@@ -52,8 +52,8 @@ class ChatTokenizer:
         )
         added = list(getattr(tokenizer, "added_tokens_decoder", {}).values())
         self.marks_thinking = any(_THINKING.search(t.content) for t in added if t.special)
-        # Known notations, and the vocabulary's added tokens, except words and spaces, which are
-        # text. Numbered tokens share one pattern, as there are thousands of them.
+        # Known notations, and the tokens that are added to the vocabulary; but those that are words
+        # or spaces are text. Numbered tokens share one pattern, as there are thousands of them.
         spelled = (
             token.content
             for token in added
@@ -66,7 +66,8 @@ class ChatTokenizer:
         self._by_pieces: PieceTokenizer | None = None
         whole = self.tokenize(_TRIED)
         if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
-            copy = type(backend).from_str(backend.to_str())  # others may truncate by the original
+            # A copy, as others may let the original truncate.
+            copy = type(backend).from_str(backend.to_str())
             copy.no_truncation()
             copy.no_padding()
             by_pieces = piece_tokenizer(copy)
@@ -139,7 +140,7 @@ _BRACKETED = (
 )
 # <|im_end|> and the like, and Gemma 4's <|turn> and <turn|>; DeepSeek's full-width bars; <s> and
 # <think>; Llama 2's and Mistral's; Kimi's; Qwen's and Nemotron's switches of thinking.
-# Each begins with a literal, by which texts without control tokens are searched quickly.
+# Each begins with a literal: so a text without control tokens is searched quickly.
 _NOTATIONS = (
     r"<\|[^<>|\s]{1,64}\|?>|<[^<>|\s]{1,64}\|>|<\uff5c[^<>\uff5c]{1,64}\uff5c>"
     rf"|</?(?:{_TAGS})>|<</?SYS>>|\[/?(?:{_BRACKETED})\]"
@@ -170,10 +171,12 @@ def without_breaks(text: str) -> str:
 _LETTER = r"[^\W\d_]"
 # A word's last letter, before one space and another word.
 _CUT = re.compile(rf"{_LETTER}(?= {_LETTER})")
-# A letter, or a character cut in its bytes, before a space: U+2581 is SentencePiece's.
+# A letter, or a part of a character's bytes, before a space, which SentencePiece spells U+2581.
 _REACHES_ACROSS = re.compile(rf"(?:{_LETTER}|\ufffd)[ \u2581]")
 _NEW_LINE = "\u010a"  # as byte-level BPE spells it
-_PIECE_CHARS = 400  # at least; more up to a line's end, so that texts that begin elsewhere agree
+# The least length of a piece. It goes on to a line's end, so that texts which begin at different
+# places have equal pieces.
+_PIECE_CHARS = 400
 _CACHED_PIECES = 50_000  # of English some 6 million tokens and 70 MB
 _LONGEST_CACHED = 4 * _PIECE_CHARS  # a longer piece is of a text with hardly a place to cut it
 
@@ -215,11 +218,12 @@ class PieceTokenizer:
 
 
 def piece_tokenizer(tokenizer: Any) -> PieceTokenizer | None:
-    """A tokenizer by pieces that equals this `tokenizers.Tokenizer`; None if it is no BPE, has
-    tokens across words, or begins each text in a way of its own.
+    """A tokenizer by pieces that gives the same ids as this `tokenizers.Tokenizer`; None if that is
+    no BPE, has tokens across words, or adds something to the beginning of each text.
 
-    BPE merges two neighbors only if the whole is in the vocabulary. So a text can be cut wherever
-    no token may hold the end of a word and a space after it, and its pieces tokenized apart.
+    BPE merges two neighbors only if the whole is in the vocabulary. So a text can be cut before any
+    space between two words and its pieces tokenized apart, if no token holds the end of a word and
+    a space after it.
     """
     from tokenizers.decoders import ByteLevel
 
