@@ -23,6 +23,7 @@ from pipeline.families.family import Family, load_family
 from pipeline.work.stage import Stage
 from pipeline.work.units import mask_fields
 from stages.prompts.answer import Passage
+from stages.prompts.readagent_memory import PageGist
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
 
@@ -53,6 +54,13 @@ class Listener:
     def prompts(self) -> list[str]:
         """The text of every request, in the order they came."""
         return [content(request) for request in self.requests]
+
+
+def request(text: str = "one two", max_reply_tokens: int = 10, **changes: Any) -> Request:
+    """A request for the gist of a text, which is the whole prompt."""
+    message = Message(role="user", content=text)
+    fields = {"prompt": "gist", "fields": PageGist(page=text), "messages": (message,), **changes}
+    return Request(max_reply_tokens=max_reply_tokens, **fields)
 
 
 def content(request: Request) -> str:

@@ -15,8 +15,8 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.prompts import Constraint
 from pipeline.engines.openai import OpenAIEngine, OpenAISettings
-from stages.prompts.readagent_memory import PageGist
 from tests.support.engines.loopback_server import Answer, Asked, LoopbackServer
+from tests.support.reading import request
 
 KEY = "sk-loopback-0123456789abcdef"
 NO_PATIENCE = {"retries": 0, "outage_minutes": 0.0}
@@ -36,15 +36,6 @@ def composed() -> dict[str, Any]:
 
 def settings(url: str, **changes: Any) -> OpenAISettings:
     return OpenAISettings.model_validate({**composed(), "base_url": url, **NO_PATIENCE, **changes})
-
-
-def request(content: str = "one two", **changes: Any) -> Request:
-    return Request(
-        prompt="gist",
-        fields=PageGist(page=content),
-        messages=({"role": "user", "content": content},),
-        **{"max_reply_tokens": 10, **changes},
-    )
 
 
 def with_engine(engine: OpenAISettings, use: Callable[[OpenAIEngine], Awaitable[Any]]) -> Any:

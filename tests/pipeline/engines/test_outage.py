@@ -15,8 +15,9 @@ from pipeline.core.engine import Reply
 from pipeline.core.errors import OutageError
 from pipeline.engines.openai import OpenAIEngine
 from pipeline.engines.openai_client import FailedError, Gate
-from tests.pipeline.engines.test_openai_engine import AWAY, request, settings, with_engine
+from tests.pipeline.engines.test_openai_engine import AWAY, settings, with_engine
 from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.reading import request
 
 http: Any = importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.split(".")[0])
 REFUSING = (400, 402, 404, 408, 429, 451, 500, 503)

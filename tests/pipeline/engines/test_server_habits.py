@@ -13,12 +13,12 @@ from pipeline.engines.openai import OpenAIEngine
 from tests.pipeline.engines.test_openai_engine import (
     AWAY,
     reply,
-    request,
     settings,
     start_error,
     with_engine,
 )
 from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.reading import request
 
 LONG = "The baker freed the keeper of the tower. " * 100  # 800 words
 

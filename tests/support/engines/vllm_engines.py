@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 from pipeline.asking.ask import Ask, Capacity
 from pipeline.asking.replies import Replies
 from pipeline.core.compose import compose
-from pipeline.core.engine import Request
-from pipeline.core.prompts import Constraint, Message
+from pipeline.core.prompts import Message
 from pipeline.engines.vllm import VllmSettings
-from stages.prompts.readagent_memory import PageGist
 from tests.support.reading import family, reader_of
 
 T = TypeVar("T")
@@ -44,24 +42,6 @@ def settings(*words: str | Path) -> VllmSettings:
 
 def messages(text: str) -> tuple[Message, ...]:
     return ({"role": "user", "content": text},)
-
-
-def request(
-    text: str,
-    max_reply_tokens: int,
-    constraint: Constraint | None = None,
-    temperature: float = 0.0,
-    seed: int = 0,
-) -> Request:
-    return Request(
-        prompt="gist",
-        fields=PageGist(page=text),
-        messages=messages(text),
-        max_reply_tokens=max_reply_tokens,
-        constraint=constraint,
-        temperature=temperature,
-        seed=seed,
-    )
 
 
 def ask(engine: Any, gist_tokens: int, deadline: float = 300.0) -> Ask:
