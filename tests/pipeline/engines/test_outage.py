@@ -216,7 +216,7 @@ async def poison_among_bread(engine: OpenAIEngine) -> Reply:
 
 DEEP = json.dumps({"choices": [{"message": {"content": "x"}}]})[:-1] + ', "more": ' + "[" * 100_000
 NO_TEXT = (
-    '{"choices": []}', "{}", "[1]", '"text"', "null", '{"choices": [{}]}', '{"choices": {"a": 1}}',
+    '{"choices": []}', "{}", "[1]", "null", '{"choices": [{}]}', '{"choices": {"a": 1}}',
     '{"choices": [7]}', '{"choices": [{"message": null}]}',
     *(f'{{"choices": [{{"finish_reason": "stop", "message": {{"content": {content}}}}}]}}'
       for content in ("7", "{}", "[7]", "true", "NaN", '[{"type": "image"}]')),
@@ -224,7 +224,7 @@ NO_TEXT = (
 BAD = [
     *((Answer(status=status, body="{}"), "refused", f"{status}: ") for status in REFUSING),
     *((Answer(body=body), None, "the response has no reply of text") for body in NO_TEXT),
-    (Answer(body='{"choices'), None, "the response is not JSON"),
+    *((Answer(body=body), None, "the response is not JSON") for body in ('{"choices', '"text"')),
     (Answer(status=413, body="{}"), "context_overflow", "413: "),
     (
         Answer(status=307, body="", headers={"location": "http://127.0.0.1:9/v1"}),
