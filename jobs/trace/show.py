@@ -146,9 +146,10 @@ def _text(lines: Iterable[Line], full: bool, margin: str = "") -> str:
 
 
 def shown_document(options: ReadOptions, document_id: str) -> dict[str, Any]:
-    """A memory of a document, by default the first of its `memories` in the run. `pages` are the
-    chosen ones of all `num_pages`, each with its `texts`; `above` are the texts over several pages
-    that include a chosen one, the longest first. Raises UsageError if the run has none of them."""
+    """One of a document's `memories` in the run, by default the shared one, or else the first.
+    `pages` are the chosen ones of all `num_pages`, each with its `texts`; `above` are the texts
+    over several pages that include a chosen one, the longest first. Raises UsageError if the run
+    has no such document, memory or page."""
     with options.opened() as (folder, connection):
         run = folder.path.name
         document_id = stored_id(connection, "document", document_id)
