@@ -204,7 +204,8 @@ class Ask:
         `is_shared`: other documents may send the same request, and the step sends it only once.
         Problems: see `Asked`. Raises EngineError if the engine is dead.
         """
-        reader, first_call = self._reader, None
+        reader = self._reader
+        first_call: Call | None = None
         if subject.attempt > 1 and reader.temperature == 0:
             # Without sampling the same request gets the same reply. The request is the same if the
             # family's template does not mention the attempt.

@@ -59,8 +59,9 @@ class Listener:
 def request(text: str = "one two", max_reply_tokens: int = 10, **changes: Any) -> Request:
     """A request for the gist of a text, which is the whole prompt."""
     message = Message(role="user", content=text)
-    fields = {"prompt": "gist", "fields": PageGist(page=text), "messages": (message,), **changes}
-    return Request(max_reply_tokens=max_reply_tokens, **fields)
+    fields: dict[str, Any] = {"prompt": "gist", "fields": PageGist(page=text)}
+    fields |= {"messages": (message,), "max_reply_tokens": max_reply_tokens, **changes}
+    return Request(**fields)
 
 
 def content(request: Request) -> str:
