@@ -15,7 +15,7 @@ from benchmarks.peers.replayed import Job, Replayed, write
 from benchmarks.reading import Reading, read
 from benchmarks.recorder import Sent
 from jobs.config.run_config import RunConfig
-from pipeline.asking.reader import num_slots
+from pipeline.asking.ask import num_slots
 from pipeline.core.engine import Request
 from pipeline.core.errors import CommandError, EngineError, UsageError
 from pipeline.core.registry import load_plugins, loaded_folders

@@ -17,7 +17,6 @@ from pydantic import (
     SerializeAsAny,
 )
 
-from pipeline.asking.reader import ReplyFormat, is_constrained
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import ClusterSettings, Settings, sha
@@ -171,7 +170,8 @@ class RunConfig(Settings):
     # Runs of earlier versions lack this key.
     query_expander: RoleEngine = SameAsReader(name="reader")
     raters: tuple[RoleEngine, ...]
-    reply_format: ReplyFormat
+    # auto: constrained where the engine can enforce it.
+    reply_format: Literal["auto", "free", "constrained"]
     shuffle_options: bool = False  # runs of earlier versions lack this key
     reply_tokens: dict[str, PositiveInt]  # by prompt; what is not here is the family's
     embedder: EmbedderSettings
@@ -201,7 +201,8 @@ class RunConfig(Settings):
         return list({sha(engine.identity()): engine for engine in engines}.values())
 
     def is_constrained(self, engine: EngineSettings) -> bool:
-        return is_constrained(engine, self.reply_format)
+        """True if the engine is given the legal replies (structured output)."""
+        return self.reply_format != "free" and engine.takes_constraints
 
 
 def refuse_elsewhere(cluster: ClusterSettings) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jobs.config.run_config import SECTIONS
 from jobs.graph.step_graph import StepWithEngine
-from pipeline.asking.reader import num_slots
+from pipeline.asking.ask import num_slots
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage import AnyPath

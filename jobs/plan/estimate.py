@@ -16,7 +16,7 @@ import numpy as np
 
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, load_corpus
-from pipeline.asking.reader import Reader, reader_of
+from pipeline.asking.ask import Reader, reader_of
 from pipeline.asking.replies import SharedReplies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.engine import EngineSettings, Reply, Request
@@ -75,8 +75,8 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     how = f"estimated, no tokenizer on this machine: {rate:g} a byte of text"
     if chat is not None:
         tried = [text[:_TRIED_CHARS] for text in texts]
-        around = len(chat.tokenise([{"role": "user", "content": ""}]))
-        total = sum(len(chat.tokenise([{"role": "user", "content": t}])) - around for t in tried)
+        around = len(chat.tokenize([{"role": "user", "content": ""}]))
+        total = sum(len(chat.tokenize([{"role": "user", "content": t}])) - around for t in tried)
         rate = total / sum(len(text.encode()) for text in tried)
         how = f"the model's tokenizer on some documents: {rate:.3f} a byte of text"
     return TokenCounts(lambda text: round(len(text.encode()) * rate), around, how)
@@ -203,7 +203,8 @@ def estimate(prepared: Prepared) -> Estimate:
         reader = None
         if phase.engine is not None:
             engine = CountingEngine(phase.engine, counts[phase.name])
-            reader = reader_of(engine, phase.engine, run.family, run.config.reply_format)
+            is_constrained = run.config.is_constrained(phase.engine)
+            reader = reader_of(engine, phase.engine, run.family, is_constrained)
         asyncio.run(_execute(phase, sample, shards, reader))
     # All documents' costs by step id, and the bytes that the run will write by table.
     engines = {step.id: engine for step, engine in run.steps_with_engines}

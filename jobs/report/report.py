@@ -335,7 +335,7 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     family_sha = sha(stored.get("hashed", {}).get("family"), 8)
     engine_note = facts.get("engine_note")
     if "engine_note" not in facts:  # a run of an earlier version
-        import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
+        import pipeline.asking.ask  # noqa: F401  # imported here, with all engines
 
         engine_note = getattr(ENGINES.get(facts["engine"]), "about_replies", None)
     return {

@@ -28,7 +28,7 @@ from jobs.problems.causes import cause_lines
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from jobs.run.stored_run import merge_with_stored_run, refuse_fewer
-from pipeline.asking.reader import start_reader
+from pipeline.asking.ask import start_reader
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, holder, lease
 from pipeline.files.storage import (
@@ -140,8 +140,10 @@ class RunExecutor:
         self.progress.start(name, work.num_documents, work.words)
         self._publish(self.progress.state())
         engine = phase.engine and phase.engine.of_run(self._folder.launched_at())
-        replies = (self.run.family, self.run.config.reply_format)
-        start = partial(start_reader, engine, *replies) if engine else None
+        start = None
+        if engine:
+            is_constrained = self.run.config.is_constrained(engine)
+            start = partial(start_reader, engine, self.run.family, is_constrained)
         make = phase.make_worker(self._folder.path, self._launch, start)
         try:
             with stop.watch(self._folder, self._launch, self.progress.alive):

@@ -13,8 +13,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Reader
+from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.replies import Journal, Replies, SharedReplies
 from pipeline.core.calls import Call, UnitProgress, UsageCounters
 from pipeline.core.errors import (

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain, count
 
-from pipeline.asking.reader import Capacity, Reader
+from pipeline.asking.ask import Capacity, Reader
 from pipeline.asking.replies import SharedReplies
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable

@@ -19,7 +19,7 @@ import yaml
 from jobs.graph.preparation import load_corpus
 from jobs.graph.resolved_run import read_run, run_manifest
 from jobs.run.launch import provenance
-from pipeline.asking.reader import Reader, start_reader
+from pipeline.asking.ask import Reader, start_reader
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message
@@ -78,7 +78,7 @@ class Night:
         self._stored, self._provenance = run_manifest(self._config), provenance(None)
         self._steps = self._config.steps
         family = self._config.family
-        reader = asyncio.run(start_reader(self._config.config.engine, family, "free"))
+        reader = asyncio.run(start_reader(self._config.config.engine, family, False))
         log = os.open(folder / "asked", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
         self._reader = replace(reader, engine=CountedEngine(log))
 

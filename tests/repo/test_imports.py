@@ -93,7 +93,7 @@ HOMES = {
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
     "pipeline.core.registry", "pipeline.worker.executor", "stages.score.score",
-    "pipeline.core.engine", "pipeline.asking.reader",
+    "pipeline.core.engine", "pipeline.asking.ask",
     "pipeline.work.stage", "pipeline.core.rows",
     "stages.corpora.reading.corpus",
     "pipeline.engines.vllm.chat_tokenizer",  # a model's chat template is code, too

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.ask import Ask, Capacity, Reader
 from pipeline.asking.replies import Replies
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Reply, Request
@@ -23,7 +22,7 @@ from tests.support.runs.small_run import SmallRun
 
 def asking(engine: Listener) -> Ask:
     reader = Reader(engine=engine, identity="test", is_model=True, family=family(), temperature=0.0,
-                    seed=0, deadline_seconds=60.0, slots=Slots(4))  # fmt: skip
+                    seed=0, deadline_seconds=60.0, slots=Capacity(4))  # fmt: skip
     return Ask(reader, "paginate", "d", Replies())
 
 
@@ -59,7 +58,7 @@ class Watching:
         self.name, self.context_tokens = engine.name, engine.context_tokens
         self.count_tokens = engine.count_tokens
         self._engine, self._dies_at = engine, dies_at
-        self.worker = small.worker(replace(small.reader, engine=self, slots=Slots(1)))
+        self.worker = small.worker(replace(small.reader, engine=self, slots=Capacity(1)))
         self.seen: list[dict[str, Any]] = []
 
     async def generate(self, request: Request) -> Reply:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.asking.reader import Reader
+from pipeline.asking.ask import Reader
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import AccountingError, EndedError, EngineError, UsageError

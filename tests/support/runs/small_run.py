@@ -12,7 +12,7 @@ from upath import UPath
 from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import read_run
-from pipeline.asking.reader import Reader, Slots, start_reader
+from pipeline.asking.ask import Capacity, Reader, start_reader
 from pipeline.store import Shards
 from pipeline.work.units import Step, Unit
 from pipeline.worker.crashes import Placement
@@ -49,7 +49,7 @@ class SmallRun:
              f"warehouse={folder / 'warehouse'}"]
         )  # fmt: skip
         self.config: RunConfig = self.resolved.config
-        self.reader = asyncio.run(start_reader(self.config.engine, self.resolved.family, "free"))
+        self.reader = asyncio.run(start_reader(self.config.engine, self.resolved.family, False))
         self.shards = Shards(self.config.warehouse)
         self.steps = self.resolved.steps
 
@@ -63,7 +63,7 @@ class SmallRun:
 
     def worker(self, reader: Reader | None = None) -> Worker:
         async def start() -> Reader:
-            return reader or replace(self.reader, slots=Slots(100))  # each worker has its own
+            return reader or replace(self.reader, slots=Capacity(100))  # each worker has its own
 
         return Worker(
             self.shards.warehouse / "runs" / "night", "launch", Placement("worker"),
