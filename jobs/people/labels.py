@@ -70,11 +70,11 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
             "changed": changed}  # fmt: skip
 
 
-def imported_lines(found: Mapping[str, Any]) -> list[str]:
-    of_whom = f"{counted(found['labels'], 'label')} of {found['rater']} in run {found['run']}"
-    lines = [f"{of_whom}, new or changed: {found['changed']}"]
-    if left := found["rows"] - found["labels"]:
-        rows = f"{left} of {found['rows']} rows have no label, and keep what they had"
+def imported_lines(counts: Mapping[str, Any]) -> list[str]:
+    of_whom = f"{counted(counts['labels'], 'label')} of {counts['rater']} in run {counts['run']}"
+    lines = [f"{of_whom}, new or changed: {counts['changed']}"]
+    if left := counts["rows"] - counts["labels"]:
+        rows = f"{left} of {counts['rows']} rows have no label, and keep what they had"
         lines.append(f"{rows}; import the sheet again when they do")
     return ["\n".join(lines)]
 
@@ -93,8 +93,8 @@ def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
             first = rows[row_id]["line"]
             raise UsageError(row.detail(f"row {row_id} is there twice, first in line {first}"))
         if label.casefold() not in ("", *LABELS):
-            known = ", ".join(LABELS)
-            raise UsageError(row.detail(f"label {label[:80]!r} is none of {known}; fix it"))
+            there = ", ".join(LABELS)
+            raise UsageError(row.detail(f"label {label[:80]!r} is none of {there}; fix it"))
         labels = {"label": label.casefold() or None, "comment": comment or None}
         rows[row_id] = {**labels, "line": row.line}
     return rows
@@ -157,12 +157,12 @@ def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> dict[
     }
 
 
-def parts_of(found: Mapping[str, Any]) -> list[Part]:
-    labels, outdated = (counted(found[name], "label") for name in ("labels", "outdated"))
-    if not found["agreements"]:
+def agreement_parts(agreed: Mapping[str, Any]) -> list[Part]:
+    labels, outdated = (counted(agreed[name], "label") for name in ("labels", "outdated"))
+    if not agreed["agreements"]:
         return [f"{labels}, none of an answer that a rater or another person labelled"]
     rows, matrices = [], list[Part]()
-    for of in found["agreements"]:
+    for of in agreed["agreements"]:
         kappas = [None if of[name] is None else f"{of[name]:.2f}"
                   for name in ("kappa", "weighted_kappa")]  # fmt: skip
         rows.append({
@@ -179,7 +179,7 @@ def parts_of(found: Mapping[str, Any]) -> list[Part]:
         matrices.append(Table(cells, keeps_empty=True))
     table = Table(rows, left=("other", "rubric"), num_keys=3)
     left_out = f"Left out: {outdated} of answers that changed since."
-    return [table, _NOTE, *([left_out] if found["outdated"] else []), *matrices]
+    return [table, _NOTE, *([left_out] if agreed["outdated"] else []), *matrices]
 
 
 def kappa(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.config.options import price_of
-from jobs.statistics.means import Key
+from jobs.statistics.means import MethodGroup
 from pipeline.core.engine import Price
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store.sql.connection import query
@@ -29,7 +29,7 @@ class Costs:
     total: Spent
     unpriced: tuple[str, ...]
 
-    def of(self, key: Key) -> dict[str, float]:
+    def of(self, key: MethodGroup) -> dict[str, float]:
         """In a group; `judging_calls` ... are of verdicts, `memory_calls` ... for all documents."""
         method, by = key
         costs: dict[str, float] = {}

@@ -3,7 +3,7 @@
 An answer with a problem scores 0, and its rows have problem `upstream`: the mean over all rows is
 the headline, the mean over rows without a problem covers answered questions only. A metric is None
 for a question that it does not apply to, and, with problem `unit_failed`, where its function
-raises. Of metrics that are no mean over questions (`metrics.PARTS`), rows hold the parts, and
+raises. A metric that is no mean over questions (`metrics.PARTS`) has a row for each of its parts;
 `scrolls_rouge` of a run is
 `select method, product(mean) ** (1 / count(*)) from (select method, metric, avg(value) as mean
 from scores where metric like 'scrolls_%' group by all) group by method`.
@@ -106,8 +106,9 @@ class ScoreAnswers(Stage):
         answers = {answer.question_id: answer for answer in rows[Answer]}
 
         def scores() -> list[Score]:
-            pairs = ((question, answers[question.question_id]) for question in rows.questions)
-            return [score for pair in pairs for score in self._scores(*pair)]
+            return [
+                score for q in rows.questions for score in self._scores(q, answers[q.question_id])
+            ]
 
         # In a thread: long answers take tenths of a second, in which no request would be sent.
         return await to_thread(scores)
@@ -162,8 +163,8 @@ def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float |
         yield "evidence_recall", None
         return
     hit = covered_chars(question.evidence, answer.context_spans)
-    read = covered_chars(answer.context_spans, answer.context_spans)
+    shown = covered_chars(answer.context_spans, answer.context_spans)
     yield "evidence_recall", 100 * hit / gold
     yield "evidence_any_hit", 100.0 * (hit > 0)
     yield "evidence_full", 100.0 * (hit == gold)
-    yield "evidence_precision", 100 * hit / read if read else None
+    yield "evidence_precision", 100 * hit / shown if shown else None

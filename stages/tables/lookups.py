@@ -109,33 +109,6 @@ class Query(QuestionRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refinement(QuestionRow):
-    """One step of a loop that searches, looks at what was found, and searches again; several such
-    loops of a question are its trajectories (RQ-RAG)."""
-
-    table = "refinements"
-    key = ("question_id", "turn")
-    drawn = True
-    turn: int  # of the question's steps, from 0, trajectory by trajectory
-    trajectory: int = 0  # of the question's, from 0
-    action: str | None = None  # of a first step: rewrite, decompose or disambiguate
-    text: str | None = None  # the query; "": what was found is enough; null: no reply to be read
-    ranked: tuple[RankedPage, ...] = ()  # by the query, best first, to the 50th
-    used: tuple[int, ...] = ()  # pages that it found first on this trajectory, best first
-
-    def why_unusable(self) -> str | None:
-        is_reply = self.problem in (None, "truncated", "unparseable")
-        return None if is_reply else f"refine: {self.problem}"
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        said = row["problem"] or (f"{row['text']!r}" if row["text"] else "enough")
-        how = f" ({row['action']})" if row["action"] else ""
-        found = f", found {_listed(row['used'])}" if row["text"] else ""
-        return [f"trajectory {row['trajectory']}{how}: {said}{found}"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Visit(QuestionRow):
     """A visit to a node, and the action taken there. The last one has no `to_node` unless the
     navigation was stopped at its maximum of steps.

@@ -11,7 +11,6 @@ from stages.prompts.memorag import (
     Hypothetical,
     KeyPoints,
     LinesFromMemory,
-    RefineQuery,
     SubQuestions,
 )
 
@@ -73,18 +72,6 @@ def test_a_question_as_a_statement() -> None:
         prompt = Hypothetical(question, options)
         assert prompt.extractive() == statement
         assert len(prompt.expected().split()) == 100
-
-
-@pytest.mark.parametrize(
-    ("reply", "query"),
-    [
-        ("ENOUGH\n\nThe parts say who rang it.", ""), ("**ENOUGH**\nbecause they do", ""),
-        ("enough.", ""), ("ENOUGHS", "ENOUGHS"),
-        ("Enough oil for the bell", "Enough oil for the bell"), ("bell rope\nENOUGH", "bell rope"),
-    ],
-)  # fmt: skip
-def test_a_first_line_that_begins_with_enough_is_no_query(reply: str, query: str) -> None:
-    assert RefineQuery((), "Who rang?", (), ("bell",), None).read(reply, is_cut=False) == query
 
 
 def test_what_is_cut_off_can_still_be_searched_for() -> None:
