@@ -11,7 +11,8 @@ from tests.support.texts.loading import loaded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 METHODS = "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=2),bm25(top_k=4)"
-BOTH = "select memory, count(*) as pages, sum(num_words) as words from gists group by memory"
+BOTH = """select memory, count(*) as pages, sum(num_words)::bigint as words
+    from gists group by memory"""
 Words = tuple[str, ...]
 
 
