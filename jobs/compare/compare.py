@@ -221,7 +221,7 @@ def _parts(columns: Mapping[str, Column], name: str) -> tuple[str, ...]:
 
 
 def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
-    """The method of this name, of this name without arguments, or whose name begins so. Raises
+    """The method whose name is `name`, is so without its arguments, or begins so. Raises
     UsageError if the run has none, or several."""
     ways = (
         [m for m in methods if m == name],

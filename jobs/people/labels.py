@@ -21,7 +21,7 @@ from stages.corpora.reading.files import read_rows
 
 _SQL = sql_beside(__file__)
 LABELS = ("yes", "partially", "no")
-_COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
+_COLUMNS = ("row", "question", "references", "answer", "label", "comment")
 _ADVICE = "name the sheet that rate sheet has written, as CSV"
 _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
 _ANSWER = "method, repeat, document_id, question_id"
@@ -35,8 +35,8 @@ _NOTE = (
 
 
 def sheet(options: ReadOptions) -> tuple[str, int]:
-    """CSV of `n=` answers, of all methods or those whose name begins with `method=`, and their
-    number. Each method has the same share, or one more; the order is random by `seed=`."""
+    """CSV of `n=` answers, of all methods or of the methods whose name begins with `method=`, and
+    their number. Each method has the same share, or one more; the order is random by `seed=`."""
     with connect(options.warehouse, options.run) as connection:
         source = answers(connection, options.where, options.method)
         labelled = filled(_SQL["labelled"], source=source)
@@ -118,8 +118,8 @@ def _answers(
 
 
 def agreements(options: ReadOptions) -> dict[str, Any]:
-    """The `agreements` of a run's people, on answers that `method=` and `where=` select, and the
-    number of their `labels`, of which `outdated` are of answers that have changed since."""
+    """The `agreements` of a run's people, on answers that `method=` and `where=` select; the number
+    of their `labels`; and how many of these are `outdated`, as the answer has changed since."""
     with connect(options.warehouse, options.run) as connection:
         if not query(connection, "from people limit 1"):
             raise UsageError(

@@ -104,7 +104,7 @@ class AnswerFromContext(Budgeted):
         return replace(answer, answer_index=chosen, options_order=tuple(order))
 
     def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
-        """The rows without any of which the question cannot be answered."""
+        """The rows that are all needed to answer the question."""
         return rows.made_of(question)
 
     async def answer_with_room(

@@ -282,7 +282,7 @@ class AnswerFromVisits(AnswerFromContext):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Problems: those of the last visit; no_answer where the navigation ended without one."""
+        """Problems: as the last visit's; no_answer if the navigation ended without one."""
         last = rows.of(Visit, question)[-1]
         empty = replace(empty, reader=last.reader)
         if last.answer is None:

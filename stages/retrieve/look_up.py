@@ -177,8 +177,7 @@ class BM25(ByBM25, _Best):
 class Dense(ByVectors, _Best):
     """The pages whose embeddings are nearest to the question's ("neural retrieval", section 4.2).
 
-    The embeddings are those of pages or of gists; the raw pages are read in both cases. `top_k` as
-    for `RankedPages`.
+    Pages or gists are embedded; the raw pages are read in both cases. `top_k` as for `RankedPages`.
     """
 
     kind = "dense"
@@ -196,7 +195,7 @@ def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[RankedPa
     best = np.full((1 + max((row.page_index for row in rows), default=-1), len(questions)), -np.inf)
     if embedded:
         chunks = np.array([row.embedding for row in embedded], dtype=np.float32)
-        # Rounded so that equal texts tie: their vectors differ in the seventh digit by batch.
+        # Rounded, as equal texts must tie: their vectors differ in the seventh digit by batch.
         near = np.round((chunks @ questions.T).astype(np.float64), 5)
         np.maximum.at(best, [row.page_index for row in embedded], near)
     orders = np.argsort(-best.T, axis=1, kind="stable")

@@ -71,7 +71,7 @@ class ScoreAnswers(Stage):
         return tuple(metrics)
 
     def hashed(self) -> dict[str, Any]:
-        """Adds the versions of a plugin's metrics, so that a changed one scores anew, and their
+        """Adds the versions of a plugin's metrics, as a changed metric scores anew, and their
         groups, which the view `measures` reads there."""
         metrics = {name: METRICS[name] for name in self.metrics if name in METRICS}
         versions = {name: m.version for name, m in metrics.items() if m.version is not None}
@@ -127,7 +127,12 @@ class ScoreAnswers(Stage):
             text = answer.answer if problem is None else None
             parts = (PARTS.get(m, (m,)) for m in self.metrics if m not in RANKING_MEASURES)
             for name in dict.fromkeys(chain.from_iterable(parts)):
-                value, trace = _scored(name, text, question)
+                value, trace = None, None
+                with contained() as raised:
+                    if METRICS[name].applies(question):
+                        value = METRICS[name].score(text, question) if text else 0.0
+                if raised.error:
+                    trace = raised.trace()
                 failure: Problem | None = "unit_failed" if trace else problem
                 yield row(metric=name, value=value, problem=failure, detail=trace)
         if answer.reader == GIVEN:
@@ -143,17 +148,6 @@ class ScoreAnswers(Stage):
             for question in rows.questions
             for score in self._scores(question, Answer.about(question, problem="upstream"))
         ]
-
-
-def _scored(name: str, text: str | None, question: Question) -> tuple[float | None, str | None]:
-    """The metric's value, 0 without an answer, None where it does not apply; and the trace where it
-    raises."""
-    metric = METRICS[name]
-    with contained() as raised:
-        if not metric.applies(question):
-            return None, None
-        return (metric.score(text, question) if text else 0.0), None
-    return None, raised.trace()
 
 
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
