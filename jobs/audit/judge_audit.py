@@ -117,67 +117,59 @@ def judge_audits(
     """The audits of all raters if the run is an audit; else of `rater`, by the run's audit and by
     people. `connection` shows the run and has the table `chosen` of the report's questions."""
     judged = [c for c in columns if c.is_judged and not c.mean_of_means]
-    measures = ", ".join(text(column.measure) for column in judged) or "null"
     if kinds := folder.report_facts().get("known_answers"):
-        verdicts = _verdicts(connection, kinds, measures)
-        return tuple(_of_run(connection, folder.path.name, verdicts, judged))
+        return tuple(_of_run(connection, folder.path.name, kinds, judged))
     if rater is None:
         return ()
-    rows = query(connection, filled(_SQL["judged"], rater=text(rater), measures=measures))
-    audits = list(_of_people(connection, judged, measures, rater, rows))
+    judged_sql = filled(_SQL["judged"], rater=text(rater), measures=_measures(judged))
+    rows = query(connection, judged_sql)
+    audits = list(_of_people(connection, judged, rater, rows))
     audit = RunFolder(folder.warehouse, f"{folder.path.name}-audit")
     if audit.config() and (kinds := audit.report_facts().get("known_answers")):
         with connect(folder.warehouse, audit.path.name) as other:
             (left,) = query(other, _SQL["not_done"])
-            verdicts = {rater: _verdicts(other, kinds, measures).get(rater, [])}
             # A part of the known answers is not enough to correct means.
             usable = () if left["not_done"] else rows
-            of_run = _of_run(other, audit.path.name, verdicts, judged, usable)
+            of_run = _of_run(other, audit.path.name, kinds, judged, usable, rater)
             audits = [*(replace(of_rater, **left) for of_rater in of_run), *audits]
     return tuple(audits)
 
 
-def _verdicts(
-    connection: Any, kinds: Mapping[str, Mapping[str, Any]], measures: str
-) -> dict[str, list[AuditedVerdict]]:
-    """The verdicts on known answers by rater, in the order of `kinds`, which has the kind of the
-    answers of each method."""
-    rows = query(connection, filled(_SQL["verdicts"], measures=measures))
-    by_rater: dict[str, list[AuditedVerdict]] = defaultdict(list)
-    for method, kind in kinds.items():
-        for row in rows:
-            if row["method"] == method:
-                by_rater[row["rater"]].append(AuditedVerdict(
-                    row["measure"], **kind, question_id=row["question_id"],
-                    is_accepted=row["is_accepted"],
-                ))  # fmt: skip
-    return by_rater
+def _measures(columns: Sequence[Column]) -> str:
+    return ", ".join(text(column.measure) for column in columns) or "null"
 
 
 def _of_run(
     connection: Any,
     run: str,
-    by_rater: Mapping[str, Sequence[AuditedVerdict]],
+    kinds: Mapping[str, Mapping[str, Any]],
     columns: Sequence[Column],
     rows: Sequence[DocumentRow] = (),
+    rater: str | None = None,
 ) -> Iterator[JudgeAudit]:
+    """By the verdicts on known answers, of `rater` or all raters. `kinds` has the kind of the
+    answers of each method."""
+    by_rater: dict[str, list[AuditedVerdict]] = defaultdict(list)
+    verdicts = query(connection, filled(_SQL["verdicts"], measures=_measures(columns)))
+    for method, kind in kinds.items():
+        for row in (row for row in verdicts if row["method"] == method):
+            by_rater[row["rater"]].append(AuditedVerdict(
+                row["measure"], **kind, question_id=row["question_id"],
+                is_accepted=row["is_accepted"],
+            ))  # fmt: skip
     (sampled,) = query(connection, _SQL["sampled"])
-    for rater, verdicts in sorted(by_rater.items()):
-        if verdicts:
-            yield _audit(rater, f"run {run}", sampled["n"], verdicts, columns, rows)
+    for name, of_rater in sorted(by_rater.items()):
+        if rater in (None, name):
+            yield _audit(name, f"run {run}", sampled["n"], of_rater, columns, rows)
 
 
 def _of_people(
-    connection: Any,
-    columns: Sequence[Column],
-    measures: str,
-    rater: str,
-    rows: Sequence[DocumentRow],
+    connection: Any, columns: Sequence[Column], rater: str, rows: Sequence[DocumentRow]
 ) -> Iterator[JudgeAudit]:
     """Partially right answers count as right for the measures that count them."""
     right = {column.measure: column.right_labels for column in columns}
-    labelled = query(connection, filled(_SQL["labelled"], rater=text(rater), measures=measures))
-    for person, of_person in groupby(labelled, itemgetter("person")):
+    labelled = filled(_SQL["labelled"], rater=text(rater), measures=_measures(columns))
+    for person, of_person in groupby(query(connection, labelled), itemgetter("person")):
         verdicts = [
             AuditedVerdict(
                 row["measure"], row["label"], row["label"] in right[row["measure"]], True,

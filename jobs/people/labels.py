@@ -60,8 +60,17 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
     rows = _sheet_rows(file)
     with options.opened() as (folder, connection):
         run = folder.path.name
-        of_run = _answers(connection, run, rows, file)
-    labels = [{**of_run[row_id], "label": row["label"], "comment": row["comment"]}
+        connection.execute("set variable sheet_rows = ?", [list(rows)])
+        labelled = filled(_SQL["labelled"], source=answers(connection, None))
+        of_rows = query(connection, filled(_SQL["of_rows"], labelled=labelled))
+    answer_of = {row.pop("row"): row for row in of_rows}
+    for row_id, row in rows.items():
+        if row_id not in answer_of:
+            raise UsageError(
+                f"{file}:{row['line']}: row {row_id[:80]} is no answer of run={run}, as it is now; "
+                "name the run of the sheet, or make a new sheet where the run was answered again"
+            )
+    labels = [{**answer_of[row_id], "label": row["label"], "comment": row["comment"]}
               for row_id, row in rows.items() if row["label"]]  # fmt: skip
     if not labels:
         raise UsageError(f"{file}: no row has a label; write {', '.join(LABELS)} into the column")
@@ -98,23 +107,6 @@ def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
         labels = {"label": label.casefold() or None, "comment": comment or None}
         rows[row_id] = {**labels, "line": row.line}
     return rows
-
-
-def _answers(
-    connection: Any, run: str, sheet_rows: Mapping[str, Mapping[str, Any]], file: str
-) -> dict[str, dict[str, Any]]:
-    """By row id. Raises UsageError for a row that is no answer of the run."""
-    connection.execute("set variable sheet_rows = ?", [list(sheet_rows)])
-    labelled = filled(_SQL["labelled"], source=answers(connection, None))
-    rows = query(connection, filled(_SQL["of_rows"], labelled=labelled))
-    by_id = {row.pop("row"): row for row in rows}
-    for row_id, row in sheet_rows.items():
-        if row_id not in by_id:
-            raise UsageError(
-                f"{file}:{row['line']}: row {row_id[:80]} is no answer of run={run}, as it is now; "
-                "name the run of the sheet, or make a new sheet where the run was answered again"
-            )
-    return by_id
 
 
 def agreements(options: ReadOptions) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def read_predictions(path: str) -> Mapping[str, Any]:
             raise UsageError(f"predictions={path}: no such file; name one with answers")
         for row in _rows(file):
             try:
-                question_id, answer = _answer(row.value or {})
+                question_id, answer = _id_and_answer(row.value or {})
                 if question_id in lines:
                     twice = f"is used twice, first in line {lines[question_id]}"
                     raise BadInputError(f"`{_ID}` {question_id!r} {twice}; {_FIX}")
@@ -82,7 +82,7 @@ def _rows(file: UPath) -> Iterator[Row]:
         yield row.sure()
 
 
-def _answer(value: dict[str, Any]) -> tuple[str, Any]:
+def _id_and_answer(value: dict[str, Any]) -> tuple[str, Any]:
     question_id = label_of(value, _ID)
     if not question_id:
         there = ", ".join(map(str, value)) or "nothing"
