@@ -164,8 +164,8 @@ def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
     query(connection, _SQL["paired_sums"])
     if query(connection, "from paired_sums where not is_of_all limit 1"):
         query(connection, _SQL["paired_values"])  # which reads every value again
-    sums = {row["place"]: row["differences"] for row in query(connection, _SQL["differences"])}
-    return holm([quick_sign_flip(sums.get(place, [])) for place in range(len(pairs))])
+    sums = {row["number"]: row["differences"] for row in query(connection, _SQL["differences"])}
+    return holm([quick_sign_flip(sums.get(number, [])) for number in range(len(pairs))])
 
 
 def best_of(tests: Mapping[Pair, float]) -> dict[MethodGroup, list[str]]:

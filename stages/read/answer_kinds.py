@@ -207,9 +207,9 @@ class UpdateRunningSummary(Stage):
     async def _update(
         self, index: int, segment: str, before: str | None, question: Question, ask: Ask
     ) -> tuple[str | None, Problem | None]:
-        asked = fields_of(question) if self.asks_question else {"question": "", "options": ()}
+        shown = fields_of(question) if self.asks_question else {"question": "", "options": ()}
         words = max(1, int(_WORDS_PER_TOKEN * self.summary_tokens))
-        prompt = UpdateSummary(segment=segment, summary=before or "", max_words=words, **asked)
+        prompt = UpdateSummary(segment=segment, summary=before or "", max_words=words, **shown)
         subject = Subject(question_id=question.question_id, turn=index)
         # Other units have further questions about the document: they take these replies.
         reply = await ask(prompt, subject, is_shared=not self.asks_question)
