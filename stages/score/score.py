@@ -127,14 +127,15 @@ class ScoreAnswers(Stage):
             text = answer.answer if problem is None else None
             parts = (PARTS.get(m, (m,)) for m in self.metrics if m not in RANKING_MEASURES)
             for name in dict.fromkeys(chain.from_iterable(parts)):
-                value, trace = None, None
+                value: float | None = None
                 with contained() as raised:
                     if METRICS[name].applies(question):
                         value = METRICS[name].score(text, question) if text else 0.0
                 if raised.error:
                     trace = raised.trace()
-                failure: Problem | None = "unit_failed" if trace else problem
-                yield row(metric=name, value=value, problem=failure, detail=trace)
+                    yield row(metric=name, value=None, problem="unit_failed", detail=trace)
+                else:
+                    yield row(metric=name, value=value, problem=problem)
         if answer.reader == GIVEN:
             yield row(metric="evidence_recall", value=None, problem=problem)
             return

@@ -253,9 +253,9 @@ def test_it_stops_at_the_page_that_would_pass_the_budget() -> None:
         made, _ = run(stage, BOOK, in_turn("Page 4", "Page 0"))
         assert tuple(page for turn in made for page in turn.used) == read
     assert made == [looked_up(4), FULL]
-    for stage in (sequential(2, budget=whole - 1),
-                  ReadAgentP(max_pages=5, first_page=0, budget=whole - 1)):  # fmt: skip
-        assert run(stage, BOOK, never()) == ([looked_up()], ()), "the answer says why"
+    for without_room in (sequential(2, budget=whole - 1),
+                         ReadAgentP(max_pages=5, first_page=0, budget=whole - 1)):  # fmt: skip
+        assert run(without_room, BOOK, never()) == ([looked_up()], ()), "the answer says why"
 
 
 def test_questions_do_not_see_each_other_s_pages(tmp_path: Path) -> None:

@@ -358,16 +358,17 @@ BY_HAND = {
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
     problems = {"lost": "upstream", "bad": "unparseable"}
-    given = {name: {"answer": None, "problem": problems[name]} if name in problems
-             else {"answer_index": LETTERS.get(name)} for name in WALKS}  # fmt: skip
+    given: dict[str, dict[str, Any]] = {
+        name: {"answer": None, "problem": problems[name]} if name in problems
+        else {"answer_index": LETTERS.get(name)} for name in WALKS
+    }  # fmt: skip
+    asked = [question(name, **({} if name == "free" else CHOICE)) for name in WALKS]
     made: list[tuple[Any, Any, list[Any]]] = [
         (DOCUMENTS, document_unit(DOCUMENTS, "d1"), [document(text="word " * 100, num_words=100)]),
-        *((of, chunk(of, "d1", *WALKS), rows) for of, rows in (
-            (QUESTIONS, [question(n, **({} if n == "free" else CHOICE)) for n in WALKS]),
-            (VISITS, [row for walk in WALKS.values() for row in walk]),
-            (ANSWERS, [answer(name, **values) for name, values in given.items()]),
-        )),
-    ]  # fmt: skip
+        (QUESTIONS, chunk(QUESTIONS, "d1", *WALKS), asked),
+        (VISITS, chunk(VISITS, "d1", *WALKS), [row for walk in WALKS.values() for row in walk]),
+        (ANSWERS, chunk(ANSWERS, "d1", *WALKS), [answer(n, **of) for n, of in given.items()]),
+    ]
     warehouse = Warehouse(tmp_path)
     for of_step, unit, unit_rows in made:
         warehouse.commit(of_step, unit, unit_rows)
