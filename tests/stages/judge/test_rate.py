@@ -43,13 +43,14 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
     rules = ({"prompt": f"rate_{rubric}", "match": reference, "reply": reply}
              for (rubric, reference), reply in replies.items())  # fmt: skip
     made, calls = run(STAGE, rows([ASKED], [answer()]), scripted(tmp_path, *rules))
+    shared: dict[str, Any] = {"document_id": "d", "question_id": "q",
+                              "rater": "scripted:script-test", "rater_is_model": True}  # fmt: skip
     assert made == [
-        Rating(document_id="d", question_id="q", rater="scripted:script-test", rater_is_model=True,
-               reference_index=index, rubric=rubric, label=label, value=value)
-        for index, rubric, label, value in (
-            (0, "strict", "yes", 1.0), (0, "permissive", "yes", 1.0), (1, "strict", "no", 0.0),
-            (1, "permissive", "partially", 0.5))
-    ]  # fmt: skip
+        Rating(**shared, reference_index=0, rubric="strict", label="yes", value=1.0),
+        Rating(**shared, reference_index=0, rubric="permissive", label="yes", value=1.0),
+        Rating(**shared, reference_index=1, rubric="strict", label="no", value=0.0),
+        Rating(**shared, reference_index=1, rubric="permissive", label="partially", value=0.5),
+    ]
     assert [(call.question_id, call.reference_index, call.prompt) for call in calls] == [
         ("q", index, f"rate_{rubric}") for index in (0, 1) for rubric in ("permissive", "strict")
     ]
