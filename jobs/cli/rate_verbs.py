@@ -107,9 +107,9 @@ def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = 
 
     Example: gistmill rate agreement run=night
     """
-    from jobs.people.labels import agreements, parts_of
+    from jobs.people.labels import agreement_parts, agreements
 
-    print_found(agreements(options), parts_of, json, markdown)
+    print_found(agreements(options), agreement_parts, json, markdown)
 
 
 app.add_typer(verbs, name=rate.__name__, rich_help_panel=MAKE)

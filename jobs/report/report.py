@@ -13,7 +13,7 @@ from typing import Any
 from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions, price_of
 from jobs.problems.causes import reply_findings
-from jobs.statistics.means import Key, Mean, means_of
+from jobs.statistics.means import Mean, MethodGroup, means_of
 from jobs.statistics.paired_test import best_of, p_values, pairs_of
 from pipeline.core.engine import ENGINES, Price
 from pipeline.core.errors import UsageError
@@ -257,8 +257,8 @@ def _rows(
 
 def _counts(
     connection: Any, rater_sql: str, costs: Costs
-) -> dict[Key, dict[str, int | float | None]]:
-    by_key: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
+) -> dict[MethodGroup, dict[str, int | float | None]]:
+    by_key: dict[MethodGroup, dict[str, int | float | None]] = defaultdict(dict)
     for row in query(connection, filled(_SQL["counted"], rater=rater_sql)):
         by_key[row["method"], row["by_value"]][row["counted"]] = row["value"]
     fallbacks = {row["method"]: row["fallback"] for row in query(connection, _SQL["fallbacks_of"])}
@@ -320,7 +320,7 @@ def _with_tokens(connection: Any, rows: Sequence[Row]) -> tuple[Row, ...]:
     query(connection, _SQL["token_sums"])
     if query(connection, "from token_sums where not is_of_all limit 1"):
         query(connection, _SQL["tokens_of_some"])  # which reads every value again
-    tokens: dict[Key, dict[str, Tokens]] = defaultdict(dict)
+    tokens: dict[MethodGroup, dict[str, Tokens]] = defaultdict(dict)
     for row in query(connection, _SQL["tokens"]):
         tokens[row["method"], row["by_value"]][row["measure"]] = Tokens(row["mean"], row["n"])
     return tuple(replace(row, tokens=tokens[row.method, row.by]) for row in rows)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import ClassVar, Generic, Literal, TypeVar, get_args
+from typing import ClassVar, Generic, TypeVar
 
 from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, TEXT_RUNS, OfPassages
 from stages.prompts.parsing import Filled, Fills, parse_lines
@@ -32,9 +32,6 @@ _DRAFT_WORDS, _PASSAGE_WORDS = 30, 100
 _MOST_PARTS = 4
 _BETWEEN = re.compile(r"\s+and\s+|,(?!\d)|[;?，；？、]", re.IGNORECASE)  # not in 1,000
 _ASKING = re.compile(r"\s*(?:who|whom|whose|what|which|when|where|why|how)\b\s*", re.IGNORECASE)
-_ENOUGH = re.compile(r"\W*(ENOUGH\b|(?i:enough)\W*\Z)")
-Action = Literal["rewrite", "decompose", "disambiguate"]
-ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
 @dataclass(frozen=True)
@@ -197,43 +194,3 @@ class SubQuestions(Lines, WithoutText[tuple[str, ...]]):
 
     def expected(self) -> str:
         return _numbered(spread_pieces([self.question, *self.options], _LINES, _LINE_WORDS))
-
-
-@dataclass(frozen=True)
-class RefineQuery(OfPassages[str]):
-    """Ask for the next query of the loop of retrieving and refining (RQ-RAG, section 2.3). The
-    value: the query; "" where the passages found so far are enough. Asked by the stages `refine`.
-
-    `action`: how the first query is to be made from the question; None for later queries, where the
-    model chooses.
-    """
-
-    name = "refine_query"
-    max_reply_tokens = 128
-    assumed = "the question once, then nothing more"
-    fills = (
-        *(((), QUESTION, (), (), action) for action in ACTIONS),
-        (MEMORY, QUESTION, OPTIONS, ("bell {{ rope }}",), None, DATE),
-        (TEXT_RUNS, QUESTION, (), ("Who {% rang %}?", "Where?"), None),
-    )
-    queries: tuple[str, ...]  # searched for so far
-    action: Action | None
-    asked_at: str = ""  # the date of the question, where it has one
-
-    def read(self, reply: str, is_cut: bool) -> str | None:
-        """The first line; "" where it begins with `ENOUGH` or is "enough" alone."""
-        if _ENOUGH.match(reply):
-            return ""
-        lines = parse_lines(reply, is_cut)
-        return lines[0] if lines else None
-
-    def extractive(self) -> str:
-        """First the question; then its terms that are in no passage, if any."""
-        if not self.queries:
-            return self.question
-        shown = {term for text in self.texts() for term in terms(text)}
-        query = " ".join(word for word in self.question.split() if set(terms(word)) - shown)
-        return "ENOUGH" if not query or query in self.queries else query
-
-    def expected(self) -> str:
-        return "ENOUGH" if self.queries else self.question

@@ -34,7 +34,7 @@ STAGES = [  # the stages, and how the line goes on
     ("  look_up: {stage: [look_up], kind: bm25}\n", ": look_up: no stage ['look_up']; there are "),
     ("  look_up: {kind: bm52, top_k: 3}\n" + ANSWER,
      ": look_up: no kind 'bm52'; the stage look_up has bm25, dense, latest, none, oracle, parallel,"
-     " random, refined, sequential"),
+     " random, sequential"),
     ("  look_up: {top_k: 3}\n" + ANSWER,
      ": look_up: kind is missing; the stage look_up has bm25, dense, "),
     ("  look_up: bm25\n" + ANSWER, ": look_up: write its settings as {key: value}"),

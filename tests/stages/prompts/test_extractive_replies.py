@@ -25,7 +25,6 @@ from stages.prompts.memorag import (
     DraftAnswer,
     Hypothetical,
     KeyPoints,
-    RefineQuery,
     SubQuestions,
 )
 
@@ -151,7 +150,6 @@ def test_chats_in_which_nothing_is_said(chat: str) -> None:
 FACTS = ExtractFacts("user: Hello.", "")
 PHRASES = ExtractKeyphrases("user: Hello.", "")
 CHOICE = AnswerWithNotes((), "When?", ("here", "there"), None)
-REFINE = RefineQuery((), "Who rang?", (), ("bell",), None)
 
 
 @pytest.mark.parametrize(
@@ -168,18 +166,13 @@ REFINE = RefineQuery((), "Who rang?", (), ("bell",), None)
         (CHOICE, "**Answer:** A, as said", False, 0),
         (CHOICE, "Answer: (K)", False, "out_of_range"),
         (CHOICE, "(B)", False, None), (CHOICE, "Answer: there", False, None),
-        # A first line that begins with ENOUGH is no query.
-        (REFINE, "ENOUGH\n\nThe parts say who rang it.", False, ""),
-        (REFINE, "**ENOUGH**\nbecause they do", False, ""), (REFINE, "enough.", False, ""),
-        (REFINE, "ENOUGHS", False, "ENOUGHS"), (REFINE, "bell rope\nENOUGH", False, "bell rope"),
-        (REFINE, "Enough oil for the bell", False, "Enough oil for the bell"),
         # A cut text can still be searched for.
         (ClueSpans(shown(STORY), "", ()), "1. The bell\n2. The rop", True, ("The bell",)),
         *((prompt, " The sexton ra", True, "The sexton ra")
           for prompt in (DraftAnswer(shown(STORY), "Who?", ()), Hypothetical("Who?", ()))),
     ],
 )  # fmt: skip
-def test_cut_replies_lists_options_after_notes_and_queries(
+def test_cut_replies_lists_and_options_after_notes(
     prompt: Prompt[Any], reply: str, is_cut: bool, value: Any
 ) -> None:
     assert prompt.read(reply, is_cut) == value

@@ -38,7 +38,7 @@ METHODS = (
     "memorag(memory=gist_memory,memory_fit=split,retriever=bm25,draft=true),"
     "memorag(memory=gists,memory_fit=split,retriever=bm25),"
     "memorag_summary(memory=full,memory_fit=head,retriever=bm25),"
-    "hyde(retriever=bm25),rq_rag(retriever=bm25),rq_rag_loop(retriever=bm25)"
+    "hyde(retriever=bm25),rq_rag(retriever=bm25)"
 )
 CHATS = (
     "longmemeval(expansion=facts|summary|keyphrases|events,retriever=bm25,time_aware=true),"
