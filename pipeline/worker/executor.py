@@ -87,7 +87,7 @@ class DocumentExecutor:
         return rows
 
     def _load(self, step: Step, unit: Unit) -> Rows:
-        """The committed rows of a unit, of its own questions. It blocks."""
+        """The committed rows of a unit, but for other questions than its own. It blocks."""
         rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
         if not step.per_question:
             return rows
@@ -203,9 +203,9 @@ async def stage_rows(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
         if detail := stage.why_unusable(rows):
             problem = "upstream"
         else:
-            made = await stage.run(rows, ask)
-            if not (detail := wrong_rows(stage, rows, made)):
-                return tuple(made)
+            new_rows = await stage.run(rows, ask)
+            if not (detail := wrong_rows(stage, rows, new_rows)):
+                return tuple(new_rows)
     detail = raised.trace() if raised.error else detail
     with contained(*not_a_row) as raised:
         failed = stage.failed(rows, problem, detail)

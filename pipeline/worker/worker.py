@@ -97,9 +97,11 @@ class Worker:
                 f"{document_id}: workers crash while they load its rows (too little memory?); give "
                 "them more or leave the document out, then run the same command to resume"
             )
+        if crashes.together:  # suspects take so much of the capacity that only so many fit in
+            num_words = max(num_words, _WORDS_IN_FLIGHT // crashes.together)
         try:
             async with (
-                self._capacity.held(crashes.weight(num_words, _WORDS_IN_FLIGHT)),
+                self._capacity.held(num_words),
                 self._in_flight.attempt(item, crashes) as attempt,
             ):
                 with self._heartbeat.document(document_id) as progress:
@@ -174,9 +176,9 @@ _ERRORS = (AccountingError, StorageError, *_AT_ONCE)
 
 
 async def outcome(worker: Worker, document: DocumentWork) -> Outcome:
-    """The outcome of work on a document, as it travels between processes: Ray preserves only the
-    text of an exception that is raised. Raises EngineError: the worker must be made anew, and the
-    document executed again."""
+    """The summary of work on a document, or the error that it ended with. The error is returned, as
+    Ray preserves only the text of an exception that is raised. Raises EngineError: the worker must
+    be made anew, and the document executed again."""
     try:
         summary = await worker.work(document.document_id, document.units, document.num_words)
     except _ERRORS as error:
@@ -193,9 +195,9 @@ def take(result: Outcome, done: Done) -> None:
 
 @contextmanager
 def ended_by(should_stop: ShouldStop) -> Iterator[None]:
-    """Call `should_stop` every second, in a thread; the error that it returns is raised from the
-    `with` block, which waits inside Ray or for a thread and is therefore interrupted by a signal:
-    SIGUSR1, as `nohup` may have disabled SIGINT."""
+    """Call `should_stop` every second, in a thread, and raise the error that it returns from the
+    `with` block. The block waits inside Ray or for a thread, so a signal interrupts it: SIGUSR1, as
+    `nohup` may have disabled SIGINT."""
     is_over, raised = threading.Event(), list[CommandError]()
 
     def watch() -> None:
