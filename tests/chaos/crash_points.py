@@ -20,7 +20,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,26 +53,6 @@ class CrashFigures:
     failed: list[str] = field(default_factory=list)
 
 
-@dataclass
-class _Child:
-    """Ends the forked process with the block, whatever ended that; `error` gets why."""
-
-    error: Path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        raised: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if raised:
-            self.error.write_text("".join(traceback.format_exception(raised)))
-        os._exit(1 if raised else 0)
-
-
 class CrashTrials:
     """The trials of one seed."""
 
@@ -105,12 +84,12 @@ class CrashTrials:
         self.figures.crashes += code == CRASHED
         sent = self._asked()[before:]
         if self._forked(lambda: self._resumed(warehouse)) == 0:
-            found = json.loads((self._folder / "found").read_text())
+            counts = json.loads((self._folder / "counts").read_text())
             again = set(sent) & set(self._asked()[before + len(sent) :]) & self._asked_once
-            in_flight = len(set(sent)) - found.pop("kept")
+            in_flight = len(set(sent)) - counts.pop("kept")
             needlessly = len(again) - in_flight if self.figures.workers == 1 else 0
             self.figures.needlessly = max(self.figures.needlessly, needlessly)
-            for name, value in found.items():
+            for name, value in counts.items():
                 setattr(self.figures, name, getattr(self.figures, name) + value)
         else:
             error = (self._folder / "error").read_text().splitlines()[-1]
@@ -121,7 +100,7 @@ class CrashTrials:
             shutil.rmtree(warehouse, ignore_errors=True)
 
     def _warehouse(self, name: str) -> str:
-        return str(self._folder / name) if self._url is None else f"{self._url}/{name}"
+        return f"{self._url or self._folder}/{name}"
 
     def _asked(self) -> list[str]:
         return (self._folder / "asked").read_text().split()
@@ -143,10 +122,10 @@ class CrashTrials:
             tables(warehouse)  # as a reading verb does after the crash
         self._night.complete(warehouse)
         whole: Tables = pickle.loads((self._folder / "tables").read_bytes())
-        found = difference(whole, tables(warehouse))
-        counts = {name: len(keys) for name, keys in asdict(found).items()}
+        wrong = asdict(difference(whole, tables(warehouse)))
+        counts = {name: len(keys) for name, keys in wrong.items()}
         counts["changed"] += counts.pop("added")
-        (self._folder / "found").write_text(json.dumps({**counts, "torn": torn, "kept": kept}))
+        (self._folder / "counts").write_text(json.dumps({**counts, "torn": torn, "kept": kept}))
 
     def _within(self, warehouse: str) -> str:
         return warehouse.removeprefix("s3://")
@@ -155,8 +134,12 @@ class CrashTrials:
         """Do it in a process of its own; its exit code. Ends it where it hangs."""
         pid = os.fork()
         if pid == 0:
-            with _Child(self._folder / "error"):
+            try:
                 what()
+            finally:  # the process ends here, whatever ended the work
+                if raised := sys.exc_info()[1]:
+                    (self._folder / "error").write_text(traceback.format_exc())
+                os._exit(1 if raised else 0)
         last = time.monotonic() + _SECONDS
         while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0:
             time.sleep(0.005)

@@ -97,14 +97,11 @@ class Night:
 
     def _units(self, shards: Shards) -> dict[str, list[Unit]]:
         config, steps = self._config.config, self._steps
-        how = (shards.committed(steps), lambda line: None)
-        loaded = load_corpus(config, shards, steps, *how)
+        loaded = load_corpus(config, shards, steps, shards.committed(steps), lambda line: None)
         keys = [key for key, _ in loaded]
         committed = shards.committed(steps)
         return {
-            key.document_id: plan_document(
-                self._steps, key, committed, self._config.config.questions_per_unit
-            )
+            key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
             for key in keys
         }
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.chaos import limits
-from tests.chaos.kills import words
 from tests.chaos.processes import Processes, Server
+from tests.chaos.scenario import SEQUENCES, words
 from tests.chaos.tables import contents, difference
 from tests.support.command import ROOT, sql
 
@@ -126,4 +125,4 @@ def test_a_verb_is_killed_and_repeated(
             break
     figures(what="verbs killed at a change of a file", verb=verb, kills=kills, repeated=repeated)
     assert kills >= 3
-    assert repeated <= limits.SEQUENCES * kills
+    assert repeated <= SEQUENCES * kills
