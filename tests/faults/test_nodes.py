@@ -1,8 +1,11 @@
 """Several machines: a Ray of several nodes on this one, with different resources each."""
 
+import functools
+import json
 import os
 import platform
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +18,13 @@ from ray.cluster_utils import Cluster
 
 from jobs.graph.resolved_run import read_run
 from jobs.run.launch import Outcome, run
-from pipeline.core.errors import UsageError
+from pipeline.cluster import Pool, execute_documents
+from pipeline.core.calls import UsageCounters
+from pipeline.core.errors import CommandError, UsageError
+from pipeline.work.units import DocumentWork, work_on
+from pipeline.worker.crashes import InFlight, Placement
+from pipeline.worker.progress import Summary
+from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import ROOT, sql
 from tests.support.engines.simulated import PLUGIN, SIMULATED
 
@@ -83,8 +92,8 @@ def meanwhile(warehouse: Path, *done: tuple[int, Callable[[], Any]]) -> None:
 
 def of_workers() -> list[dict[str, Any]]:
     """The actors there were, with their node and when they started and ended."""
-    found: dict[str, dict[str, Any]] = ray._private.state.actors()
-    return [actor for actor in found.values() if "MapWorker" in actor["ActorClassName"]]
+    actors: dict[str, dict[str, Any]] = ray._private.state.actors()
+    return [actor for actor in actors.values() if "MapWorker" in actor["ActorClassName"]]
 
 
 def rows(warehouse: Path) -> list[dict[str, Any]]:
@@ -181,3 +190,40 @@ def test_what_a_plugin_imports_is_missing_on_one_machine(
         "ModuleNotFoundError: No module named 'only_there' ("
     )
     assert str(raised.value).endswith("; install there what plugins need")
+
+
+class Lost:
+    """A worker that loses its machine, or only its process, the first time."""
+
+    def __init__(self, folder: Path, what: str, placement: Placement) -> None:
+        self.usage = UsageCounters()
+        self._folder, self._what = folder, what
+        self._markers = InFlight(folder / "markers", placement)
+
+    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
+        crashes = self._markers.crashes(document_id)
+        async with self._markers.attempt(document_id, crashes):
+            if not (self._folder / "lost").exists():
+                (self._folder / "lost").touch()
+                if self._what == "machine":
+                    os.kill(os.getppid(), signal.SIGKILL)  # the raylet's, as all its processes'
+                os._exit(1)
+        (self._folder / "together").write_text(json.dumps(crashes.together))
+        return Summary(document_id)
+
+
+@pytest.mark.parametrize(("what", "together"), [("machine", None), ("process", 1)])
+def test_only_a_crash_makes_suspects(
+    tmp_path: Path, cluster: Any, what: str, together: int | None
+) -> None:
+    """A machine that is lost takes its worker along: its documents are executed again."""
+    cluster.add_node(num_cpus=1, num_gpus=2)
+    pool = Pool(
+        section="engine", min_workers=1, max_workers=1, cpus=1, gpus=1, slots=1, cluster=LOCAL
+    )
+    make: Any = functools.partial(Lost, tmp_path, what)
+    done: list[Summary | CommandError] = []
+    work = work_on([DocumentWork("d1", [], 1.0, 1)])
+    execute_documents(make, pool, {}, work, lambda: None, done.append)
+    assert done == [Summary("d1", words=1.0)]
+    assert json.loads((tmp_path / "together").read_text()) == together
