@@ -14,8 +14,8 @@ from pipeline.core.rows import Document, Question, Record, is_per_question
 from pipeline.core.settings import sha, sha_of_json
 from pipeline.work.stage import Stage
 
-Fields = tuple[str, ...] | None  # of records that a stage is given; None: all
-_STATE = ("problem", "skipped", "detail")  # given to every stage, too
+Fields = tuple[str, ...] | None  # of a document or question that a stage gets; None: all
+_STATE = ("problem", "skipped", "detail")  # fields that every stage gets as well
 _LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
 
 
@@ -78,7 +78,7 @@ class Step:
 
 
 class QuestionKey(NamedTuple):
-    """The hashes of one question that name units, one for each set of fields in use."""
+    """Hashes of one question, which name units: one for each set of fields that a step uses."""
 
     question_id: str
     shas: Mapping[Fields, str]
@@ -89,8 +89,8 @@ _MOST_CHARS_OF_A_WORD = 20  # of more, as in tables of numbers, a word counts as
 
 
 class DocumentKey(NamedTuple):
-    """The hashes of one document and its questions that name units, all that the driver keeps of
-    it. `is_named_only`: questions name it, but the corpus lacks it."""
+    """Hashes of one document and of its questions, which name units. The driver keeps nothing else
+    of a document. `is_named_only`: questions name it, but the corpus lacks it."""
 
     document_id: str
     shas: Mapping[Fields, str]

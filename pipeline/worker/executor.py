@@ -37,6 +37,8 @@ Rows = tuple[Any, ...]
 
 @dataclass(kw_only=True)
 class DocumentExecutor:
+    """The units of one document in a phase, and the tasks that make or load their rows."""
+
     shards: Shards
     steps: Mapping[str, Step]
     reader: Reader | None
@@ -52,6 +54,7 @@ class DocumentExecutor:
     by_question: dict[str, dict[str, list[Record]]] = field(default_factory=dict)  # by step_id
 
     async def finish(self) -> None:
+        """Commit every pending unit, unless the run ends before."""
         pending = [unit for unit in self.units if not unit.is_done]
         for unit in pending:
             self.progress.begun(unit, self.steps[unit.step_id], UnitProgress())
