@@ -39,30 +39,19 @@ WORDS = (
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A head without GPUs, and a machine with two."""
-    yield from joined(monkeypatch, gpus_of_head=0)
-
-
-@pytest.fixture
-def two_with_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two machines with two GPUs each, one of them the driver's."""
-    yield from joined(monkeypatch, gpus_of_head=2)
-
-
-def joined(monkeypatch: pytest.MonkeyPatch, gpus_of_head: int) -> Iterator[Any]:
+def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A machine with two GPUs and a head, the driver's, with as many as the parameter says."""
     # Which a new node sets, and no thread but the main one may.
     monkeypatch.setattr(ray._private.utils, "set_sigterm_handler", lambda handler: None)
     monkeypatch.delenv("RAY_OVERRIDE_RESOURCES", raising=False)
     ray.shutdown()  # of the tests before
-    made: Any = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": gpus_of_head}
-    )
-    made.add_node(num_cpus=1, num_gpus=2)
-    ray.init(address=made.address, log_to_driver=False)
-    yield made
+    gpus = getattr(request, "param", 0)
+    machines: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": gpus})
+    machines.add_node(num_cpus=1, num_gpus=2)
+    ray.init(address=machines.address, log_to_driver=False)
+    yield machines
     ray.shutdown()
-    made.shutdown()
+    machines.shutdown()
 
 
 def go(warehouse: Path, *words: str) -> Outcome:
@@ -71,9 +60,8 @@ def go(warehouse: Path, *words: str) -> Outcome:
 
 def shards(warehouse: Path) -> dict[str, int]:
     """The files that workers committed, and when each was made."""
-    files = warehouse.glob("tables/*/*/*.parquet")
-    made = {str(f): f.stat().st_mtime_ns for f in files}
-    return {file: at for file, at in made.items() if not re.search("/(documents|questions)/", file)}
+    files = {str(f): f.stat().st_mtime_ns for f in warehouse.glob("tables/*/*/*.parquet")}
+    return {f: at for f, at in files.items() if not re.search("/(documents|questions)/", f)}
 
 
 def meanwhile(warehouse: Path, *done: tuple[int, Callable[[], Any]]) -> None:
@@ -119,9 +107,8 @@ def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path)
     assert max(actor["EndTime"] for actor in readers) <= scorer["StartTime"]
 
 
-def test_the_longest_documents_are_dealt_to_all_machines(
-    two_with_gpus: Any, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("cluster", [2], indirect=True)
+def test_the_longest_documents_are_dealt_to_all_machines(cluster: Any, tmp_path: Path) -> None:
     """One each to four workers, not to those alone on the driver's, where Ray keeps the blocks."""
     assert go(tmp_path, "corpus.num_documents=12", "corpus.skew=1.0").exit_code == 0
     made = sql(
