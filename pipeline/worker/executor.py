@@ -9,7 +9,6 @@ from asyncio import to_thread
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -132,6 +131,7 @@ class DocumentExecutor:
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
+        commit = self.shards.commit
         started_at, keeps_journal = utc_now(), bool(self.reader and self.reader.keeps_journal)
         committed: Rows | None = None
         async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
@@ -151,8 +151,11 @@ class DocumentExecutor:
                     self.summary.asked[step.id] = num_sent
                     for call in ask.sent_calls:
                         self.summary.called(call)
-                new_calls = None if replies.is_committed else calls
-                committed = await to_thread(self._commit, step, unit, new_calls, rows, started_at)
+                if replies.is_committed or await to_thread(
+                    commit, Call, step, unit, calls, started_at
+                ):
+                    is_ours = await to_thread(commit, step.writes, step, unit, rows, started_at)
+                    committed = rows if is_ours else await to_thread(self._load, step, unit)
         return committed
 
     def _replies_of(
@@ -179,22 +182,6 @@ class DocumentExecutor:
             shared=shared,
             journal=journal,
         )
-
-    def _commit(
-        self,
-        step: Step,
-        unit: Unit,
-        calls: Sequence[Call] | None,
-        rows: Rows,
-        started_at: datetime,
-    ) -> Rows | None:
-        """Commit the calls (None: they are committed already), then the rows. Returns the committed
-        rows, maybe another worker's; None if another has committed other calls. It blocks."""
-        commit = self.shards.commit
-        if calls is not None and not commit(Call, step, unit, calls, started_at):
-            return None
-        is_ours = commit(step.writes, step, unit, rows, started_at)
-        return rows if is_ours else self._load(step, unit)
 
 
 async def stage_rows(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
