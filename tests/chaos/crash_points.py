@@ -68,9 +68,9 @@ class CrashTrials:
         code = self._forked(lambda: self._undisturbed(warehouse))
         assert code == 0, (self._folder / "error").read_text()
         self.figures.passed = int((self._folder / "passed").read_text())
-        asked = Counter(self._asked())
-        self._asked_whole = asked.total()
-        self._asked_once = {sha for sha, times in asked.items() if times == 1}
+        requests = Counter(self._asked())
+        self._asked_whole = requests.total()
+        self._asked_once = {sha for sha, times in requests.items() if times == 1}
         step = max(1.0, self.figures.passed / number)
         points = sorted({1 + int(step * n) for n in range(min(number, self.figures.passed))})
         for point in points:
@@ -117,7 +117,7 @@ class CrashTrials:
         self._night.complete(warehouse)
 
     def _resumed(self, warehouse: str) -> None:
-        torn, kept = _torn(warehouse, self._night.asking()), len(_kept(warehouse))
+        torn, num_kept = _torn(warehouse, self._night.asking()), len(_kept(warehouse))
         with suppress(UsageError):  # there may be no run yet
             tables(warehouse)  # as a reading verb does after the crash
         self._night.complete(warehouse)
@@ -125,7 +125,7 @@ class CrashTrials:
         wrong = asdict(difference(whole, tables(warehouse)))
         counts = {name: len(keys) for name, keys in wrong.items()}
         counts["changed"] += counts.pop("added")
-        (self._folder / "counts").write_text(json.dumps({**counts, "torn": torn, "kept": kept}))
+        (self._folder / "counts").write_text(json.dumps({**counts, "torn": torn, "kept": num_kept}))
 
     def _within(self, warehouse: str) -> str:
         return warehouse.removeprefix("s3://")
@@ -170,12 +170,12 @@ def _kept(warehouse: str) -> set[str]:
     folder = as_path(warehouse)
     files = [file for file in folder.glob("*/calls/**/*.parquet") if _is_readable(file)]
     rows = [pq.read_table(io.BytesIO(file.read_bytes())).column("request_sha") for file in files]
-    kept = {str(sha) for column in rows for sha in column.to_pylist()}
+    shas = {str(sha) for column in rows for sha in column.to_pylist()}
     for file in folder.glob("journal/*/*.jsonl"):
         for line in file.read_bytes().splitlines():
             with suppress(ValueError):  # a torn or empty line
-                kept.add(json.loads(line)["request_sha"])
-    return kept
+                shas.add(json.loads(line)["request_sha"])
+    return shas
 
 
 def _is_readable(file: UPath) -> bool:

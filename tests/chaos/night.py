@@ -62,8 +62,8 @@ class Night:
     def __init__(self, folder: Path, seed: int) -> None:
         draw = random.Random(seed)
         numbers = range(draw.randint(1, 2))
-        asked = [question(10 * n + i, of=n) for n in numbers for i in range(draw.randint(1, 3))]
-        write(folder / "corpus", [document(n) for n in numbers], asked)
+        questions = [question(10 * n + i, of=n) for n in numbers for i in range(draw.randint(1, 3))]
+        write(folder / "corpus", [document(n) for n in numbers], questions)
         script = folder / "script.yaml"
         script.write_text(yaml.safe_dump({"replies": []}))  # names the engine, which is replaced
         self.num_workers = 1 + seed % 2

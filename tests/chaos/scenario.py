@@ -50,8 +50,8 @@ class Scenario:
 
     def begin(self, *more: str) -> "subprocess.Popen[bytes]":
         """The command, under way."""
-        place = (f"warehouse={self.warehouse}", f"engine.base_url={self.server.url}")
-        return self.processes.start(*self._words, *place, *more)
+        words = (f"warehouse={self.warehouse}", f"engine.base_url={self.server.url}")
+        return self.processes.start(*self._words, *words, *more)
 
     def command(self, *more: str) -> int:
         """The command to its end, which must come in time."""

@@ -199,7 +199,7 @@ SURVIVED = ("flaky", "slow", "answers_lost", "stale")
 def test_storage(fault: str, whole: Path, tmp_path: Path, start: Start) -> None:
     """That fails from some operation on, in every process; afterwards it is sound again."""
     over = tmp_path / "over"
-    faults = [{**one, "path": "*/warehouse/*", "until": str(over)} for one in FAULTS[fault]]
+    faults = [{**each, "path": "*/warehouse/*", "until": str(over)} for each in FAULTS[fault]]
     run = start({"PYTHONPATH": str(STORAGE), "GISTMILL_FAULTS": json.dumps(faults)})
     code = run.command()
     assert code == (COMPLETE if fault in SURVIVED else INCOMPLETE), run.processes.errors()

@@ -111,12 +111,12 @@ def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path)
 def test_the_longest_documents_are_dealt_to_all_machines(cluster: Any, tmp_path: Path) -> None:
     """One each to four workers, not to those alone on the driver's, where Ray keeps the blocks."""
     assert go(tmp_path, "corpus.num_documents=12", "corpus.skew=1.0").exit_code == 0
-    made = sql(
+    rows_of_workers = sql(
         tmp_path,
         """select list(distinct worker) from calls join documents using (document_id)
         group by document_id, num_words order by num_words desc limit 4""",
     )
-    longest = [worker for (workers,) in map(dict.values, made) for worker in workers]
+    longest = [worker for (workers,) in map(dict.values, rows_of_workers) for worker in workers]
     assert len(longest) == len(set(longest)) == 4
     assert len({actor["Address"]["NodeID"] for actor in of_workers()}) == 2
 

@@ -43,13 +43,13 @@ def crash(folder: Path, items: Sequence[str], crashes: Crashes = NONE, machine: 
 
 def test_what_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
     async def attempts() -> None:
-        own = InFlight(tmp_path, Placement("w1"))
-        async with own.attempt("d1", NONE):
+        in_flight = InFlight(tmp_path, Placement("w1"))
+        async with in_flight.attempt("d1", NONE):
             assert len(files(tmp_path)) == 1, "on record while it lasts"
-            assert own.crashes("d1") == NONE, "of another process it would be one"
+            assert in_flight.crashes("d1") == NONE, "of another process it would be one"
             assert of(tmp_path, "d1") == ALONE
         with pytest.raises(AccountingError):
-            async with own.attempt("d1", NONE):
+            async with in_flight.attempt("d1", NONE):
                 raise AccountingError("rows do not add up")
 
     asyncio.run(attempts())
@@ -115,8 +115,12 @@ def test_storage_that_refuses_markers_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
 
     async def attempt() -> str:
-        own = InFlight(tmp_path / "file" / "launch", Placement("w1"))
-        async with own.start(), own.attempt("d1", ALONE) as marker, marker.unit("gist/1"):
+        in_flight = InFlight(tmp_path / "file" / "launch", Placement("w1"))
+        async with (
+            in_flight.start(),
+            in_flight.attempt("d1", ALONE) as marker,
+            marker.unit("gist/1"),
+        ):
             return "done"
 
     assert asyncio.run(attempt()) == "done"

@@ -38,8 +38,8 @@ def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:
         return next(replies)
 
     ask = asking(Listener(reply))
-    made = asyncio.run(by_model(15, 45, tail_words=25).run(lines(*[10] * 8), ask))
-    assert [page.num_words for page in made] == [40, 20, 20]
+    pages = asyncio.run(by_model(15, 45, tail_words=25).run(lines(*[10] * 8), ask))
+    assert [page.num_words for page in pages] == [40, 20, 20]
     assert seen == [(0, None), (1, 2)]
     assert (ask.progress.done, ask.progress.about) == (3, 3)
 

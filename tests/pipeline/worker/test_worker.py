@@ -104,8 +104,9 @@ def test_who_loses_a_race_goes_on_with_what_stands(
     assert [gist.gist for gist in small.rows("gists")] == ["as it was"] * 3
     assert {answer.answer for answer in small.rows("answers")} == {"as it was"}
     for table in ("gists", "lookups", "answers", "ratings"):
-        own = small.shards.load(Call, small.step(table).id, small.shard(table).name.split(".")[0])
-        assert {call.engine for call in own} == {"scripted:script"}
+        unit = small.shard(table).name.split(".")[0]
+        calls_of_unit = small.shards.load(Call, small.step(table).id, unit)
+        assert {call.engine for call in calls_of_unit} == {"scripted:script"}
     assert not [f for f in small.shards.warehouse.rglob("*.part")]
 
 
