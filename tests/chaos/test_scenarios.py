@@ -4,7 +4,6 @@ Poisonous units, engines that die or never start are in tests/faults/test_faults
 and go in tests/faults/test_nodes.py; `make chaos` runs those files, too.
 """
 
-import json
 import os
 import signal
 import time
@@ -19,12 +18,12 @@ from tests.chaos.processes import stopped
 from tests.chaos.scenario import CALLS_OF_A_DOCUMENT, Scenario, words
 from tests.chaos.tables import Tables, contents, difference, tables
 from tests.support.clusters.ray_head import TOKEN, RayHead, environment
-from tests.support.command import ROOT
+from tests.support.faulty_storage import environment_with
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
 
 Start = Callable[..., Scenario]
-CLOCK, STORAGE = ROOT / "tests" / "chaos" / "clock", ROOT / "tests" / "support" / "faulty_storage"
+CLOCK = Path(__file__).with_name("clock")
 DOCUMENTS = 6
 MIDWAY = 60  # requests
 COMPLETE, NO_SERVER, PROBLEMS, INCOMPLETE = 0, 1, 3, 4
@@ -200,7 +199,7 @@ def test_storage(fault: str, whole: Path, tmp_path: Path, start: Start) -> None:
     """That fails from some operation on, in every process; afterwards it is sound again."""
     over = tmp_path / "over"
     faults = [{**each, "path": "*/warehouse/*", "until": str(over)} for each in FAULTS[fault]]
-    run = start({"PYTHONPATH": str(STORAGE), "GISTMILL_FAULTS": json.dumps(faults)})
+    run = start(environment_with(faults))
     code = run.command()
     assert code == (COMPLETE if fault in SURVIVED else INCOMPLETE), run.processes.errors()
     assert run.one_line()
