@@ -89,7 +89,8 @@ class DocumentExecutor:
         return rows
 
     def _load(self, step: Step, unit: Unit) -> Rows:
-        """The committed rows of a unit, but for other questions than its own. It blocks."""
+        """The committed rows of a unit, without the rows of questions that are not its own. It
+        blocks."""
         rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
         if not step.per_question:
             return rows
