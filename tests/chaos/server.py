@@ -18,7 +18,7 @@ from tests.support.engines.loopback_server import CHECK, Answer, completion
 
 _SECONDS = 0.01  # of a reply
 _HUGE = 3_000_000  # characters
-_RESPONSES = {  # to requests that are treated badly, by mode
+_RESPONSES: dict[str, dict[str, Any]] = {  # to requests that are treated badly, by mode
     "away": {"status": 503, "text": "overloaded"},
     "garbage": {"text": "<html>\x00 not JSON", "content_type": "application/json"},
     "empty": {"body": b"", "content_type": "application/json"},
@@ -68,7 +68,7 @@ async def _badly(mode: str, request: web.Request, body: Any, before: Any) -> web
     drip: a byte a minute of a response that would be right in days; cut: half of the bytes that the
     header promises, then the connection is gone."""
     if mode in _RESPONSES:
-        return web.Response(**_RESPONSES[mode])  # type: ignore[arg-type]  # each has its own
+        return web.Response(**_RESPONSES[mode])
     if mode == "hang":
         await asyncio.sleep(3600)
     texts = {"huge": "x [" * (_HUGE // 3), "drip": "drip " * 700}

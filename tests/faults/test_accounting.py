@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,7 +40,8 @@ def of_another_version(path: Path) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), "version": 7}))
 
 
-CHANGES = {  # files of the warehouse, what happens to the largest, and what the line says
+# Files of the warehouse, what happens to the largest, and what the line says.
+CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "an answer is doubled": ("tables/answers/*/*.parquet", one_twice, "answer"),
     "a page is doubled": ("tables/pages/*/*.parquet", one_twice, "page|paginate"),
     "the calls are gone": ("tables/calls/answer-*/*.parquet", Path.unlink,
