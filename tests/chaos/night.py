@@ -62,8 +62,8 @@ class Night:
     def __init__(self, folder: Path, seed: int) -> None:
         draw = random.Random(seed)
         numbers = range(draw.randint(1, 2))
-        asked = [question(10 * n + i, of=n) for n in numbers for i in range(draw.randint(1, 3))]
-        write(folder / "corpus", [document(n) for n in numbers], asked)
+        questions = [question(10 * n + i, of=n) for n in numbers for i in range(draw.randint(1, 3))]
+        write(folder / "corpus", [document(n) for n in numbers], questions)
         script = folder / "script.yaml"
         script.write_text(yaml.safe_dump({"replies": []}))  # names the engine, which is replaced
         self.num_workers = 1 + seed % 2
@@ -97,14 +97,11 @@ class Night:
 
     def _units(self, shards: Shards) -> dict[str, list[Unit]]:
         config, steps = self._config.config, self._steps
-        how = (shards.committed(steps), lambda line: None)
-        loaded = load_corpus(config, shards, steps, *how)
+        loaded = load_corpus(config, shards, steps, shards.committed(steps), lambda line: None)
         keys = [key for key, _ in loaded]
         committed = shards.committed(steps)
         return {
-            key.document_id: plan_document(
-                self._steps, key, committed, self._config.config.questions_per_unit
-            )
+            key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
             for key in keys
         }
 

@@ -67,12 +67,8 @@ STAGES = [  # the stages, and how the line goes on
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("stages", "line"), STAGES)
-def test_a_list_of_stages_that_is_wrong(tmp_path: Path, stages: str, line: str) -> None:
-    assert said(tmp_path, HEAD + stages).startswith(line)
-
-
 FILES = [
+    *((HEAD + stages, line) for stages, line in STAGES),
     ("stages:\n" + LOOK_UP, ": arguments: Field required"),
     ("- look_up\n- answer\n", ": the file: Input should be a valid dictionary"),
     (f"optional: {{b: {{l: 3}}}}\n{HEAD}{ANSWER}", ": optional.b.l: no such argument"),

@@ -1,15 +1,16 @@
-"""Workers on Ray Data and inline: summaries come back, trouble as ours, nothing is endless."""
+"""Workers on Ray Data and inline: as many as there is room for; blocks of documents; summaries come
+back, trouble as ours, nothing is endless."""
 
 import asyncio
 import functools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 import ray
 
 from pipeline.cluster import Pool, execute_documents
+from pipeline.cluster.ray_data import blocks, words_per_block
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import (
     AccountingError,
@@ -24,15 +25,75 @@ from pipeline.worker.crashes import Placement
 from pipeline.worker.progress import Summary
 from pipeline.worker.worker import ShouldStop, execute_inline
 from tests.support.clusters.cluster_settings import LOCAL
-from tests.support.command import refused
-
-POOL = Pool(section="engine", min_workers=1, max_workers=1, cpus=1, gpus=0, slots=1, cluster=LOCAL)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def ray_of_our_own() -> Iterator[None]:
+def four_gpus() -> Iterator[None]:
+    """A Ray that believes it has four GPUs and eight CPUs."""
+    ray.shutdown()  # of the tests before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RAY_OVERRIDE_RESOURCES")
+        ray.init(address="local", num_cpus=8, num_gpus=4, include_dashboard=False)
     yield
-    ray.shutdown()  # the one that this process started, and no other
+    ray.shutdown()
+
+
+def pool(gpus: float, cpus: float | None = 1, least: int = 1, most: int | None = None) -> Pool:
+    return Pool(
+        section="engine", min_workers=least, max_workers=most, cpus=cpus, gpus=gpus, slots=1,
+        cluster=LOCAL,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "workers"),
+    [
+        (pool(gpus=2), 2),
+        (pool(gpus=0.5), 8),
+        (pool(gpus=1, cpus=3), 2),
+        (pool(gpus=1, most=3), 3),
+        (pool(gpus=1, most=9), 4),
+        (pool(gpus=0), 8),
+        (pool(gpus=0, cpus=0, most=2), 2),
+        (pool(gpus=0, cpus=None), 1),
+        (pool(gpus=8), "engine.gpus_per_worker=8: 1 workers of that size need 8 GPUs, there are 4"),
+        (pool(gpus=1, least=5), "5 workers of that size need 5 GPUs, there are 4; lower it"),
+        (pool(gpus=0, cpus=9), "engine.cpus_per_worker=9: 1 workers of that size need 9 CPUs"),
+    ],
+)
+def test_as_many_as_there_is_room_for_or_a_line(asked: Pool, workers: int | str) -> None:
+    if isinstance(workers, int):
+        assert asked.size() == workers
+    else:
+        with pytest.raises(UsageError, match=workers):
+            asked.size()
+
+
+def dealt(words: list[float], num_workers: int) -> list[list[float]]:
+    """The words of the documents in each block."""
+    documents = [DocumentWork(str(number), (), size, 0) for number, size in enumerate(words)]
+    of_blocks = list(blocks(documents, words_per_block(work_on(documents), num_workers)))
+    assert [document for block in of_blocks for document in block] == documents, "in their order"
+    return [[document.words for document in block] for block in of_blocks]
+
+
+def test_short_documents_share_a_block() -> None:
+    """Of 20,000 words: all work is 1,280,000, a 32nd of one worker's is 40,000, and the limit is
+    less; or of fewer: 6,400 words among two workers are 100 to a block."""
+    words = [500_000.0, 300_000.0, *[20_000.0] * 16, *[8_000.0] * 10, *[1_000.0] * 80]
+    assert sum(words) == 1_280_000
+    assert dealt(words, 1) == [
+        [500_000], [300_000], *[[20_000]] * 16, *[[8_000] * 2] * 4, [8_000] * 2 + [1_000] * 4,
+        *[[1_000] * 20] * 3, [1_000] * 16,
+    ]  # fmt: skip
+    words = [1_500.0, *[100.0] * 20, *[50.0] * 40, *[9.0] * 100]
+    assert sum(words) == 6_400
+    assert dealt(words, 2) == [[1_500], *[[100]] * 20, *[[50, 50]] * 20, *[[9] * 11] * 9, [9]]
+
+
+@pytest.mark.parametrize(("num", "num_workers"), [(1, 1), (1, 64), (25, 1), (200, 64)])
+def test_few_documents_are_alone(num: int, num_workers: int) -> None:
+    assert dealt([700.0] * num, num_workers) == [[700.0]] * num
 
 
 class Troubled:
@@ -53,13 +114,8 @@ class Troubled:
         pass
 
 
-def worker(trouble: Any = None) -> Any:
-    """Makes such workers."""
-    return functools.partial(Troubled, trouble)
-
-
 BACKENDS: dict[str, Any] = {
-    "ray": functools.partial(execute_documents, pool=POOL, tags={}),
+    "ray": functools.partial(execute_documents, pool=pool(gpus=0, most=1), tags={}),
     "inline": functools.partial(execute_inline, num_in_flight=2),
 }
 of_both = pytest.mark.parametrize(
@@ -105,52 +161,40 @@ TROUBLES = {  # with one document: what comes back, and the error that ends the 
 def test_trouble_with_one_document(backend: str, trouble: str) -> None:
     """Every document comes back once; what concerns all of them ends the execution."""
     error, expected, told = TROUBLES[trouble]
-    done, raised = through(backend, worker(error), "bad", "a", "b")
+    done, raised = through(backend, functools.partial(Troubled, error), "bad", "a", "b")
     assert (f"{type(raised).__name__}: {raised}" if raised else "") == told
     assert expected is None or sorted(done) == expected
 
 
-class Failing:
+class Failing(Troubled):
     """A worker whose engine dies with the document `bad` in flight, once."""
 
-    made: ClassVar[list["Failing"]] = []
+    workers: ClassVar[list["Failing"]] = []
 
     def __init__(self, placement: Placement) -> None:
-        self.usage = UsageCounters()
+        super().__init__(None if self.workers else EngineError("the engine is dead"), placement)
         self.is_closed = False
-        self.made.append(self)
-
-    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
-        if document_id == "bad" and len(self.made) == 1:
-            raise EngineError("the engine is dead")
-        return Summary(document_id)
+        self.workers.append(self)
 
     async def close(self) -> None:
         self.is_closed = True
 
 
 def test_an_engine_that_dies_is_started_again_inline() -> None:
-    Failing.made.clear()
+    Failing.workers.clear()
     done, error = through("inline", Failing, "a", "bad", "b", "c")
     assert (sorted(done), error) == (["a", "b", "bad", "c"], None)
-    assert [worker.is_closed for worker in Failing.made] == [True, True]
+    assert [worker.is_closed for worker in Failing.workers] == [True, True]
 
 
 def test_a_document_that_is_cancelled_is_not_left_out_unseen() -> None:
-    _, error = through("inline", worker(asyncio.CancelledError()), "bad", "a")
+    make = functools.partial(Troubled, asyncio.CancelledError())
+    _, error = through("inline", make, "bad", "a")
     assert str(error) == "a document was cancelled; run the same command"
 
 
 @of_both
 def test_who_watches_may_end_it(backend: str) -> None:
     """As for a stall; the document in flight would take ten minutes more."""
-
-    stalled = EngineError("nothing was finished")
-    assert through(backend, worker(), "slow", should_stop=lambda: stalled) == ([], stalled)
-
-
-def test_a_cluster_that_cannot_be_joined_is_refused(tmp_path: Path) -> None:
-    ray.shutdown()  # else this process stays where it is
-    words = ["cluster=ray", "cluster.address=127.0.0.1:1", f"warehouse={tmp_path / 'w'}"]
-    assert "cluster.address=127.0.0.1:1: no Ray to join" in refused("run", *words)
-    assert not (tmp_path / "w").exists()
+    stalled, make = EngineError("nothing was finished"), functools.partial(Troubled, None)
+    assert through(backend, make, "slow", should_stop=lambda: stalled) == ([], stalled)
