@@ -48,12 +48,12 @@ def print_json(content: Any) -> None:
 
 
 def print_found(
-    found: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool, whole: bool = False
+    result: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool, whole: bool = False
 ) -> None:
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        print_parts(parts(found), whole)
+        print_parts(parts(result), whole)
 
 
 def is_fitted(whole: bool) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.config.options import numbers, price_of
-from jobs.config.read_config import read_config
+from jobs.config.run_config import read_config
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun, resolve, stage_names

@@ -44,12 +44,12 @@ def causes(connection: Any, where: str = "true") -> Rows:
     """
     parts = []  # a table's rows with a problem, with all of _COLUMNS
     for table, columns in _tables(connection).items():
-        own = ", ".join(f"t.{n}" if n in columns else f"null::varchar as {n}" for n in _COLUMNS)
+        named = [f"t.{n}" if n in columns else f"null::varchar as {n}" for n in _COLUMNS]
         is_made = table not in _LOADED and "step_id" in columns
         step = "left join steps s using (step_id)" if is_made else ""
         stage = "coalesce(s.stage, 'corpus')" if is_made else "'corpus'"
-        parts.append(f"select {stage} as stage, '{table}' as table_name, {own}, t.problem"
-                     f" from {table} t {step} where t.problem is not null")  # fmt: skip
+        selected = ", ".join([f"{stage} as stage", f"'{table}' as table_name", *named, "t.problem"])
+        parts.append(f"select {selected} from {table} t {step} where t.problem is not null")
     if not parts:
         return []
     connection.execute(filled(_SQL["failed"], parts=" union all ".join(parts), where=where))
@@ -108,8 +108,8 @@ def _size(cause: Mapping[str, Any]) -> str:
         number = cause["num_details"]
         return f"{number} {'entry' if number == 1 else 'entries'}{after}"
     documents = counted(len(cause["documents"] or ()), "document")
-    asked = len(cause["questions"])
-    of = f"{counted(asked, 'question')} of {documents}" if asked else documents
+    num = len(cause["questions"])
+    of = f"{counted(num, 'question')} of {documents}" if num else documents
     return f"{counted(cause['num_rows'], 'row')}{after}, {of}"
 
 
