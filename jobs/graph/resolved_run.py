@@ -122,7 +122,8 @@ def resolve(config: RunConfig) -> ResolvedRun:
         steps_with_engines, named_by = run_steps(run_variants, family, judging)
     except (OSError, ValueError) as error:  # of a name that no file can have
         raise UsageError(f"a path in the settings cannot be read: {error}; set another") from None
-    _refuse_equal_repeats(config, steps_with_engines)
+    if config.repeats > 1:
+        _refuse_equal_repeats(config, steps_with_engines)
     return ResolvedRun(
         config, confs, family, (*methods,), judging, (*steps_with_engines,), named_by
     )
@@ -162,7 +163,7 @@ def _check_family(
 
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
-    """Raise UsageError if every repeat, or every memory of one, would be the same."""
+    """Raise UsageError if all repeats, or the memories of all repeats, would be the same."""
     asking = [
         (step.stage.is_index(), "engine" if engine is config.engine else SECTIONS[role], engine)
         for step, engine in steps_with_engines
@@ -175,7 +176,7 @@ def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWi
         ("repeat_from=memory: all memories", memories,
          "repeat_from=questions, or an engine that samples"),
     ):  # fmt: skip
-        if config.repeats > 1 and engines and not any(engine.samples for *_, engine in engines):
+        if engines and not any(engine.samples for *_, engine in engines):
             reasons = dict.fromkeys(
                 f"{section}={engine.name} is deterministic" if engine.is_deterministic
                 else f"{section}.temperature is 0"
