@@ -141,6 +141,14 @@ def test_another_thread_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "w").exists()
 
 
+def test_the_names_of_the_library_are_there() -> None:
+    assert all(getattr(gistmill, name) is not None for name in gistmill.__all__)
+    assert dir(gistmill) == sorted(gistmill.__all__)
+    assert all((ROOT / name / "py.typed").is_file() for name in ("pipeline", "gistmill"))
+    with pytest.raises(AttributeError, match="no attribute 'runn'"):
+        gistmill.runn  # type: ignore[attr-defined]  # noqa: B018
+
+
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One that brings nothing, as what it brought would stay in the process: methods are ours."""
