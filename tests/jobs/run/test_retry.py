@@ -38,7 +38,7 @@ Bad = Callable[[Request], Reply | None]
 class Engine:
     """Says what `bad` does, else a good reply; keeps what it was asked."""
 
-    def __init__(self, small: SmallRun, bad: Bad = lambda request: None) -> None:
+    def __init__(self, small: SmallRun, bad: Bad) -> None:
         self.name, self.context_tokens = "engine", small.reader.engine.context_tokens
         self.count_tokens = small.reader.engine.count_tokens
         self._bad = bad
