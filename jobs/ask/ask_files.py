@@ -45,7 +45,6 @@ from stages.gathered.gathered_pages import (
 )
 
 Warn = Callable[[str], None]
-MOST_WORDS = 6000
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
 _EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
 _EXAMPLE = 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]'

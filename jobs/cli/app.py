@@ -79,7 +79,8 @@ def switch(name: str, about: str) -> Any:
 
 
 def option(form: str, about: str, default: Any = None, *names: str, **more: Any) -> Any:
-    return typer.Option(default, *names, metavar=form, help=about, **more)
+    """An option with a value; `about` says its default."""
+    return typer.Option(default, *names, metavar=form, help=about, show_default=False, **more)
 
 
 Words = Annotated[list[str] | None, words_of("KEY=VALUE")]

@@ -121,8 +121,8 @@ def submit(
 def ask(
     words: Annotated[list[str], words_of("FILE|QUESTION|KEY=VALUE")],
     each: bool = switch("--each", "Every document answers by itself."),
-    most_words: int | None = option(
-        "NUMBER", "Of pages to choose from at most; by default 6000.", None, "--words", min=1
+    most_words: int = option(
+        "NUMBER", "Of pages to choose from at most; by default 6000.", 6000, "--words", min=1
     ),
     html: Path | None = option("FILE.html", "Write the answer's page, and open it."),
     json: Json = False,
@@ -134,10 +134,9 @@ def ask(
     One answer is printed, with the passages that it rests on by file and page. Pages and gists are
     made once and kept. Keys are those of run, but for run=, corpus= and experiment=.
     """
-    from jobs.ask.ask_files import MOST_WORDS
     from jobs.ask.ask_files import ask as ask_files
 
-    raise typer.Exit(ask_files(words, json, warn, each, most_words or MOST_WORDS, html))
+    raise typer.Exit(ask_files(words, json, warn, each, most_words, html))
 
 
 @app.command(rich_help_panel=MAKE)

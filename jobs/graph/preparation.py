@@ -35,7 +35,8 @@ _REMARKS = ("not read", "read in part", "paged by characters", "in doubt", "bad_
 
 @dataclass(frozen=True)
 class Prepared:
-    """`committed`: what the store held before; `corpus_sha`: of all document and question rows."""
+    """A run that can be executed. `committed` are the units that the store held before;
+    `corpus_sha` is a hash of all document and question rows."""
 
     run: ResolvedRun
     shards: Shards

@@ -105,7 +105,8 @@ def run_of(values: Mapping[str, Any]) -> ResolvedRun:
 
 
 def resolve(config: RunConfig) -> ResolvedRun:
-    """Raises UsageError for what cannot work, unless only the corpus could tell."""
+    """All that follows from a config. Raises UsageError for a config that cannot work, as far as
+    that shows without the corpus."""
     try:
         confs = conf_folders(config.plugins)
         roots = [conf / "prompts" for conf in confs]

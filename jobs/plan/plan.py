@@ -54,7 +54,7 @@ class Options:
         return cls(speeds, gpus, None if price is None else price_of(price))
 
     def num_engines(self, settings: EngineSettings) -> int:
-        """Those that run at once. Raises UsageError if one needs more GPUs than there are."""
+        """How many engines run at once. Raises UsageError if one needs more GPUs than there are."""
         if not settings.gpus_elsewhere:
             return settings.max_workers or settings.min_workers
         num = int(self.gpus / settings.gpus_elsewhere)
@@ -126,7 +126,7 @@ def _sum(stage: str, steps: Sequence[Json]) -> Json:
 
 
 def _speeds_so_far(folder: RunFolder) -> dict[str, float]:
-    """Prompt tokens a second per engine, by phase; a reply token counts as REPLY_COSTS."""
+    """Prompt tokens a second and engine, by phase; a reply token counts as REPLY_COSTS."""
     costs, seconds = defaultdict[str, float](float), defaultdict[str, float](float)
     for launch in folder.readable_launches():
         for took in launch.get("phases", ()):
@@ -140,7 +140,8 @@ def _speeds_so_far(folder: RunFolder) -> dict[str, float]:
 def _phase(
     phase: Phase, engine: EngineSettings, estimated: Estimate, options: Options, speed: float | None
 ) -> Json:
-    """By the rates of the options, else the run's own `speed`, else the engine's settings."""
+    """The hours of a phase, by the rates of the options, else the `speed` that the run had so far,
+    else the engine's settings."""
     rates, how = engine.token_rates(), "the engine's settings"
     if options.rates is not None:
         rates, how = options.rates, "--rates {:.15g},{:.15g}".format(*options.rates)

@@ -63,7 +63,7 @@ _PACKAGES = (
 )  # fmt: skip
 _SENT_FROM = "GISTMILL_COMMIT"  # environment variable of jobs, whose code is not a git checkout
 Warn = Callable[[str], None]
-Look = Callable[[Any, RunFolder], None]  # at a run that has ended, by a connection with its views
+Look = Callable[[Any, RunFolder], None]  # reads a run that has ended, by a connection to its views
 
 
 @dataclass(frozen=True)
