@@ -140,14 +140,14 @@ def _parsed(stored: Mapping[str, Any], run: str) -> RunConfig:
 
 def with_rater(words: Sequence[str]) -> ResolvedRun:
     """Raises UsageError for other words than of `rate add`, or without a rater."""
-    _, words = _split("rate", words, (), KEYS["rate add"])
+    _split("rate add", words, ())
     if not any(word.startswith("rater") for word in words):
         raise UsageError("rate needs a rater: add rater=NAME (gistmill ls lists them)")
     return run_of(_extended(words))
 
 
 def run_again(words: Sequence[str]) -> tuple[ResolvedRun, RetryPolicy]:
-    values, run_words = _split("retry", words, ("problem",), KEYS["retry"])
+    values, run_words = _split("retry", words, ("problem",))
     problems = re.split(r"\s*,\s*", values.get("problem", ",".join(RETRYABLE)).strip())
     for problem in problems:
         if problem not in RETRYABLE:
@@ -160,7 +160,7 @@ def run_again(words: Sequence[str]) -> tuple[ResolvedRun, RetryPolicy]:
 def with_predictions(words: Sequence[str]) -> ResolvedRun:
     """The stored run of `run=`, or with any other word of `run` a run of these words, with the
     answers in `predictions=` as the method `method=`. Raises UsageError."""
-    own_values, run_words = _split("score", words, ("predictions", "method"), None)
+    own_values, run_words = _split("score", words, ("predictions", "method"))
     if missing := [f"{key}=" for key in ("predictions", "method") if not own_values.get(key)]:
         raise UsageError(f"{' and '.join(missing)} missing; write predictions=FILE method=NAME")
     file, name = own_values["predictions"], own_values["method"]
@@ -185,22 +185,22 @@ def with_predictions(words: Sequence[str]) -> ResolvedRun:
 
 
 def _split(
-    verb: str, words: Sequence[str], keys: Collection[str], takes: Collection[str] | None
+    verb: str, words: Sequence[str], own_keys: Collection[str]
 ) -> tuple[dict[str, str], list[str]]:
-    """The values of the verb's own `keys`, and the other words, which are those of `run`. `takes`
-    are all keys that the verb knows; None is for any."""
+    """The values of the verb's own keys, and the other words, which `run` takes, too. Raises
+    UsageError for a word that the verb does not take; `score` takes all words of `run`."""
     values: dict[str, str] = {}
-    run_words = []
+    run_words, taken = [], KEYS.get(verb)
     for word in words:
         key, equals, value = word.partition("=")
         if key in values:
             raise UsageError(f"{key}= is given twice; write it once")
-        if key in keys and equals:
+        if key in own_keys and equals:
             values[key] = value
-        elif takes is None or key.split(".")[0] in takes:
+        elif taken is None or key.split(".")[0] in taken:
             run_words.append(word)
         else:
-            raise UsageError(f"{word!r}: {verb} takes {', '.join(takes)}")
+            raise UsageError(f"{word!r}: {verb} takes {', '.join(taken)}")
     return values, run_words
 
 
@@ -222,7 +222,7 @@ def _extended(words: Sequence[str]) -> dict[str, Any]:
 def audit_run(words: Sequence[str]) -> ResolvedRun:
     """The audit of the run that `words` name; its known answers are added to those of earlier
     audits. Raises UsageError."""
-    values, run_words = _split("rate audit", words, ("n", "seed"), KEYS["rate audit"])
+    values, run_words = _split("rate audit", words, ("n", "seed"))
     numbers = [f"{key}={value}" for key, value in {"n": "50", **values}.items()]
     options = read_options(numbers, ("n", "seed"))
     composed = compose(run_words)
