@@ -183,9 +183,9 @@ def plan(
 
     Example: gistmill plan experiment=demo --rates 20000,3000 --gpus 8
     """
-    from jobs.plan.plan import Options, show_plan  # here: numpy and the engines take a moment
+    from jobs.plan.plan import Options, make_plan, plan_parts  # here: numpy takes a moment
 
-    show_plan(words or [], Options.of(rates, gpus, price), json, warn)
+    print_found(make_plan(words or [], Options.of(rates, gpus, price), warn), plan_parts, json)
 
 
 def execute(
