@@ -99,8 +99,8 @@ def test_the_methods_that_it_adds_run(tmp_path: Path) -> None:
         "arguments: {}\nstages:\n" + "".join(f"  {stage}\n" for stage in stages)
     )
     words = ("methods=long_pages,first_pages", f"plugins={methods.parents[1]}", "limit=1")
-    words += (f"warehouse={tmp_path / 'warehouse'}",)
-    done = json.loads(succeeded(own_process("run", "experiment=demo", *words, "--json")))
+    where = f"warehouse={tmp_path / 'warehouse'}"
+    done = json.loads(succeeded(own_process("run", "experiment=demo", *words, where, "--json")))
     names = [row["memory"] for row in done["report"]["memories"]]
     assert names == ["shared", "paginate(kind=uniform,words=800)"]
     query = "select distinct used from lookups where method = 'first_pages'"
