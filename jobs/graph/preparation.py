@@ -73,7 +73,8 @@ def prepare(
             units = [replace(u, is_done=True) if u.step_id in loaded_steps else u for u in units]
             usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
             yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units)
-        compare_supplied(supplied, can_ask, run.config, warn)
+        if supplied:
+            compare_supplied(supplied, can_ask, run.config, warn)
 
     plan = RunPlan(steps, planned())
     return Prepared(run, shards, committed, plan, corpus.hexdigest()[:12])
