@@ -90,11 +90,11 @@ def cite(options: ReadOptions, json: Json = False) -> None:
     print_found(statement(options), cite_parts, json)
 
 
-def give(to: str, is_forced: bool, as_json: bool, made: Callable[[], tuple[str, int]]) -> None:
-    """Write the text of `made`, which also returns its number of rows. The target is checked before
-    the text is made. With `as_json` and no file, the text goes into the JSON."""
+def give(to: str, is_forced: bool, as_json: bool, make: Callable[[], tuple[str, int]]) -> None:
+    """Write the text that `make` returns with its number of rows. The target is checked before the
+    text is made. With `as_json` and no file, the text goes into the JSON."""
     target = Target.of(to, is_forced)
-    text, num_rows = made()
+    text, num_rows = make()
     if target.path is None and as_json:
         print_json({"to": None, "rows": num_rows, "text": text})
         return
@@ -104,5 +104,5 @@ def give(to: str, is_forced: bool, as_json: bool, made: Callable[[], tuple[str, 
 
 
 def _say(target: Target, num_rows: int, as_json: bool) -> None:
-    found = {"to": str(target.path), "rows": num_rows}
-    print_found(found, lambda _: [f"{counted(num_rows, 'row')} in {target.path}"], as_json)
+    written = {"to": str(target.path), "rows": num_rows}
+    print_found(written, lambda _: [f"{counted(num_rows, 'row')} in {target.path}"], as_json)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeline.store.runs.run_folder import RunFolder
 
 WAREHOUSE = as_path("warehouse")
-# The keys of verbs that continue a stored run.
+# The keys of verbs that continue a stored run; `score` takes all keys of `run`.
 KEYS: Mapping[str, tuple[str, ...]] = {
     "rate add": ("warehouse", "run", "rater", "cluster"),
     "rate audit": ("warehouse", "run", "n", "seed", "cluster"),

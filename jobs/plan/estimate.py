@@ -54,7 +54,8 @@ _Shard = tuple[str, str, str, int]  # table, step id, unit, attempt
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """`of_text`: of a text alone; `per_prompt`: of the chat template; `how`: by what method."""
+    """`of_text` counts the tokens of a text, `per_prompt` is how many the chat template adds, and
+    `how` says how tokens are counted."""
 
     of_text: Callable[[str], int]
     per_prompt: int
@@ -65,7 +66,8 @@ class TokenCounts:
 
 
 def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
-    """By the ratio of tokens to bytes, if this machine has the model's tokenizer; else a guess."""
+    """How to count an engine's tokens: as the engine does if it has a rule, else by tokens per
+    byte, measured on `texts` if this machine has the model's tokenizer, or assumed."""
     if isinstance(settings, ExtractiveSettings):
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
     if not isinstance(settings, VllmSettings | OpenAISettings):
@@ -83,7 +85,8 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
 
 
 class CountingEngine:
-    """Its cache is unlimited: any beginning of an earlier prompt counts as cached."""
+    """Gives the expected replies and counts tokens. Its prefix cache is unlimited: any beginning of
+    an earlier prompt counts as cached."""
 
     name = "counting"
 

@@ -20,9 +20,9 @@ from jobs.plan.estimate import (
 from pipeline.core.compose import compose
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
+from tests.jobs.plan.test_plan import planned
 from tests.support.command import QMSUM
 from tests.support.engines.tiny_model import make_tokenizer
-from tests.support.runs.plans import planned
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 

@@ -32,12 +32,7 @@ RULES: list[dict[str, Any]] = [
 class SmallRun:
     """Two documents of three pages; d1 has questions q1 and q2, d2 has q3; one method."""
 
-    def __init__(
-        self,
-        folder: Path,
-        rules: Sequence[Mapping[str, Any]] = RULES,
-        memory: Sequence[str] = UNIFORM,
-    ) -> None:
+    def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
         self.folder = folder
         write(folder / "corpus", [document(1), document(2)],
               [question(1, of=1), question(2, of=1), question(3, of=2)])  # fmt: skip
@@ -45,7 +40,7 @@ class SmallRun:
         script.write_text(yaml.safe_dump({"replies": list(rules)}))
         self.resolved = read_run(
             ["corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=readagent_p",
-             "engine=scripted", f"engine.script={script}", *memory,
+             "engine=scripted", f"engine.script={script}", *UNIFORM,
              f"warehouse={folder / 'warehouse'}"]
         )  # fmt: skip
         self.config: RunConfig = self.resolved.config
@@ -93,8 +88,8 @@ class SmallRun:
         found = [self.shards.load(step.writes, step.id, unit.unit) for unit in units]
         return tuple(row for rows in found for row in rows)
 
-    def shard(self, table: str, of: str = "", document_id: str = "d1") -> UPath:
-        """The one shard of a document in a table; of its calls where `of` names another table."""
+    def shard(self, table: str, of: str = "") -> UPath:
+        """The one shard of d1 in a table; of its calls where `of` names another table."""
         step = self.step(of or table)
-        (unit,) = [u for u in self.units()[document_id] if u.step_id == step.id]
+        (unit,) = [u for u in self.units()["d1"] if u.step_id == step.id]
         return self.shards.path(table, step.id, unit.unit)
