@@ -54,8 +54,8 @@ _ROWS = 20_000  # of a view that is written, at once in memory
 
 @dataclass(frozen=True)
 class View:
-    """A view, or table, to make by `statement`: `create view NAME as ...`. `section`: of a table's
-    .sql file, and the file; `before`: makes what it reads beside other views."""
+    """A view, or table, to make by `statement`: `create view NAME as ...`. `section`: the .sql file
+    and its section that the statement comes from; `before`: makes the tables that it reads."""
 
     statement: str
     section: str = ""
@@ -72,11 +72,12 @@ class Connection:
 
     Making a view takes milliseconds: `execute` makes only those that follow FROM or JOIN in its
     statement, and those that they read. Statements that list views or name one in another way, and
-    DuckDB's other methods, make all. `files`: those that the views read; `raw`: DuckDB's own
-    connection, which makes no view.
+    DuckDB's other methods, make all. `run`: the run that the views show; `files`: those that the
+    views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, run: str = "") -> None:
+        self.run = run
         self.files: list[UPath] = []
         self.raw = duckdb.connect()
         self._views: dict[str, View] = {}
@@ -130,17 +131,17 @@ class Connection:
         else:
             self._make(_READ.findall(code))
         try:
-            done = self.raw.execute(statement, *args, **named)
+            executed = self.raw.execute(statement, *args, **named)
         except duckdb.CatalogException:
             if has_all:
                 raise
             self.make_all()  # a view is wrong or named in some other way, or the error suggests one
-            done = self.raw.execute(statement, *args, **named)
+            executed = self.raw.execute(statement, *args, **named)
         except (*_OF_STATEMENTS, *_OF_LIMITS):
             raise
         except duckdb.Error as error:
             raise damaged_inside(self.files) or error from None
-        return None if done is None else self
+        return None if executed is None else self
 
     def __enter__(self) -> "Connection":
         return self
@@ -157,7 +158,7 @@ class Connection:
         """Make the views among the names, each after those that it reads. One whose SQL is wrong is
         left out: the name may be a common table expression's."""
         for name in self._views.keys() & names:
-            if name in self._made:  # also since, for another of them
+            if name in self._made:  # perhaps just now, as another of the names reads it
                 continue
             self._made.add(name)  # first: a common table expression may have a view's name
             try:
@@ -182,10 +183,9 @@ def query(connection: Any, statement: str, most_rows: int | None = None) -> list
     """The rows of a user's query, the first `most_rows` or all. Raises UsageError with DuckDB's
     error and hints, and DamagedError if a file caused it: `connect` had read only the footers."""
     with errors_of(connection):
-        if done := connection.execute(statement):
-            rows = done.fetchall() if most_rows is None else done.fetchmany(most_rows)
-    if done is None:
-        raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
+        if (result := connection.execute(statement)) is None:
+            raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
+        rows = result.fetchall() if most_rows is None else result.fetchmany(most_rows)
     names = [column[0] for column in connection.description or ()]
     # A second column `name` becomes `name_1`, as in DuckDB's tables.
     earlier = [names[:index].count(name) for index, name in enumerate(names)]
@@ -271,14 +271,13 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
         beside = path.with_name(part_name(path.name))
         write(beside, b"")  # makes the folder, and raises StorageError if it cannot be written to
         part = Path(str(beside))
-    num_rows = 0
     try:
         with errors_of(connection):
             reader = connection.sql(statement).to_arrow_reader(_ROWS)
             with pq.ParquetWriter(str(part), reader.schema, compression="zstd") as writer:
                 for batch in reader:
                     writer.write_batch(batch)
-                    num_rows += batch.num_rows
+        num_rows: int = pq.read_metadata(str(part)).num_rows
         with refuse_unreachable_path(path, "to") if is_remote(path) else nullcontext():
             move_file(part, path)
     finally:
