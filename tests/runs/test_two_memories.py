@@ -1,5 +1,5 @@
-"""A run with two memories: a method that cuts pages of its own beside those that share theirs. What
-commands say of it is compared with the Parquet files, joined by hand."""
+"""A run with two memories: one method cuts pages of its own, the others share theirs. The numbers
+that commands print are compared with the Parquet files, joined by hand."""
 
 import json
 from collections import Counter, defaultdict
