@@ -228,6 +228,12 @@ def _add_shard_views(
         lists = loose.get(table, []), compacted.get(table, []), steps.get(table, set())
         tables[table] = TableFiles(columns, *lists, are_alike=table not in of_other_versions)
         _add_raw_view(connection, table, tables[table], table in superseded, is_small)
+    _add_views_of_files(connection, tables)
+    return tables, is_small
+
+
+def _add_views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
+    """Add the views of the shards, of their footers, and of the size of calls."""
     names = ", ".join(map(text, tables))
     connection.add(View(filled(_SQL["raw_shards"], key=_KEY, tables=names)))
     footers = filled(_SQL["footers"], key=_KEY)
@@ -239,7 +245,6 @@ def _add_shard_views(
     calls = [*tables[Call.table].loose, *tables[Call.table].compacted]
     of_calls = f"parquet_metadata({addresses(calls)})" if calls else "no_columns"
     connection.add(View(filled(_SQL["call_bytes"], columns=of_calls)))
-    return tables, is_small
 
 
 def _compacted_files(

@@ -61,11 +61,6 @@ class View:
     section: str = ""
     before: Callable[[], object] = lambda: None
 
-    @property
-    def name(self) -> str:
-        """In lower case, as SQL does not distinguish cases."""
-        return self.statement.split(None, 3)[2].lower()
-
 
 class Connection:
     """DuckDB's in-memory connection, with all of its methods. Use it from one thread at a time.
@@ -88,10 +83,11 @@ class Connection:
 
     def add(self, view: View) -> None:
         """Add a view. Raises UsageError if there is one of its name."""
-        if view.name in self._views:
+        name = view.statement.split(None, 3)[2].lower()  # SQL does not distinguish cases
+        if name in self._views:
             section = view.section or view.statement
-            raise UsageError(f"{section}: there is a view {view.name} already; rename this one")
-        self._views[view.name] = view
+            raise UsageError(f"{section}: there is a view {name} already; rename this one")
+        self._views[name] = view
 
     def add_rows(
         self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]], statement: str = ""
@@ -116,16 +112,17 @@ class Connection:
         """Make all missing views. Raises UsageError naming file and section of wrong SQL."""
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views.keys())
-        for view in (view for name, view in self._views.items() if name not in self._made):
+        missing = {name: view for name, view in self._views.items() if name not in self._made}
+        for name, view in missing.items():
             try:
                 self._create(view)
             except _OF_STATEMENTS as error:
                 what = str(error).splitlines()[0]
-                raise UsageError(f"{view.section or view.name}: {what}; correct it") from None
+                raise UsageError(f"{view.section or name}: {what}; correct it") from None
 
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
         """Make the views that the statement names, and execute it as DuckDB does."""
-        code = _code(statement) if isinstance(statement, str) else "show"
+        code = _NO_CODE.sub("", statement).lower() if isinstance(statement, str) else "show"
         if has_all := bool(_OF_ALL_VIEWS.search(code)):
             self.make_all()
         else:
@@ -155,14 +152,15 @@ class Connection:
         return getattr(self.raw, name)
 
     def _make(self, names: Collection[str]) -> None:
-        """Make the views among the names, each after those that it reads. One whose SQL is wrong is
-        left out: the name may be a common table expression's."""
+        """Make the views among the names, each after the views that it reads. A view whose SQL is
+        wrong is left out: the name may be a common table expression's."""
         for name in self._views.keys() & names:
             if name in self._made:  # perhaps just now, as another of the names reads it
                 continue
             self._made.add(name)  # first: a common table expression may have a view's name
             try:
-                self._make(_READ.findall(_code(self._views[name].statement)))
+                code = _NO_CODE.sub("", self._views[name].statement).lower()
+                self._make(_READ.findall(code))
                 self._create(self._views[name])
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 self._made.discard(name)
@@ -173,10 +171,6 @@ class Connection:
         view.before()
         create, kind, query = view.statement.split(None, 2)
         self.raw.execute(f"{create} {kind} if not exists {query}")
-
-
-def _code(statement: str) -> str:
-    return _NO_CODE.sub("", statement).lower()
 
 
 def query(connection: Any, statement: str, most_rows: int | None = None) -> list[dict[str, Any]]:
