@@ -226,7 +226,7 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
     Shards with other columns, of other versions, go into other files: a missing column is no null.
     """
 
-    def position(piece: _Piece) -> tuple[str, ...]:
+    def sort_key(piece: _Piece) -> tuple[str, ...]:
         document_id = piece.rows["document_id"][0].as_py() if piece.rows.num_rows else ""
         return (document_id, *(piece.facts[name] for name in ("step_id", "unit", "attempt")))
 
@@ -234,7 +234,7 @@ def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Ite
     group_bytes = _GROUP_BYTES_OF_CALLS if folder.name == Call.table else _GROUP_BYTES
     for batch in _cut(pieces, _BATCH_BYTES):
         by_columns: dict[str, list[_Piece]] = defaultdict(list)
-        for piece in sorted(batch, key=position):
+        for piece in sorted(batch, key=sort_key):
             by_columns[str(piece.rows.schema)].append(piece)
         for alike in by_columns.values():
             written.append(file := folder / f"{uuid.uuid4().hex}.parquet")

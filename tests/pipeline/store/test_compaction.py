@@ -87,8 +87,8 @@ def as_text(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 def agrees(folder: Path, expected: dict[Shard, list[dict[str, Any]]]) -> None:
     """Every way to read the warehouse gives the rows in `expected`."""
     shards, attempts = Shards(folder), dict[tuple[str, ...], int]()
-    for *unit, attempt in sorted(expected):
-        attempts[tuple(unit)] = attempt  # the highest is the last
+    for *key, attempt in sorted(expected):
+        attempts[tuple(key)] = attempt  # the highest is the last
     for of in STEPS:
         for record in (of.writes, Call):
             units = {k[2]: n for k, n in attempts.items() if k[:2] == (record.table, of.id)}
