@@ -106,7 +106,7 @@ def test_a_method_shows_its_own_calls_and_what_its_own_memory_took(warehouse: Pa
     assert rows[OWN]["fallback"] is None
     assert "fallback" in rows[BM25] and "fallback" not in rows["full_text"]
     printed = succeed("report", f"warehouse={warehouse}")
-    assert re.search(rf"^\| {re.escape(OWN)} .*\| {took[0]} *\| {took[1]} *\|", printed, re.M)
+    assert re.search(rf"^\| {re.escape(OWN)} .*\| +{took[0]} +\| +{took[1]} +\|", printed, re.M)
 
 
 def test_means_of_a_method_are_those_of_its_own_pages(warehouse: Path) -> None:
