@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.warehouse.listing import read_schema
+from jobs.warehouse.listing import named, read_schema
 from pipeline.core.rows import RECORDS
 from pipeline.store import connect
 from tests.support.command import ROOT, own_process, refused, succeed, succeeded
@@ -83,11 +83,12 @@ def test_tables_of_plugins() -> None:
     assert own_process("schema", "quotes").returncode == 2
 
 
-def test_each_has_a_line_and_a_description() -> None:
+def test_each_has_a_line_and_a_description(schema: dict[str, Any]) -> None:
     listed = json.loads(succeed("ls", "--json"))
     assert {*listed} > OF_CODE | {"methods", "families", "corpus", "experiment"}
     for kind in OF_CODE:
         assert listed[kind] and all(row["about"] and row["module"] for row in listed[kind])
+        assert all(named(schema, row["name"]) for row in listed[kind])
 
 
 @pytest.mark.slow
