@@ -14,7 +14,6 @@ from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Document, Record, UnitRows
 from pipeline.core.settings import sha
-from pipeline.store.sql.connection import query
 from pipeline.work.stage import Stage
 from pipeline.work.units import Step
 from stages.index.gist_pages import with_copied
@@ -42,6 +41,8 @@ where p.text is not null order by document_id, memory, page_index"""
 
 def read_pages(connection: Any) -> list[MemoryPage]:
     """The pages of all memories of a run, in order; `connection` must show the run."""
+    from pipeline.store.sql.connection import query  # here, so that `ls` starts without DuckDB
+
     return [MemoryPage(**row) for row in query(connection, _PAGES)]
 
 
@@ -197,6 +198,8 @@ class AskedAnswer:
 
 def read_answers(connection: Any) -> list[dict[str, Any]]:
     """The answers of a run as `quoted_answers` takes them; `connection` must show the run."""
+    from pipeline.store.sql.connection import query
+
     return query(connection, _ANSWERS)
 
 

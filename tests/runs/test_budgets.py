@@ -1,5 +1,5 @@
-"""Twelve methods within four budgets on a meeting of QMSum: what they read is counted again in SQL
-from the texts that other tables hold."""
+"""Twelve methods within four budgets on a meeting of QMSum: SQL counts the tokens that they read
+again, from the texts in other tables."""
 
 import shlex
 from collections import defaultdict
@@ -37,10 +37,10 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def answers(warehouse: Path) -> dict[tuple[str, int], list[dict[str, Any]]]:
     """The answers by method without its arguments and by budget."""
-    found: defaultdict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    rows_of: defaultdict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for row in sql(warehouse, "from answers"):
-        found[row["method"].partition("(")[0], budget_of(row["method"])].append(row)
-    return found
+        rows_of[row["method"].partition("(")[0], budget_of(row["method"])].append(row)
+    return rows_of
 
 
 def test_twelve_methods_in_four_budgets(answers: dict[tuple[str, int], Any]) -> None:
