@@ -88,7 +88,6 @@ HOMES = {
     "mammoth": ("stages/extract/documents.py",),
     "lxml": ("stages/extract/",),
     "html_to_markdown": ("stages/extract/documents.py",),
-    "datasets": ("stages/corpora/own/own_rows.py",),
 }
 BROAD_HANDLER = "pipeline/core/errors.py"
 CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
