@@ -98,9 +98,8 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     several pages, or have the page's number at an end. A page that has nothing else keeps them."""
     edges = [_edge_rows(page, lines) for page, lines in enumerate(pages)]
     originals = _originals(pages)
-    heads: dict[
-        tuple[int, str], set[str]
-    ] = {}  # by a row's page and words, its parts that are text
+    # By the page and words of a head's row, the parts of the row that are text.
+    heads: dict[tuple[int, str], set[str]] = {}
     offsets = {1}  # a page's number minus its index in the file
     for at_one_height in _bands([row for rows in edges for row in rows]):
         band = [row for row in at_one_height if originals[row.page] == row.page or row.is_number]

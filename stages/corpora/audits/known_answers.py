@@ -159,8 +159,8 @@ class Maker:
         return min(texts, key=lambda text: sha([*drawn_by, text]), default=None)
 
     def _of_another(self, question: FreeForm) -> str | None:
-        """The reference of another question, of the same document where one has it, that agrees
-        with none of this question's."""
+        """The reference of another question, preferably of the same document, that agrees with
+        none of this question's; None where there is no such reference."""
         for questions in (self._by_document[question.document_id], self._questions):
             texts = [q.references[0] for q in questions if q.question_id != question.question_id]
             for text in sorted(texts, key=lambda t: sha([self._seed, question.question_id, t])):

@@ -36,10 +36,10 @@ _COLUMNS = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionLayout:
-    """Where a row has the fields of its question: under a key, or as a function of the row returns
-    them, which may raise BadInputError. `right` gets the row and the number of options and returns
-    the position of the right option, which is the reference where the row has no other. `metadata`
-    names keys whose labels are kept. `more` returns further fields of Question."""
+    """Where a row has its question. Each field is a key of the row, or a function of the row, which
+    may raise BadInputError. `right` gets the row and the number of options and returns the position
+    of the right option, which is the reference where the row has no other. `metadata` names keys
+    whose labels are kept. `more` returns further fields of Question."""
 
     question: str | Callable[[Value], str]
     question_id: str | None = None

@@ -257,7 +257,7 @@ class Ids:
     1. The id in the file, where the format has ids. A second row with the same id is bad input.
     2. Otherwise 16 hex digits: a hash of the row's content and of the number of earlier copies in
        its file. Copies within a file are kept: 126 questions in NarrativeQA are repeated, and its
-       published scores count them all. A copy in another file of the corpus is bad input.
+       published scores count them all. A copy in another file that is also read is bad input.
     3. `file name:line`, for a row that is bad input for one of these reasons, or is not an object.
     """
 

@@ -110,7 +110,7 @@ def test_the_best_are_bold() -> None:
     """c is over fewer questions; d has no value. Of e's ten answers seven have no problem."""
     rows = of_values(("a", 41.04, 10), ("b", 41.01, 10), ("c", 90.0, 4), ("d", None, 10), best="ab")
     answered = [{"lr_1": Mean(*numbers)} for numbers in ((7.0, 10, 10.0, 7), (7.0, 9, 10.0, 7),
-                                                 (0.0, 10, None, 0))]  # fmt: skip
+                                                     (0.0, 10, None, 0))]  # fmt: skip
     assert table((*rows, *(Row("e", None, means, {"n": 10}) for means in answered))) == [
         r"a & 10 & \textbf{41.0}", r"b & 10 & \textbf{41.0}", r"c & 10 & 90.0 ($n$=4)",
         "d & 10 & --", "e & 10 & 7.0 (7 answered)", "e & 10 & 7.0 ($n$=9, 7 answered)",
@@ -162,6 +162,9 @@ def test_columns_are_chosen_in_every_format(hand: HandRun) -> None:
     assert [cell.strip() for cell in head.strip("|").split("|")] == [
         "Method", "n", "Recall", "LR-1", "Tokens",
     ]  # fmt: skip
+    typed = succeed("report", *words(hand, "columns=recall,LR-1,tokens"))
+    assert re.search(r"^\| method +\| +n \| +recall.* \| +LR-1.* \| +tokens \|$", typed, re.M)
+    assert "unscored" not in typed.split("\n\n")[3], "no second table of costs"
     names = succeed("report", *words(hand, "names=paper", "columns=lr_1"))
     assert "| ReadAgent-P " in names and "readagent_p" not in names.split("\n\n")[2]
 

@@ -176,7 +176,7 @@ def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
     run = ComparedRun(tmp_path)
     tokens = {"a1": 100.0, "a2": 9000.0, "b1": None}
     run.add("r", {"m": {"squad_em": {"a1": 50.0, "a2": None, "b1": 0.0}, "tokens_read": tokens,
-                         "part_1": {"a2": 4.0}, "part_2": {"a2": 9.0}}})  # fmt: skip
+                        "part_1": {"a2": 4.0}, "part_2": {"a2": 9.0}}})  # fmt: skip
     for metric, expected in (
         ("squad_em", ("100.0", "25.0", "2", "1")),
         ("geo", ("9000.0", "6.0", "1", "1")),

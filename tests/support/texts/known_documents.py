@@ -135,7 +135,7 @@ def _styles(layout: Layout) -> dict[str, ParagraphStyle]:
     for level, size in ((1, 20), (2, 14), (3, 12)):
         head = {"fontName": "Helvetica-Bold", "fontSize": size, "leading": size * 1.2}
         styles[f"h{level}"] = ParagraphStyle(f"h{level}", **head, spaceBefore=8, spaceAfter=6,
-                                           keepWithNext=1)  # fmt: skip
+                                             keepWithNext=1)  # fmt: skip
     hang = {"leftIndent": 18, "bulletIndent": 4, "spaceAfter": 3}
     return {**styles, "li": ParagraphStyle("li", **text, **hang)}
 
@@ -261,10 +261,8 @@ def known_documents() -> tuple[Known, ...]:
     report, tables = parts(0, 40, 6, REPORT), parts(10, 24, 5, TABLES)
     novel, article, letter = parts(20, 60, 12), parts(40, 44, 7, {5: REPORT[2]}), parts(5, 9, 20)
     gazette = ("Railway Gazette", "Timetables", "Tickets and Fares", "Most read", "cookies")
-    heads, contents = (
-        ("Commission of Bridges", "Report of the Year", "of 12"),
-        ("Go to", "Contents"),
-    )
+    heads = ("Commission of Bridges", "Report of the Year", "of 12")
+    contents = ("Go to chapter", "Contents")
     word_heads = ("Commission of Bridges", "confidential")
     matter = "---\ntitle: Owl Creek\nauthor: [A. Bierce, W. Irving]\ndate: 1893-05-01\n---\n\n"
     text = matter + "\n\n".join(part.markdown() for part in report)

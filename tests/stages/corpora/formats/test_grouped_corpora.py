@@ -180,6 +180,18 @@ def test_the_right_option(
         assert question.references == tuple(row.get("outputs", ()))
 
 
+def test_what_a_row_tells_of_its_question_and_document(tmp_path: Path) -> None:
+    """Reports group answers by the type of the question."""
+    [choice] = asked(read(tmp_path, "longbench_v2", V2))
+    assert (choice.question_type, choice.options) == ("Law", ("a", "b\nc", "c", "d"))
+    about = {"sub_domain": "s", "difficulty": "hard", "length": "short"}
+    assert json.loads(choice.metadata) == about
+    row = {**exam("Who?", "Ann", "f1"), "source": "quality"}
+    [item] = read(tmp_path, "leval", row)
+    assert item.questions[0].question_type == "f1"
+    assert json.loads(item.document.metadata) == {"source": "quality"}
+
+
 @pytest.mark.parametrize(
     ("name", "row", "words"),
     [

@@ -91,7 +91,8 @@ def test_qmsum_tags_are_dropped_and_evidence_stays_on_its_turns() -> None:
         assert before.document.document_id == after.document.document_id
         assert before.document.num_paragraphs == after.document.num_paragraphs
         assert "{" not in after.document.text and "  " not in after.document.text
-        assert turns_of_evidence(before) == turns_of_evidence(after)
+        ids = [[question.question_id for question in item.questions] for item in (before, after)]
+        assert ids[0] == ids[1] and turns_of_evidence(before) == turns_of_evidence(after)
     num_words = sum(item.document.num_words for item in cleaned)
     tags = sum(
         len(re.findall(r"\{[^{}]*\}", turn["content"]))

@@ -244,9 +244,9 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     assert [line.split(": ")[1] for line in bad] == ["c.pdf", "f.txt"]
 
 
-@pytest.mark.parametrize(("kind", "method"), [("z", "iterdir"), ("b.txt", "is_dir")])
+@pytest.mark.parametrize(("name", "method"), [("z", "iterdir"), ("b.txt", "is_dir")])
 def test_what_may_not_be_looked_at_costs_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, method: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, method: str
 ) -> None:
     """A folder that cannot be listed, a file of which nothing is told. root may look at everything,
     so the call is refused instead."""
@@ -255,14 +255,14 @@ def test_what_may_not_be_looked_at_costs_itself(
     allowed = getattr(local, method)
 
     def forbidden(file: Any) -> Any:
-        if file.name == kind:
+        if file.name == name:
             raise PermissionError(13, "Permission denied")
         return allowed(file)
 
     monkeypatch.setattr(local, method, forbidden)
     corpus = loaded(tmp_path, "text")
     assert texts(corpus)["a"] == LINE and len(texts(corpus)) == 2
-    assert details(corpus) == [f"{kind}: Permission denied; fix or delete it"]
+    assert details(corpus) == [f"{name}: Permission denied; fix or delete it"]
 
 
 def test_text_folder_of_real_books() -> None:

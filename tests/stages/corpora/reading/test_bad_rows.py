@@ -35,11 +35,15 @@ def bad_documents(corpus: list[Loaded]) -> list[Document]:
     return [item.document for item in corpus if item.document.problem]
 
 
+@pytest.mark.parametrize("kind", ["qmsum", "text", "tables"])
+def test_a_path_that_is_not_there_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(UsageError, match=r"no: no such file or folder; set corpus\.path="):
+        load(corpus_of(tmp_path / "no", kind))  # before a document is asked for
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        ("qmsum", "no", "no: no such file or folder; set corpus.path="),
-        ("text", "no", "no: no such file or folder; set corpus.path="),
         ("qmsum", "", "no *.jsonl or *.json in this folder"),
         ("qmsum", "empty.dat", "empty.dat: no line or row in it is an object"),
         ("qmsum", "torn.dat", "torn.dat:1: not JSON"),
