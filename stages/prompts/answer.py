@@ -64,8 +64,8 @@ class OfPassages(Filled[T], Generic[T]):
 class AnswerQuestion(OfPassages[int | str]):
     """Answer the question from the passages (none for a closed-book answer). The value: its text;
     with options the index of one, or "out_of_range" for a letter of none. Asked by the stages
-    `answer` (all kinds but those of chats) and, with `answer_each_look_up`, `look_up` (kind
-    sequential)."""
+    `answer` (except the kinds for chats and those without a call) and, with `answer_each_look_up`,
+    `look_up` (kind sequential)."""
 
     name = "answer"
     max_reply_tokens = 512

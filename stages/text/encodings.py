@@ -114,8 +114,9 @@ def decoded(content: bytes) -> Decoded:
 
 def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
     """Decode a file line by line, as it is too large to decode as a whole. The first line that is
-    not ASCII decides: if it is UTF-8, all lines are read as such; if not, an encoding is detected
-    from the lines that follow. If none fits, lone surrogates stand for the bytes."""
+    not ASCII decides: if it is UTF-8, all lines are read as such; if not, that line and all after
+    it are read in one encoding, detected from the first of them. If none fits, lone surrogates
+    stand for the bytes."""
     rest = iter(lines)
     for line in rest:
         as_utf_8 = _read(line, "utf-8")

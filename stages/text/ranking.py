@@ -106,9 +106,10 @@ def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, 
     lower index, except with okapi_on_spaces.
 
     plus_on_stems: BM25Plus on stems without stop words. okapi_on_words: Okapi on lower-case words
-    between white space; in rank_bm25's own, a word in half of the texts or more may count less than
-    a word in none. okapi_on_spaces: Okapi on words between single spaces, case kept, in reversed
-    order of numpy's argsort, as LongMemEval has it (xiaowu0162/LongMemEval, run_retrieval.py).
+    between white space; as rank_bm25 computes it, a word in half of the texts or more may count
+    less than a word in none. okapi_on_spaces: Okapi on words between single spaces, case kept, in
+    reversed order of numpy's argsort, as LongMemEval has it (xiaowu0162/LongMemEval,
+    run_retrieval.py).
     """
     if bm25 == "plus_on_stems":
         # Pages have a cache of their own: they stay cached for all questions of their document and

@@ -139,6 +139,7 @@ def test_what_follows_the_window(following: str, shown: str) -> None:
 def test_min_words_over_max_words_is_refused() -> None:
     with pytest.raises(ValidationError, match="min_words 31 is over max_words 30"):
         by_model(31, 30)
+    assert by_model(30, 30).min_words == 30
 
 
 @pytest.mark.parametrize("stage", [by_model(15, 45), uniform(30, 100)])
