@@ -50,7 +50,7 @@ class Registry(dict[str, T]):
         slots twice.
 
         Raises UsageError if another class or function has the name, or if a plugin's class has no
-        `version`: rows of changed code would have the names of the old ones.
+        `version`: its old rows could not be told from those of changed code.
         """
         maker, other = maker_of(value), maker_of(self.get(name))
         if (

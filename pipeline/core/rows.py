@@ -168,7 +168,7 @@ def _cached(function: F) -> F:
 
 @_cached
 def _empty_values(record: type[Record]) -> dict[str, Any]:
-    """For each column without a default None, or else 0, "" or ()."""
+    """The values of columns without a default: None where they may be null, else 0, "" or ()."""
     hints = typing.get_type_hints(record)
     fields = dataclasses.fields(record)
     required = [field.name for field in fields if field.default is dataclasses.MISSING]

@@ -102,8 +102,8 @@ def holder(folder: UPath, name: str) -> str | None:
 
 
 def _holder(files: dict[int, UPath]) -> str | None:
-    """The holder by a lease's files. None also if the lease has expired, if its holder is known to
-    have ended, and if the newest file is no lease."""
+    """The holder that the newest of a lease's files names. None also if the lease has expired, if
+    its holder is known to have ended, and if that file is no lease."""
     content = read_object(files[max(files)]) if files else {}
     try:
         process = f"{content['host']}-{int(content['pid'])}"
