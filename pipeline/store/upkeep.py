@@ -64,6 +64,7 @@ _BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 4_000
 _READ_AT_ONCE = 256  # shards
 RETENTION = 24 * 3600.0  # seconds
 _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
+_CHECKED, _READERS = "checked.json", "readers"  # of version 0.2
 
 
 class Compaction(NamedTuple):
@@ -329,6 +330,7 @@ def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed 
             return None
         before = time.time() - older_than  # after what was written again
         sizes += map(_delete_counted, [*_replaced(root, before), *_left_over(root, before)])
+        storage.delete_if_empty(root / _READERS)
         return Freed(len(sizes), sum(sizes), is_waiting)
 
 
@@ -378,7 +380,10 @@ def _replaced(root: UPath, before: float) -> Iterator[UPath]:
 
 
 def _left_over(root: UPath, before: float) -> Iterator[UPath]:
-    """Temporary files that no process will finish; an object store has none."""
+    """Temporary files that no process will finish (an object store has none), and the files in
+    which version 0.2 kept its checks and its readers."""
+    yield from storage.list_paths(root, _CHECKED)
+    yield from storage.list_paths(root / _READERS, "*.lease")
     before = min(before, time.time() - _SECONDS_OF_A_WRITE)
     for file in [] if storage.is_remote(root) else storage.list_paths(root, "**/.*.part"):
         is_old = storage.is_abandoned(file.name) or _modified(file) <= before
