@@ -16,7 +16,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 TOKEN = r"[\p{L}\p{N}_]+|[^\p{L}\p{N}_\s]"  # of the extractive engine, as DuckDB writes it
 BUDGETS = (1000, 2000, 4000, 8000)
 (COMMAND,) = [block for block in blocks("docs/methods/budgets.md", "sh") if "dos_rag" in block]
-(COUNTED,) = [block for block in blocks("docs/methods/budgets.md", "sh") if "counted" in block]
 CHOSEN = COMMAND.partition("methods='")[2].partition("'")[0]
 
 
@@ -64,8 +63,7 @@ def test_no_context_passes_its_budget_and_all_but_gists_fit(
 
 
 def test_sql_counts_the_same(warehouse: Path) -> None:
-    query = COUNTED.partition('"')[2].rpartition('"')[0]
-    rows = sql(warehouse, query)
+    rows = sql(warehouse, (Path(__file__).parent / "counted_again.sql").read_text())
     assert len(rows) > 200
     assert [row for row in rows if row["counted"] != row["num_context_tokens"]] == []
 
