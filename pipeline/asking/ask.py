@@ -134,7 +134,7 @@ def num_slots(settings: EngineSettings) -> int:
 async def start_reader(settings: EngineSettings, family: Family, is_constrained: bool) -> Reader:
     """Start an engine. Raises StartError if it cannot start, and if a plugin's `start` raises
     anything or returns no engine."""
-    if is_ours(type(settings)):  # whose mistakes keep their traceback
+    if is_ours(type(settings)):  # a mistake of ours keeps its traceback
         return reader_of(await settings.start(), settings, family, is_constrained)
     start = f"engine={settings.name}: {type(settings).__name__}.start"
     with contained(CommandError) as raised:

@@ -182,8 +182,8 @@ class VllmEngine:
         """The text and finish_reason of a completion, with thinking and answer separated.
 
         vLLM has one limit for both, so the answer is cut here at its own limit. Without a
-        ThinkingParser the text has both, and begins with the mark of thinking that ends the prompt;
-        but if the reply is constrained, it does so from its first token.
+        ThinkingParser the text has both, and the mark of thinking that ends the prompt is put
+        before it; not if the reply is constrained, as then its first token belongs to the answer.
         """
         finish_reason = _FINISH_REASONS.get(completion.finish_reason, "abort")
         mark = "" if request.constraint else self._chat_tokenizer.opened_thinking

@@ -239,7 +239,8 @@ BAD = [
 @pytest.mark.parametrize(("bad", "problem", "says"), BAD)
 def test_one_bad_request_among_good_ones(bad: Answer, problem: str | None, says: str) -> None:
     """It is given up, and the good ones are answered meanwhile. Where it is told that the server is
-    busy, after `outage_minutes`."""
+    busy, after `outage_minutes`; where it gets no reply that can be read, after it was sent again.
+    """
 
     def answer(body: dict[str, Any]) -> Answer:
         return bad if "poison" in body["messages"][0]["content"] else Answer()
@@ -248,6 +249,9 @@ def test_one_bad_request_among_good_ones(bad: Answer, problem: str | None, says:
         reply = on(server, poison_among_bread, outage_minutes=0.002)
     assert (reply.finish_reason, reply.problem) == ("abort", problem)
     assert says in reply.text
+    if problem is None:
+        sent = [asked.body["messages"][0]["content"] for asked in server.asked]
+        assert sent.count("poison") == 2
 
 
 @pytest.mark.parametrize(
