@@ -221,8 +221,8 @@ def _parts(columns: Mapping[str, Column], name: str) -> tuple[str, ...]:
 
 
 def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
-    """The method whose name is `name`, is so without its arguments, or begins so. Raises
-    UsageError if the run has none, or several."""
+    """The method with this name; else with this name before its arguments; else whose name begins
+    with it. Raises UsageError if the run has none, or several."""
     ways = (
         [m for m in methods if m == name],
         [m for m in methods if m.partition("(")[0] == name],

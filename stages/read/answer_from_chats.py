@@ -61,8 +61,8 @@ def _chat(page: Page, history: History) -> str:
 
 class AnswerFromChat(AnswerFromContext):
     """From the items by date. `reading`: direct, or con, Chain-of-Note in the same call: first what
-    each item says, then the answer. `judged`: raters see the answer, or, as the authors' does, the
-    whole_reply; every reply is then an answer to a free-form question.
+    each item says, then the answer. `judged`: raters see the answer, or the whole_reply, as in
+    the authors' code; every reply is then an answer to a free-form question.
     """
 
     kind = "chats"

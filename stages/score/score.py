@@ -71,8 +71,8 @@ class ScoreAnswers(Stage):
         return tuple(metrics)
 
     def hashed(self) -> dict[str, Any]:
-        """Adds the versions of a plugin's metrics, as a changed metric scores anew, and their
-        groups, which the view `measures` reads there."""
+        """Adds the versions of a plugin's metrics, so that answers are scored anew where a metric
+        has changed, and their groups, which the view `measures` reads there."""
         metrics = {name: METRICS[name] for name in self.metrics if name in METRICS}
         versions = {name: m.version for name, m in metrics.items() if m.version is not None}
         groups = {name: m.groups for name, m in metrics.items() if m.groups}
@@ -127,11 +127,11 @@ class ScoreAnswers(Stage):
             text = answer.answer if problem is None else None
             parts = (PARTS.get(m, (m,)) for m in self.metrics if m not in RANKING_MEASURES)
             for name in dict.fromkeys(chain.from_iterable(parts)):
-                value: float | None = None
+                metric, value = METRICS[name], None
                 with contained() as raised:
-                    if METRICS[name].applies(question):
-                        value = METRICS[name].score(text, question) if text else 0.0
-                if raised.error:
+                    if metric.applies(question):
+                        value = metric.score(text, question) if text else 0.0
+                if raised.error is not None:
                     trace = raised.trace()
                     yield row(metric=name, value=None, problem="unit_failed", detail=trace)
                 else:

@@ -30,8 +30,8 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class RankedPage:
-    """A page in a ranking. `score`: it was ranked by this, in the ranking's own unit; null if by
-    nothing (pages drawn at random, a page without an embedding)."""
+    """A page in a ranking. `score`: the number that it was ranked by, in the ranking's own unit;
+    null if there is none (pages drawn at random, a page without an embedding)."""
 
     page_index: int
     score: float | None = None

@@ -133,9 +133,11 @@ def test_repeats_are_averaged_per_question(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
-    """a1 is asked in both, b1 asks something else in the second, c1 and d1 are in one alone."""
+    """a1 is asked in both, b1 asks something else in the second, c1 and d1 are in one alone. m2 and
+    m3 are in one run each."""
     made = ComparedRun(tmp_path_factory.mktemp("two"))
-    made.add("first", {"m1": {"accuracy": {"a1": 100.0, "b1": 100.0, "c1": 100.0}}})
+    made.add("first", {"m1": {"accuracy": {"a1": 100.0, "b1": 100.0, "c1": 100.0}},
+                       "m3": {"accuracy": {"a1": 100.0}}})  # fmt: skip
     made.add("second", {"m1": {"accuracy": {"a1": 30.0, "b1": 0.0, "d1": 0.0}},
                         "m2": {"accuracy": {"a1": 100.0}}},
              asked={"b1": "Something else?"}, version=2)  # fmt: skip

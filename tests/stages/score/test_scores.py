@@ -134,6 +134,29 @@ def test_evidence_by_sets_of_characters(gold: Pairs, read: Pairs) -> None:
     assert precision == (pytest.approx(100 * hit / len(shown)) if shown else None)
 
 
+class _FalsyError(Exception):
+    """As an exception of a plugin may be."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("by 0"), _FalsyError("odd")])
+def test_a_metric_that_raises_costs_its_own_score_alone(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def broken(text: str, asked: Question) -> float:
+        raise error
+
+    monkeypatch.setitem(METRICS, "squad_em", replace(METRICS["squad_em"], score=broken))
+    made = scored(question(references=REFERENCES), answer(REFERENCES[0]))
+    assert [(row.metric, row.value, row.problem) for row in made] == [
+        ("rouge1_stem", 100, None), ("rougeL_stem", 100, None),
+        ("squad_em", None, "unit_failed"), ("evidence_recall", None, None),
+    ]  # fmt: skip
+    assert str(error) in (made[2].detail or "")
+
+
 def test_a_skipped_answer_has_a_skipped_row() -> None:
     said = answer(None, num_context_words=None, skipped=True)
     (score,) = scored(question(references=REFERENCES), said)
