@@ -52,7 +52,7 @@ from pipeline.store.shards.shard_index import (
 )
 from pipeline.store.shards.shards import list_shard_files, loose_shards
 
-WORTH_IT = 200  # loose shards of a table: so many slow queries down noticeably
+WORTH_IT = 200  # loose shards of a table: with so many, queries are noticeably slower
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
 # In memory. The prompts of a document share most of their text, which is stored once per page of a
 # column: 31 MB of prompts took 1.0 MB in groups of a megabyte and pages of the default size.

@@ -51,8 +51,8 @@ PLANNED = pa.schema(
         ("num_questions", pa.int32()), ("place", pa.int64()),
     ]
 )  # fmt: skip
-"""The columns of units.parquet. `place`: the document's position in the corpus; `chunk`: null for a
-unit with questions of several chunks."""
+"""The columns of units.parquet. `place`: the document's position among those planned; `chunk`: null
+for a unit with questions of several chunks."""
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""
 _ROWS_AT_ONCE = 20_000  # in a table or row group

@@ -31,8 +31,8 @@ class FlawError(Exception):
 
 def shard_footer(path: UPath) -> Any:
     """The Parquet metadata of a shard. Raises FileNotFoundError if it does not exist. Raises
-    DamagedError if it cannot be read, lacks columns of its table, has other rows than were written,
-    or rows of another step or unit than its path names."""
+    DamagedError if it cannot be read, lacks columns of its table, has more or fewer rows than
+    were written, or rows of another step or unit than its path names."""
     record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
     try:
         footer = read_footer(path)

@@ -77,6 +77,7 @@ _UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of section
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _KEY = ", ".join(KEY)
 _MOST_FILES, _MOST_BYTES = 1_000, 16_000_000  # in a warehouse whose tables are read into memory
+_RESERVED = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
 _OF_EVERY_TABLE = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns
 _NOT_SUPERSEDED = f"""anti join superseded_rows s on s.table_name = '{{table}}'
 and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
@@ -224,7 +225,7 @@ def _add_shard_views(
     for table, step_id in index.steps:
         steps.setdefault(table, set()).add(step_id)
     tables = {}
-    for table, columns in _readable_tables(loose, compacted).items():
+    for table, columns in _readable_tables(connection, loose, compacted).items():
         lists = loose.get(table, []), compacted.get(table, []), steps.get(table, set())
         tables[table] = TableFiles(columns, *lists, are_alike=table not in of_other_versions)
         _add_raw_view(connection, table, tables[table], table in superseded, is_small)
@@ -283,16 +284,19 @@ def _compacted_files(
 
 
 def _readable_tables(
-    loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
+    connection: Connection, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
 ) -> dict[str, Any]:
     """The tables with their Arrow schemas. A table without a record class, as its plugin is not
     loaded, has the schema of one of its files, if that has the columns of every table."""
     import_installed("tables")
     tables = {table: schema(record) for table, record in RECORDS.items()}
     views = {name for record in RECORDS.values() for name in view_names(record.sql())}
-    for table in sorted({*loose, *compacted} - {*tables, *views, *VIEWS}):
+    unknown = sorted({*loose, *compacted} - {*tables, *views, *VIEWS})
+    # No view can have a reserved word's name: statements that make all views would fail.
+    reserved = connection.raw.execute(_RESERVED).fetchall() if unknown else []
+    for table in unknown:
         paths = [*compacted.get(table, []), *loose.get(table, [])]
-        if paths and TABLE_NAME.fullmatch(table):
+        if paths and TABLE_NAME.fullmatch(table) and (table,) not in reserved:
             columns = read_footer(paths[-1]).schema.to_arrow_schema().remove_metadata()
             if _OF_EVERY_TABLE.issubset(columns.names):
                 tables[table] = pa.schema([field for field in columns if field.name != ATTEMPT])
