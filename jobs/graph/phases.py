@@ -182,7 +182,8 @@ def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
 def _executable(
     left: Sequence[StepWithEngine], engine: EngineSettings, done: Iterable[str]
 ) -> list[StepWithEngine]:
-    """The steps that this engine can execute now, and the steps without engine that they read."""
+    """The steps that can be executed now with this engine: those that ask it, and those without an
+    engine that these read."""
     ready, candidates = set(done), list[StepWithEngine]()
     for step, asks in left:
         reads = {upstream.id for upstream in step.upstream}

@@ -67,11 +67,12 @@ def variants(
     that no method may have."""
     all_variants = [_variant(config, (), confs, defaults)]
     for method in methods:
-        variant = _variant(config, method.given, confs, defaults)
-        equal = [other for other in all_variants if other.config == variant.config]
-        if not equal:
+        own = _variant(config, method.given, confs, defaults)
+        variant = next((other for other in all_variants if other.config == own.config), None)
+        if variant is None:
+            variant = own
             all_variants.append(variant)
-        (*equal, variant)[0].methods.append(method)
+        variant.methods.append(method)
     return all_variants
 
 

@@ -220,14 +220,12 @@ def sources() -> Iterator[Any]:
 
 @pytest.mark.parametrize("source", [*sources()])
 def test_plugins_import_the_public_modules_alone(source: str) -> None:
-    imported = {
-        module
-        for node in ast.walk(ast.parse(source))
-        for module in (
-            [alias.name for alias in node.names] if isinstance(node, ast.Import)
-            else [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
-        )
-    }  # fmt: skip
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            imported.add(node.module or "")
     ours = {module for module in imported if module.partition(".")[0] in PACKAGES}
     assert ours <= {"gistmill", "gistmill.plugin", "gistmill.testing"}
 
