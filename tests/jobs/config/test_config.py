@@ -100,6 +100,7 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen(tmp_path: Path) -> None:
         (["corpus=nosuch"], "corpus=nosuch", "one of csv, demo, infinitebench"),
         (["rater=null"], "rater=null", "none, openai, reader"),
         (["experiment=null"], "experiment=null", "demo"),
+        (["corpus=5"], "corpus=5", "qmsum"), (["memory_engine=[1]"], "memory_engine=[1]", "reader"),
         (["corpus=qmsum"], "corpus.path", "add corpus.path=..."),
         (["engine=scripted"], "engine.script", "add engine.script=..."),
         (["novalue"], "'novalue'", "write key=value"),
