@@ -202,6 +202,8 @@ class Committed:
         """The unit as it is in the store; pending if it is not there or must be retried."""
         attempt = self.units.get(step.id, {}).get(name)
         is_retried, policy = False, self.retry_policy
+        # Calls may have problems before there are rows (a worker died between the two commits):
+        # then the rows are made from them, at the same attempt.
         if attempt is not None and policy is not None and step.stage is not None:
             retried = policy.problems if step.prompts else policy.problems & {"unit_failed"}
             is_retried = (

@@ -265,6 +265,7 @@ async def _execute(make_worker: MakeWorker, num_in_flight: int, work: Work, done
     were in flight then. Raises EngineError if a document alone was cancelled."""
     left: Iterator[DocumentWork] = iter(work.documents)
     in_flight: list[DocumentWork] = []
+    this = asyncio.current_task()
 
     async def take_documents() -> None:
         for document in left:
@@ -272,7 +273,9 @@ async def _execute(make_worker: MakeWorker, num_in_flight: int, work: Work, done
             take(await outcome(worker, document), done)
             in_flight.remove(document)
 
-    while True:
+    # Checked here, too, as `gather` does not raise a cancellation that comes while a dead engine is
+    # closed, or at which an engine dies.
+    while not (this and this.cancelling()):
         left, in_flight = chain(in_flight, left), []
         worker = make_worker(Placement("inline"))
         tasks = [asyncio.create_task(take_documents()) for _ in range(num_in_flight)]
@@ -280,7 +283,6 @@ async def _execute(make_worker: MakeWorker, num_in_flight: int, work: Work, done
             await asyncio.gather(*tasks)
             return
         except asyncio.CancelledError:
-            this = asyncio.current_task()
             if this and this.cancelling():
                 raise
             raise EngineError("a document was cancelled; run the same command") from None

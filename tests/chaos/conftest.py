@@ -15,7 +15,8 @@ def figures(record_property: Any) -> Any:
 
 def pytest_runtest_logreport(report: Any) -> None:
     """Print the figures of a trial when it ends: the whole takes hours and may be interrupted."""
-    if report.when == "call" and os.environ.get("PYTEST_XDIST_WORKER") is None:
+    # Not of its call, as fixtures have figures, too.
+    if report.when == "teardown" and os.environ.get("PYTEST_XDIST_WORKER") is None:
         for name, values in report.user_properties:
             if name == "figures":
-                sys.stderr.write(f"\n{report.nodeid} {report.outcome}: {values}\n")
+                sys.stderr.write(f"\n{report.nodeid}: {values}\n")

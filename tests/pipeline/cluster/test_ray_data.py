@@ -4,6 +4,7 @@ back, trouble as ours, nothing is endless."""
 import asyncio
 import functools
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -16,6 +17,7 @@ from pipeline.core.errors import (
     AccountingError,
     CommandError,
     DamagedError,
+    EndedError,
     EngineError,
     StartError,
     UsageError,
@@ -185,6 +187,30 @@ def test_an_engine_that_dies_is_started_again_inline() -> None:
     done, error = through("inline", Failing, "a", "bad", "b", "c")
     assert (sorted(done), error) == (["a", "b", "bad", "c"], None)
     assert [worker.is_closed for worker in Failing.workers] == [True, True]
+
+
+class DyingAtTheEnd(Failing):
+    """Its engine dies when `slow` is cancelled; or, dead after `bad`, is being closed when the end
+    comes, of which `close` does not tell."""
+
+    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
+        assert len(self.workers) == 1, "another is not started after the end"
+        try:
+            return await super().work(document_id, units, num_words)
+        except asyncio.CancelledError:
+            raise EngineError("the engine is dead") from None
+
+    async def close(self) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(2.0)
+
+
+@pytest.mark.parametrize("document", ["slow", "bad"])
+def test_no_engine_is_started_after_the_end_inline(document: str) -> None:
+    Failing.workers.clear()
+    ended = EndedError("the deadline")
+    assert through("inline", DyingAtTheEnd, document, should_stop=lambda: ended) == ([], ended)
+    assert len(Failing.workers) == 1
 
 
 def test_a_document_that_is_cancelled_is_not_left_out_unseen() -> None:

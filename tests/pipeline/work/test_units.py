@@ -227,6 +227,14 @@ def test_a_unit_is_planned_once_more_and_what_reads_it_anew(store: Store) -> Non
     assert {unit.attempt for unit in store.plan(now, RETRY_TIMEOUTS_ONCE)} == {1, 2}, "once"
 
 
+def test_calls_without_their_rows_are_no_earlier_attempt() -> None:
+    """A worker died between the two commits: the rows are made from those calls."""
+    planned = Store().plan(key(Q1))
+    timeouts = {unit.step_id: {unit.unit: frozenset({"timeout"})} for unit in planned}
+    committed = Committed({}, {}, timeouts, RETRY_TIMEOUTS_ONCE)
+    assert plan_document(STEPS, key(Q1), committed, 50) == planned
+
+
 def test_questions_of_another_run_are_not_lost_by_a_retry(store: Store) -> None:
     """Its unit has more questions than this run, which therefore leaves it as it is."""
     names = {unit.unit for unit in store.plan(key(Q1, Q2))}
