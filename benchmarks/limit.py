@@ -15,7 +15,7 @@ from benchmarks.reading import Reading, read
 from benchmarks.recorder import Sent
 from jobs.config.run_config import RunConfig
 from jobs.graph.resolved_run import read_run
-from pipeline.asking.reader import num_slots
+from pipeline.asking.ask import num_slots
 from pipeline.core.engine import Engine, Request
 
 _AT_MOST = 1.10

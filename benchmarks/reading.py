@@ -113,7 +113,7 @@ def _executed(
     config, warehouse = prepared.run.config, prepared.shards.warehouse
     folder, kept = RunFolder(warehouse, "bench"), Path(str(warehouse)) / "recorded"
     launch, pool = uuid.uuid4().hex, phase.pool(config.cluster)
-    how = (prepared.run.family, config.reply_format)
+    how = (prepared.run.family, config.is_constrained(engine))
     start = functools.partial(start_recorded, kept, engine, *how)
     make = functools.partial(recorded_worker, kept, phase.make_worker(folder.path, launch, start))
     driver = [Moment.now()]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.asking.reader import Reader, ReplyFormat, start_reader
+from pipeline.asking.ask import Reader, start_reader
 from pipeline.core.engine import Engine, EngineSettings, Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.families.family import Family
@@ -99,10 +99,10 @@ def recorded_worker(folder: Path, make: MakeWorker, placement: Placement) -> Any
 
 
 async def start_recorded(
-    folder: Path, engine: EngineSettings, family: Family, reply_format: ReplyFormat
+    folder: Path, engine: EngineSettings, family: Family, is_constrained: bool
 ) -> Reader:
     """The reader that a run would start, its engine recorded in `folder`."""
-    return record_engine(await start_reader(engine, family, reply_format), folder)
+    return record_engine(await start_reader(engine, family, is_constrained), folder)
 
 
 def record_engine(reader: Reader, folder: Path) -> Reader:

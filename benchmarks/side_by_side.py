@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import Figure, figure_of
-from benchmarks.peers.measured import Measured, measured_peer, run_module
+from benchmarks.peers.measured import PeerRun, measured_peer, run_module
 from benchmarks.peers.replayed import Job, Replayed, write
 from benchmarks.reading import Reading, read
 from benchmarks.recorder import Sent
 from jobs.config.run_config import RunConfig
-from pipeline.asking.reader import num_slots
+from pipeline.asking.ask import num_slots
 from pipeline.core.engine import Request
 from pipeline.core.errors import CommandError, EngineError, UsageError
 from pipeline.core.registry import load_plugins, loaded_folders
@@ -38,8 +38,8 @@ def peers(config: RunConfig, folder: Path, pairs: int) -> list[Figure]:
     Raises UsageError for an engine that the peers cannot have.
     """
     engine = peer_engine(config)
-    ours: list[Measured] = []
-    theirs: dict[str, list[Measured]] = {name: [] for name in PEERS}
+    ours: list[PeerRun] = []
+    theirs: dict[str, list[PeerRun]] = {name: [] for name in PEERS}
     failed: dict[str, str] = {}
     for pair in range(pairs):
         own = folder / f"peers-{pair}"
@@ -71,7 +71,7 @@ def peer_engine(config: RunConfig) -> VllmSettings:
     return engine
 
 
-def _read_here(config: RunConfig, folder: Path) -> Measured:
+def _read_here(config: RunConfig, folder: Path) -> PeerRun:
     """Read the phase in a command that leaves the peers' job in `folder`; raises its errors."""
     (folder / "config.pickle").write_bytes(pickle.dumps(config))
     words = (folder, *loaded_folders())
@@ -79,7 +79,7 @@ def _read_here(config: RunConfig, folder: Path) -> Measured:
     outcome = pickle.loads((folder / "outcome.pickle").read_bytes())
     if isinstance(outcome, CommandError):
         raise outcome
-    return Measured(outcome, watched)
+    return PeerRun(outcome, watched)
 
 
 def main() -> None:
@@ -139,7 +139,7 @@ def replayed_of(reading: Reading, answered: Sequence[Sent]) -> Replayed:
 
 
 def figures(
-    ours: Sequence[Measured], theirs: Mapping[str, Sequence[Measured]], failed: Mapping[str, str]
+    ours: Sequence[PeerRun], theirs: Mapping[str, Sequence[PeerRun]], failed: Mapping[str, str]
 ) -> Iterator[Figure]:
     """One figure per peer and quantity; only a line for a peer that failed in any pair."""
     recorder = [1000 * one.replayed.recorder_cpu / one.replayed.num_requests for one in ours]

@@ -20,9 +20,8 @@ from pipeline.core.rows import (
 )
 from pipeline.work.stage import Column, Stage
 from stages.corpora.reading.corpus import FileCorpus, Loaded
-from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.questions import Layout, QuestionLayout, RowsCorpus
-from stages.corpora.reading.values import BadInputError, text_of, texts_of
+from stages.corpora.reading.values import BadInputError, Row, text_of, texts_of
 from stages.extract.extracted import Extracted, UnreadableError, extractor
 from stages.index.context import Context, raw_pages
 from stages.index.memorize import Memorize

@@ -70,8 +70,8 @@ def run(
                        questions=questions)  # fmt: skip
     corpus, script = folder / "corpus", folder / "replies.yaml"
     corpus.mkdir(parents=True, exist_ok=True)
-    asked = [{"document_id": document["document_id"], **question} for question in questions]
-    for name, rows in (("documents", [document]), ("questions", asked)):
+    of_document = [{"document_id": document["document_id"], **row} for row in questions]
+    for name, rows in (("documents", [document]), ("questions", of_document)):
         lines = "".join(f"{json.dumps(row)}\n" for row in rows)
         (corpus / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     engine = ["engine=extractive"]
@@ -84,8 +84,8 @@ def run(
         "corpus=tables", f"corpus.path={corpus}", *engine,
     ]  # fmt: skip
     replaced = tuple(f"{word.partition('=')[0]}{end}" for word in words for end in "=.")
-    kept = [word for word in ours if not word.startswith(replaced)]
-    with gistmill.run(*kept, *words).connect() as connection:
+    ours = [word for word in ours if not word.startswith(replaced)]
+    with gistmill.run(*ours, *words).connect() as connection:
         return {
             table: query(connection, f"from {table} order by {', '.join(record.key)}")
             for table, record in sorted(RECORDS.items())

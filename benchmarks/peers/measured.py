@@ -119,7 +119,7 @@ def _processes() -> list[_Process]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class PeerRun:
     """The requests that a command replayed, and its process tree."""
 
     replayed: Replayed
@@ -161,7 +161,7 @@ def run_module(module: str, folder: Path, words: Sequence[Path], limit_seconds: 
             raise EngineError(explained(last, errors)[0]) from None
 
 
-def measured_peer(module: str, folder: Path, ours: Replayed, limit_seconds: float) -> Measured:
+def measured_peer(module: str, folder: Path, ours: Replayed, limit_seconds: float) -> PeerRun:
     """Replay the job in `folder`. Raises EngineError where the peer fails, or has not answered
     the prompts of `ours`."""
     result = folder / f"{module.rpartition('.')[2]}.json"
@@ -171,4 +171,4 @@ def measured_peer(module: str, folder: Path, ours: Replayed, limit_seconds: floa
         own, theirs = getattr(ours, name), getattr(replayed, name)
         if own != theirs:
             raise EngineError(f"other requests: {name} is {theirs}, not {own} as in the run")
-    return Measured(replayed, watched)
+    return PeerRun(replayed, watched)

@@ -23,6 +23,8 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy
 
 _LOG = logging.getLogger("gistmill")
+_SHOWN_RATER = """select rater from raters group by rater
+    order by bool_or(list_contains(?::varchar[], step_id)) desc, rater limit 1"""
 
 
 @dataclass(frozen=True)
@@ -134,28 +136,21 @@ def run_and_report(
     warn: Callable[[str], None],
     retry_policy: RetryPolicy | None = RETRY_TIMEOUTS_ONCE,
 ) -> tuple[Outcome, Report]:
-    """Execute the run and write its report to its folder. Raises as `run`."""
+    """Execute the run and write its report to its folder. The report has the verdicts of the
+    config's last rater if that is a model, else of the run's first by name. Raises as `run`."""
     reports: list[Report] = []
+    last = resolved.config.model_copy(update={"raters": resolved.config.raters[-1:]})
+    judges = last.engines("judge")
+    judging = [
+        step.id
+        for step, engine in resolved.steps_with_engines
+        if step.stage and step.stage.role == "judge" and engine in judges
+    ]
 
     def look(connection: Any, folder: RunFolder) -> None:
-        options = ReadOptions(folder.warehouse, rater=_shown_rater(resolved, connection))
+        rater = connection.execute(_SHOWN_RATER, [judging]).fetchone()
+        options = ReadOptions(folder.warehouse, rater=rater and rater[0])
         reports.append(report_of(connection, folder, options))
         folder.write_report(report_page(parts_of(reports[0])))
 
     return execute(resolved, warn, retry_policy, look), reports[0]
-
-
-def _shown_rater(run: ResolvedRun, connection: Any) -> str | None:
-    """The config's last rater if it is a model, else the first by name, or None."""
-    last = run.config.model_copy(update={"raters": run.config.raters[-1:]}).engines("judge")
-    steps = [
-        step.id
-        for step, engine in run.steps_with_engines
-        if step.stage and step.stage.role == "judge" and engine in last
-    ]
-    first = connection.execute(
-        """select rater from raters group by rater
-        order by bool_or(list_contains(?::varchar[], step_id)) desc, rater limit 1""",
-        [steps],
-    ).fetchone()
-    return first[0] if first else None

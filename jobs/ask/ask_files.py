@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jobs.config.options import NOT_OF_ASK, ReadOptions
-from jobs.config.read_config import composed_values
+from jobs.config.run_config import composed_values
 from jobs.graph.resolved_run import ResolvedRun, run_of
 from jobs.html.source import check_page_name, write_page
 from jobs.output.cells import counted
@@ -45,7 +45,6 @@ from stages.gathered.gathered_pages import (
 )
 
 Warn = Callable[[str], None]
-MOST_WORDS = 6000
 _OPTION = re.compile(r"[+~]{0,2}[a-z_]+(\.[\w.@/-]+)?=")
 _EXPERIMENT = "experiment=ask"  # its method, and no rater: there is no reference to rate by
 _EXAMPLE = 'gistmill ask book.pdf "Who kept the light?" [method=...] [engine=...]'

@@ -24,7 +24,7 @@ _LEAST = 10  # answers of a kind that counts in means
 _Z = NormalDist().inv_cdf(0.975)
 Limits = tuple[float, float]
 Share = tuple[float, float]  # 0 to 1, and the size of the sample
-Row = Mapping[str, Any]
+DocumentRow = Mapping[str, Any]  # of the SQL `judged`: one document's answers by one method
 _BY_RUN = "Audit of {rater} by known answers to {questions}, {source}."
 _BY_PERSON = "Audit of {rater} by the labels of {source}, of answers to {questions}."
 _RATES = (
@@ -51,9 +51,9 @@ _CUT = (
 _FEWER = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 
 
-class Verdict(NamedTuple):
-    """A rater's verdict on an answer that is known to be right or wrong; `kind`: of known answer,
-    or the label that a person gave it."""
+class AuditedVerdict(NamedTuple):
+    """A rater's verdict on an answer that is known to be right or wrong. `kind`: the kind of known
+    answer, or the label that a person gave it."""
 
     measure: str
     kind: str
@@ -98,7 +98,8 @@ class Corrected:
 class JudgeAudit:
     """The audit of one rater by one source: a run of known answers, or a person. `means`: the mean
     rates of right and of wrong answers, over kinds of equal weight; for a person, over answers.
-    `unusable`: measures that cannot be corrected, and why. `not_done`: inputs of the run."""
+    `unusable`: measures that cannot be corrected, and why. `not_done`: inputs of the audit's run
+    that are not done."""
 
     rater: str
     source: str
@@ -116,63 +117,64 @@ def judge_audits(
     """The audits of all raters if the run is an audit; else of `rater`, by the run's audit and by
     people. `connection` shows the run and has the table `chosen` of the report's questions."""
     judged = [c for c in columns if c.is_judged and not c.mean_of_means]
-    measures = ", ".join(text(column.measure) for column in judged) or "null"
-    if known := folder.report_facts().get("known_answers"):
-        verdicts = _verdicts(connection, known, measures)
-        return tuple(_of_run(connection, folder.path.name, verdicts, judged))
+    if kinds := folder.report_facts().get("known_answers"):
+        return tuple(_of_run(connection, folder.path.name, kinds, judged))
     if rater is None:
         return ()
-    rows = query(connection, filled(_SQL["judged"], rater=text(rater), measures=measures))
-    audits = list(_of_people(connection, judged, measures, rater, rows))
+    judged_sql = filled(_SQL["judged"], rater=text(rater), measures=_measures(judged))
+    rows = query(connection, judged_sql)
+    audits = list(_of_people(connection, judged, rater, rows))
     audit = RunFolder(folder.warehouse, f"{folder.path.name}-audit")
-    if audit.config() and (known := audit.report_facts().get("known_answers")):
+    if audit.config() and (kinds := audit.report_facts().get("known_answers")):
         with connect(folder.warehouse, audit.path.name) as other:
             (left,) = query(other, _SQL["not_done"])
-            verdicts = {rater: _verdicts(other, known, measures).get(rater, [])}
             # A part of the known answers is not enough to correct means.
             usable = () if left["not_done"] else rows
-            of_run = _of_run(other, audit.path.name, verdicts, judged, usable)
+            of_run = _of_run(other, audit.path.name, kinds, judged, usable, rater)
             audits = [*(replace(of_rater, **left) for of_rater in of_run), *audits]
     return tuple(audits)
 
 
-def _verdicts(connection: Any, known: Mapping[str, Row], measures: str) -> dict[str, list[Verdict]]:
-    """The verdicts on known answers by rater, in the order of the `known` methods."""
-    rows = query(connection, filled(_SQL["verdicts"], measures=measures))
-    by_rater: dict[str, list[Verdict]] = defaultdict(list)
-    for method, of_kind in known.items():
-        for row in rows:
-            if row["method"] == method:
-                by_rater[row["rater"]].append(Verdict(
-                    row["measure"], **of_kind, question_id=row["question_id"],
-                    is_accepted=row["is_accepted"],
-                ))  # fmt: skip
-    return by_rater
+def _measures(columns: Sequence[Column]) -> str:
+    return ", ".join(text(column.measure) for column in columns) or "null"
 
 
 def _of_run(
     connection: Any,
     run: str,
-    by_rater: Mapping[str, Sequence[Verdict]],
+    kinds: Mapping[str, Mapping[str, Any]],
     columns: Sequence[Column],
-    rows: Sequence[Row] = (),
+    rows: Sequence[DocumentRow] = (),
+    rater: str | None = None,
 ) -> Iterator[JudgeAudit]:
+    """By the verdicts on known answers, of `rater` or all raters. `kinds` has the kind of the
+    answers of each method."""
+    by_rater: dict[str, list[AuditedVerdict]] = defaultdict(list)
+    verdicts = query(connection, filled(_SQL["verdicts"], measures=_measures(columns)))
+    for method, kind in kinds.items():
+        for row in (row for row in verdicts if row["method"] == method):
+            by_rater[row["rater"]].append(AuditedVerdict(
+                row["measure"], **kind, question_id=row["question_id"],
+                is_accepted=row["is_accepted"],
+            ))  # fmt: skip
     (sampled,) = query(connection, _SQL["sampled"])
-    for rater, verdicts in sorted(by_rater.items()):
-        if verdicts:
-            yield _audit(rater, f"run {run}", sampled["n"], verdicts, columns, rows)
+    for name, of_rater in sorted(by_rater.items()):
+        if rater in (None, name):
+            yield _audit(name, f"run {run}", sampled["n"], of_rater, columns, rows)
 
 
 def _of_people(
-    connection: Any, columns: Sequence[Column], measures: str, rater: str, rows: Sequence[Row]
+    connection: Any, columns: Sequence[Column], rater: str, rows: Sequence[DocumentRow]
 ) -> Iterator[JudgeAudit]:
     """Partially right answers count as right for the measures that count them."""
     right = {column.measure: column.right_labels for column in columns}
-    labelled = query(connection, filled(_SQL["labelled"], rater=text(rater), measures=measures))
-    for person, of_person in groupby(labelled, itemgetter("person")):
+    labelled = filled(_SQL["labelled"], rater=text(rater), measures=_measures(columns))
+    for person, of_person in groupby(query(connection, labelled), itemgetter("person")):
         verdicts = [
-            Verdict(row["measure"], row["label"], row["label"] in right[row["measure"]], True,
-                    row["question_id"], row["is_accepted"])
+            AuditedVerdict(
+                row["measure"], row["label"], row["label"] in right[row["measure"]], True,
+                row["question_id"], row["is_accepted"],
+            )
             for row in of_person
         ]  # fmt: skip
         num_questions = len({verdict.question_id for verdict in verdicts})
@@ -183,11 +185,11 @@ def _audit(
     rater: str,
     source: str,
     num_questions: int,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[AuditedVerdict],
     columns: Sequence[Column],
-    rows: Sequence[Row],
+    rows: Sequence[DocumentRow],
 ) -> JudgeAudit:
-    by_kind: dict[tuple[str, str, bool], list[Verdict]] = defaultdict(list)
+    by_kind: dict[tuple[str, str, bool], list[AuditedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         by_kind[verdict.measure, verdict.kind, verdict.is_right].append(verdict)
     rates = [_rate(of[0], of[0].kind, _mistakes(of), len(of)) for of in by_kind.values()]
@@ -211,22 +213,23 @@ def _audit(
                       tuple(unusable))  # fmt: skip
 
 
-def _mistakes(verdicts: Sequence[Verdict]) -> float:
+def _mistakes(verdicts: Sequence[AuditedVerdict]) -> float:
     return sum(v.is_accepted != v.is_right for v in verdicts) / len(verdicts)
 
 
-def _rate(like: Verdict, kind: str, share: float, n: int) -> Rate:
+def _rate(like: AuditedVerdict, kind: str, share: float, n: int) -> Rate:
     percent = (100 * value for value in (share, *exact_interval(share, n)))
     return Rate(like.measure, kind, like.is_right, like.is_typical, n, *percent)
 
 
-def mean_rate(verdicts: Sequence[Verdict]) -> Rate | None:
+def mean_rate(verdicts: Sequence[AuditedVerdict]) -> Rate | None:
     """The mean rate over kinds of the same worth; kinds with fewer than 10 answers are left out if
-    others have more. Its n is that of a share with the same variance: of K kinds of n_k answers
-    K^2 / sum(1 / n_k), and at most the number of questions, whose answers are alike."""
+    others have more. Its n is the size of a sample whose share has the same variance: of K kinds of
+    n_k answers K^2 / sum(1 / n_k), and at most the number of questions, as answers to one question
+    are alike."""
     if not verdicts:
         return None
-    kinds: dict[str, list[Verdict]] = defaultdict(list)
+    kinds: dict[str, list[AuditedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         kinds[verdict.kind].append(verdict)
     counting = [of for of in kinds.values() if len(of) >= _LEAST] or [*kinds.values()]
@@ -253,8 +256,8 @@ def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
     )
 
 
-def _corrected(rows: Iterable[Row], right: Rate, wrong: Rate) -> Iterator[Corrected]:
-    """A row is a document. Answers with a problem, which no rater saw, stay wrong."""
+def _corrected(rows: Iterable[DocumentRow], right: Rate, wrong: Rate) -> Iterator[Corrected]:
+    """By method, group and measure. Answers with a problem, which no rater saw, stay wrong."""
     sensitivity, specificity = 1 - right.mistakes / 100, 1 - wrong.mistakes / 100
     key = itemgetter("method", "by_value", "measure")
     for (method, by, measure), group in groupby(rows, key):
@@ -317,9 +320,8 @@ def corrected_interval(observed: Share, sensitivity: Share, specificity: Share) 
 
 
 def effective_size(accepted: Sequence[float], counts: Sequence[int]) -> float | None:
-    """The number of independent answers whose accepted share would vary as much as this one does,
-    if documents are drawn (Kish 1965). `accepted` and `counts`: of each of at least 10
-    documents."""
+    """The number of independent answers whose accepted share would vary as much as this one does if
+    documents are drawn (Kish 1965). `accepted` and `counts` are by document; None below 10."""
     if len(counts) < LEAST_DOCUMENTS:
         return None
     n = sum(counts)

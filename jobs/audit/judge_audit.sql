@@ -1,5 +1,5 @@
 -- name: verdicts
--- Of an audit: the verdicts on known answers that raters made, without those that none could read.
+-- Of an audit: the raters' verdicts on known answers, without verdicts that could not be read.
 select rater, measure, method, question_id, value > 0 as is_accepted from measures
 where rater is not null and problem is null and value is not null and measure in ({measures});
 

@@ -51,9 +51,9 @@ def statement(options: ReadOptions) -> dict[str, Any]:
     facts = folder.report_facts("methods", "judging")
     foot, judging = report.foot, facts["judging"]
     size = {key: report.memory[key] for key in ("documents", "words")}
-    names, known = read_names(options.names or PAPER, foot.get("plugins")), known_columns(report)
+    columns, names = known_columns(report), read_names(options.names or PAPER, foot.get("plugins"))
     metrics = [{"name": column.measure, "heading": column.heading, "about": column.about}
-               for column in (names.of_columns(known) if names else known)]  # fmt: skip
+               for column in (names.of_columns(columns) if names else columns)]  # fmt: skip
     started = ("started_at", "python", "hardware")
     launches = [{key: launch.get(key) for key in started} for launch in folder.readable_launches()]
     return {
@@ -78,26 +78,26 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "papers": facts.get("papers"),
         "licences": facts.get("licences"),
         "other_models": foot["other_models"],
-        "gistmill": _itself(report),
+        "gistmill": _own_bibtex(foot),
     }
 
 
-def _methods(report: Report, given: Mapping[str, str]) -> list[dict[str, Any]]:
+def _methods(report: Report, files: Mapping[str, str]) -> list[dict[str, Any]]:
     """`n` counts answers, over repeats; `sd` is that of the repeats' means, by measure."""
     return [
         {
             "method": row.method,
             **{name: row.counts.get(name) for name in ("n", "answered", "unscored")},
-            "file": given.get(row.method),
+            "file": files.get(row.method),
             "sd": {name: mean.sd for name, mean in row.means.items() if mean.sd is not None},
         }
         for row in report.rows
     ]
 
 
-def _itself(report: Report) -> str:
+def _own_bibtex(foot: Mapping[str, Any]) -> str:
     """BibTeX of the gistmill version that made the last rows, with its repository's URL."""
-    version = report.foot["versions"].get("gistmill", importlib.metadata.version("gistmill"))
+    version = foot["versions"].get("gistmill", importlib.metadata.version("gistmill"))
     urls = importlib.metadata.metadata("gistmill").get_all("Project-URL") or []
     url = next((url.partition(", ")[2] for url in urls if url.startswith("Repository,")), "")
     return (
@@ -105,18 +105,19 @@ def _itself(report: Report) -> str:
         "  title = {gistmill: reads very long documents and answers from memory},\n"
         "  author = {{The gistmill contributors}},\n"
         f"  url = {{{url}}},\n"
-        f"  version = {{{version}, commit {', '.join(report.foot['commits'])}}}\n}}"
+        f"  version = {{{version}, commit {', '.join(foot['commits'])}}}\n}}"
     )
 
 
-def cite_parts(found: Mapping[str, Any]) -> list[Part]:
-    wording = found["prompts"]["wording"]
+def cite_parts(facts: Mapping[str, Any]) -> list[Part]:
+    """What `statement` returned, as paragraphs."""
+    wording = facts["prompts"]["wording"]
     text = _TEMPLATES.get_template("cite.jinja").render(
-        found, repeated=REPEATED, wording=_WORDING.get(wording, f"in {wording} words")
+        facts, repeated=REPEATED, wording=_WORDING.get(wording, f"in {wording} words")
     )
     paragraphs = [part.strip("\n") for part in text.split("\n\n") if part.strip()]
-    papers = found["papers"]
+    papers = facts["papers"]
     if papers is None:
         papers = {"": f"% papers of methods and datasets: {_NO_PAPERS}"}
-    entries = map(Verbatim, (found["gistmill"], *papers.values()))
-    return [Heading(found["run"]), *paragraphs, "BibTeX:", *entries]
+    entries = map(Verbatim, (facts["gistmill"], *papers.values()))
+    return [Heading(facts["run"]), *paragraphs, "BibTeX:", *entries]

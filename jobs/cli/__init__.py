@@ -16,7 +16,6 @@ from jobs.cli import (  # noqa: F401  # in the order of `gistmill --help`
     execute_verbs,
     export_verbs,
     keep_verbs,
-    rate_verbs,
     read_verbs,
 )
 from jobs.cli.app import app, complain, warn
@@ -45,16 +44,16 @@ def main() -> None:
     if isinstance(sys.stdout, TextIOWrapper):  # its encoding may lack a character
         sys.stdout.reconfigure(errors="replace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    asked = sys.argv[1:]
+    words = sys.argv[1:]
     try:
         with warn_in_lines(warn):
-            code = app(asked or ["--help"], prog_name="gistmill", standalone_mode=False)
-        code = code if asked else 2
+            code = app(words or ["--help"], prog_name="gistmill", standalone_mode=False)
+        code = code if words else 2
         if code == _INTERRUPTED:
             code = _complain(IncompleteError(INTERRUPTED))
     except _CLICK_ERROR as error:
         path = error.ctx.command_path if getattr(error, "ctx", None) else "gistmill"
-        option = getattr(error, "option_name", "")  # of an unknown one
+        option = getattr(error, "option_name", "")  # where the mistake is an unknown option
         key = option.lstrip("-").replace("-", "_")
         line = f"{error.format_message().rstrip('.')}; see {path} --help"
         if key in WORDS:

@@ -21,7 +21,7 @@ from pipeline.core.errors import UsageError, redacted
 
 
 class VerbGroup(TyperGroup):
-    """Verbs, listed by panel, in the order of the panels; the example of each has its own line."""
+    """Verbs, listed by panel; the example of each has its own line."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
@@ -29,14 +29,15 @@ class VerbGroup(TyperGroup):
             verb.help = re.sub(r"(?m)^Example: ", "\b\nExample:\n  ", verb.help or "")
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for name, verb in self.commands.items():
-            panel = getattr(verb, "rich_help_panel", None)
-            title = panel if isinstance(panel, str) else "Verbs"
-            panels.setdefault(title, []).append((name, verb.get_short_help_str(200)))
-        for title, rows in panels.items():
-            with formatter.section(title):
-                formatter.write_dl(rows)
+        for title in (MAKE, LOOK, KEEP, "Verbs"):
+            rows = [
+                (name, verb.get_short_help_str(200))
+                for name, verb in self.commands.items()
+                if title == (getattr(verb, "rich_help_panel", None) or "Verbs")
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
 
 def verb_group(cls: type[TyperGroup] = VerbGroup, **more: Any) -> typer.Typer:
@@ -54,8 +55,8 @@ _WAREHOUSE = Path("warehouse")
 
 
 def completed(ctx: Any, incomplete: str) -> list[str]:
-    """The keys with this beginning, or `run=` with a run's name. Verbs that make runs take the keys
-    that the help of `run` lists. It is called at every press of Tab, and reads no files."""
+    """The keys with this beginning, or `run=` with the names of runs. Verbs that make runs take the
+    keys that the help of `run` lists. A shell calls it at every press of Tab; it reads no files."""
     words = [f"run={run.name}" for run in sorted((_WAREHOUSE / "runs").glob("[!.]*/"))]
     if not incomplete.startswith("run="):
         verb = " ".join(str(ctx.command_path).split()[1:])
@@ -78,7 +79,8 @@ def switch(name: str, about: str) -> Any:
 
 
 def option(form: str, about: str, default: Any = None, *names: str, **more: Any) -> Any:
-    return typer.Option(default, *names, metavar=form, help=about, **more)
+    """An option with a value; `about` says its default."""
+    return typer.Option(default, *names, metavar=form, help=about, show_default=False, **more)
 
 
 Words = Annotated[list[str] | None, words_of("KEY=VALUE")]
@@ -139,28 +141,28 @@ def reading(
 ) -> Callable[[Callable[..., None]], Any]:
     """Register a verb that takes words with these `keys` of `WORDS`, and gets them as `options`.
 
-    Its other parameters are its switches, and its arguments, which stand before the words. `Names`
-    may be left out; they are what is no word.
+    Its other parameters are its switches and its arguments; arguments stand before the words. A
+    parameter of type `Names` gets all that is no word, and may get nothing.
     """
 
     def register(verb: Callable[..., None]) -> Any:
         parameters = inspect.signature(verb).parameters
-        names = next((one for one in parameters.values() if one.annotation == Names), None)
+        names = next((p for p in parameters.values() if p.annotation == Names), None)
 
         @wraps(verb)
-        def command(words: Sequence[str] | None = None, **given: Any) -> None:
+        def command(words: Sequence[str] | None = None, **values: Any) -> None:
             words = words or ()
             if names is not None:
-                given[names.name] = [word for word in words if not _WORD.match(word)]
+                values[names.name] = [word for word in words if not _WORD.match(word)]
                 words = [word for word in words if _WORD.match(word)]
-            verb(**given, options=read_options(words, keys))
+            verb(**values, options=read_options(words, keys))
 
         kind = inspect.Parameter.KEYWORD_ONLY
         annotation = Names if names else Words
         words = inspect.Parameter("words", kind, default=None, annotation=annotation)
         command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [words if name == "options" else one.replace(kind=kind)
-             for name, one in parameters.items() if one is not names]
+            [words if name == "options" else parameter.replace(kind=kind)
+             for name, parameter in parameters.items() if parameter is not names]
         )  # fmt: skip
         forms = {key: f"{key}={WORDS[key][0]}" for key in keys}
         width = max(map(len, forms.values()))

@@ -1,4 +1,5 @@
-"""Verbs that execute runs, or estimate them."""
+"""Verbs that execute runs or estimate them; `rate` adds a rater to a run, audits its raters, or has
+people label answers and compares them with raters."""
 
 import dataclasses
 import os
@@ -11,19 +12,33 @@ import typer
 
 from jobs.cli.app import (
     MAKE,
+    RUN,
+    Force,
     Json,
+    VerbGroup,
     WholeTables,
     Words,
     app,
     chosen,
     complain,
     option,
+    reading,
     switch,
+    verb_group,
     warn,
     words_of,
 )
+from jobs.cli.export_verbs import give
+from jobs.config.options import ReadOptions
 from jobs.output.cells import Table, Verbatim
-from jobs.output.print_tables import is_fitted, print_found, print_json, print_parts
+from jobs.output.print_tables import (
+    STANDARD_OUTPUT,
+    is_fitted,
+    print_found,
+    print_json,
+    print_line,
+    print_parts,
+)
 from pipeline.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -106,8 +121,8 @@ def submit(
 def ask(
     words: Annotated[list[str], words_of("FILE|QUESTION|KEY=VALUE")],
     each: bool = switch("--each", "Every document answers by itself."),
-    most_words: int | None = option(
-        "NUMBER", "Of pages to choose from at most; by default 6000.", None, "--words", min=1
+    most_words: int = option(
+        "NUMBER", "Of pages to choose from at most; by default 6000.", 6000, "--words", min=1
     ),
     html: Path | None = option("FILE.html", "Write the answer's page, and open it."),
     json: Json = False,
@@ -119,10 +134,9 @@ def ask(
     One answer is printed, with the passages that it rests on by file and page. Pages and gists are
     made once and kept. Keys are those of run, but for run=, corpus= and experiment=.
     """
-    from jobs.ask.ask_files import MOST_WORDS
     from jobs.ask.ask_files import ask as ask_files
 
-    raise typer.Exit(ask_files(words, json, warn, each, most_words or MOST_WORDS, html))
+    raise typer.Exit(ask_files(words, json, warn, each, most_words, html))
 
 
 @app.command(rich_help_panel=MAKE)
@@ -169,9 +183,9 @@ def plan(
 
     Example: gistmill plan experiment=demo --rates 20000,3000 --gpus 8
     """
-    from jobs.plan.plan import Options, show_plan  # here: numpy and the engines take a moment
+    from jobs.plan.plan import Options, make_plan, plan_parts  # here: numpy takes a moment
 
-    show_plan(words or [], Options.of(rates, gpus, price), json, warn)
+    print_found(make_plan(words or [], Options.of(rates, gpus, price), warn), plan_parts, json)
 
 
 def execute(
@@ -181,21 +195,23 @@ def execute(
     before: Mapping[str, int] | None = None,
     **more: Any,
 ) -> None:
-    """Execute a run, print its report (`whole`: as Markdown), and exit with its code. `before`: the
-    number of rows with each problem before a retry, to print how many it healed; `more`: what
-    `run_and_report` takes."""
+    """Execute a run, print its report, as Markdown if `whole`, and exit with the run's code.
+
+    `before` is the number of rows with each problem before a retry; with it, a line says how many
+    the retry healed. `more` goes to `run_and_report`.
+    """
     from jobs.api.library import run_and_report
     from jobs.problems.causes import healed_line
     from jobs.report.render import headline_parts, parts_of
 
-    outcome, made = run_and_report(resolved, warn, **more)
+    outcome, report = run_and_report(resolved, warn, **more)
     after = {} if before is None else _problems(resolved)
     if as_json:
         healed = {} if before is None else {"problems": {"before": before, "after": after}}
-        print_json({**dataclasses.asdict(outcome), **healed, "report": made})
+        print_json({**dataclasses.asdict(outcome), **healed, "report": report})
     else:
         where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
-        parts = headline_parts(made) if is_fitted(whole) else parts_of(made, intervals=False)
+        parts = headline_parts(report) if is_fitted(whole) else parts_of(report, intervals=False)
         healed_parts = [] if before is None else [healed_line(before, after)]
         print_parts([*parts, *healed_parts, where], whole)
     for complaint in outcome.complaints:
@@ -239,3 +255,94 @@ def bench(
     table = Table([figure.row() for figure in figures], left=("what", "bar"))
     print_found(figures, lambda _: [table], json)
     raise typer.Exit(3 if any(figure.ok is False for figure in figures) else 0)
+
+
+class _WithDefault(VerbGroup):
+    """`gistmill rate rater=...` is `gistmill rate add rater=...`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["add", *args]
+        return list(super().parse_args(ctx, args))
+
+
+rating = verb_group(_WithDefault)
+app.add_typer(rating, name="rate", rich_help_panel=MAKE)
+
+
+@rating.callback()
+def rate() -> None:
+    """Add raters to a run, audit them, compare them with people."""
+
+
+@rating.command()
+def add(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Add a rater to a finished run: run=NAME rater=...
+
+    Nothing is answered again. The word add may be left out.
+
+    Example: gistmill rate add run=night rater=extractive
+    """
+    from jobs.run.stored_run import with_rater
+
+    execute(with_rater(words or []), json, markdown, retry_policy=None)
+
+
+@rating.command()
+def audit(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+    """Give a run's raters answers of known worth, and count their mistakes: run=NAME
+
+    n=50 questions are drawn by seed=0; a larger n adds some.
+
+    The run NAME-audit has the answers and verdicts. The report of the audited
+    run then has corrected means beside the raw ones.
+
+    Example: gistmill rate audit run=night n=50
+    """
+    from jobs.run.stored_run import audit_run
+
+    execute(audit_run(words or []), json, markdown)
+
+
+@reading(*RUN, "method", "where", "n", "seed", "to", of=rating, name="sheet")
+def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) -> None:
+    """Write a CSV of answers for a person to label.
+
+    Methods and verdicts are left out.
+
+    Example: gistmill rate sheet run=night n=100 to=sheet.csv
+    """
+    from jobs.people.labels import LABELS, sheet
+
+    is_file = options.to != STANDARD_OUTPUT
+    if is_file and not options.to.endswith(".csv"):
+        raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
+    give(options.to, force, json, lambda: sheet(options))
+    if is_file and not json:
+        print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
+
+
+@reading(*RUN, "person", of=rating, name="import")
+def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
+    """Take the labels of a filled sheet as a person's.
+
+    They are rows of the view people.
+
+    Example: gistmill rate import sheet.csv run=night person=ada
+    """
+    from jobs.people.labels import import_sheet, imported_lines
+
+    print_found(import_sheet(file, options), imported_lines, json)
+
+
+@reading(*RUN, "method", "where", of=rating)
+def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = False) -> None:
+    """Compare people with raters, and with each other.
+
+    Percent, Cohen's kappa, confusion matrices.
+
+    Example: gistmill rate agreement run=night
+    """
+    from jobs.people.labels import agreement_parts, agreements
+
+    print_found(agreements(options), agreement_parts, json, markdown)

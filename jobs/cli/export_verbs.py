@@ -20,7 +20,7 @@ def predictions(options: ReadOptions, force: Force = False, json: Json = False) 
 
     Example: gistmill export predictions method=gist_only to=answers.jsonl
     """
-    from jobs.export.export_predictions import exported_predictions
+    from jobs.export.export_run import exported_predictions
 
     give(options.to, force, json, lambda: exported_predictions(options, warn))
 
@@ -41,7 +41,7 @@ def report(
 
     Example: gistmill export report format=latex to=table.tex
     """
-    from jobs.export.export_report import exported_report
+    from jobs.export.export_run import exported_report
 
     give(options.to, force, json, lambda: exported_report(options, intervals, warn))
 
@@ -90,11 +90,11 @@ def cite(options: ReadOptions, json: Json = False) -> None:
     print_found(statement(options), cite_parts, json)
 
 
-def give(to: str, is_forced: bool, as_json: bool, made: Callable[[], tuple[str, int]]) -> None:
-    """Write the text of `made`, which also returns its number of rows. The target is checked before
-    the text is made. With `as_json` and no file, the text goes into the JSON."""
+def give(to: str, is_forced: bool, as_json: bool, make: Callable[[], tuple[str, int]]) -> None:
+    """Write the text that `make` returns with its number of rows. The target is checked before the
+    text is made. With `as_json` and no file, the text goes into the JSON."""
     target = Target.of(to, is_forced)
-    text, num_rows = made()
+    text, num_rows = make()
     if target.path is None and as_json:
         print_json({"to": None, "rows": num_rows, "text": text})
         return
@@ -104,5 +104,5 @@ def give(to: str, is_forced: bool, as_json: bool, made: Callable[[], tuple[str, 
 
 
 def _say(target: Target, num_rows: int, as_json: bool) -> None:
-    found = {"to": str(target.path), "rows": num_rows}
-    print_found(found, lambda _: [f"{counted(num_rows, 'row')} in {target.path}"], as_json)
+    written = {"to": str(target.path), "rows": num_rows}
+    print_found(written, lambda _: [f"{counted(num_rows, 'row')} in {target.path}"], as_json)

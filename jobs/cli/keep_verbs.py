@@ -35,8 +35,8 @@ def rm(
         what = f"it and {counted(labels, 'label')} of people" if labels else "it"
         raise UsageError(f"run={name}: deletes {what} for good; add --yes")
     removed = remove_run(options.warehouse, name)
-    found = {"run": name, **dataclasses.asdict(removed)}
-    print_found(found, lambda _: [removal_line(name, removed)], json)
+    content = {"run": name, **dataclasses.asdict(removed)}
+    print_found(content, lambda _: [removal_line(name, removed)], json)
 
 
 @reading("warehouse", "older_than", panel=KEEP)
@@ -63,9 +63,9 @@ def verify(options: ReadOptions, json: Json = False) -> None:
     from jobs.warehouse.upkeep import verified_lines
     from jobs.warehouse.upkeep import verify as verify_files
 
-    found = verify_files(options.warehouse)
-    print_found(found, verified_lines, json)
-    if damaged := found["damaged"]:
+    verified = verify_files(options.warehouse)
+    print_found(verified, verified_lines, json)
+    if damaged := verified["damaged"]:
         raise AccountingError(f"{counted(len(damaged), 'file')} damaged; see above")
 
 
@@ -136,7 +136,7 @@ def export(
     """
     from pipeline.families.family import export_family
 
-    made = export_family(family, folder, options.plugins)
-    files = f"family.yaml and {len(made['templates'])} templates"
-    line = f"{made['folder']}: {files}; family={made['folder']} reads with them"
-    print_found(made, lambda _: [line], json)
+    copied = export_family(family, folder, options.plugins)
+    files = f"family.yaml and {len(copied['templates'])} templates"
+    line = f"{copied['folder']}: {files}; family={copied['folder']} reads with them"
+    print_found(copied, lambda _: [line], json)

@@ -95,8 +95,8 @@ def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) 
     from jobs.compare.compare import compare as compare_methods
     from jobs.compare.show_compare import comparison_parts
 
-    found = compare_methods(options, methods or [])
-    print_found(found, lambda found: comparison_parts(found, options.warehouse), json)
+    compared = compare_methods(options, methods or [])
+    print_found(compared, lambda _: comparison_parts(compared, options.warehouse), json)
 
 
 @reading(*RUN, "memory", "page")
@@ -128,8 +128,8 @@ def sql(
     from pipeline.store.sql.connection import rows_within
 
     with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
-        found, is_cut = rows_within(connection, query, options.rows, options.seconds)
-    print_found(found, exact_rows, json, markdown)
+        rows, is_cut = rows_within(connection, query, options.rows, options.seconds)
+    print_found(rows, exact_rows, json, markdown)
     if is_cut:
         typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)
 
@@ -169,10 +169,10 @@ def schema(
     """
     from jobs.warehouse.listing import named, named_parts, read_schema, schema_page, schema_parts
 
-    found = read_schema(options.plugins)
+    content = read_schema(options.plugins)
     if markdown:
-        print_parts(schema_page(found), whole=True)
+        print_parts(schema_page(content), whole=True)
     elif names:
-        print_found([row for name in names for row in named(found, name)], named_parts, json)
+        print_found([row for name in names for row in named(content, name)], named_parts, json)
     else:
-        print_found(found, schema_parts, json)
+        print_found(content, schema_parts, json)

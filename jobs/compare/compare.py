@@ -24,7 +24,7 @@ _NOT_DONE = "select count(*) filter (not_done) as not_done from planned_done_row
 
 
 @dataclass(frozen=True)
-class Side:
+class MethodOfRun:
     run: str
     method: str
 
@@ -39,17 +39,18 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedPair:
     """Two methods by one metric. `figures` is None if no question has a value of both.
 
-    `only_a`, `only_b`: questions of which the other method has no value; `otherwise`: those that
-    the two runs ask differently under one id. `problems_a`, `problems_b`: questions of the n whose
-    answer has a problem; `measures_answers`: that counts 0, and more is better.
+    `only_a`, `only_b`: questions of which the other method has no value; `otherwise`: questions
+    that the two runs ask differently under one id. `problems_a`, `problems_b`: of the n questions,
+    the number whose answer has a problem; `measures_answers`: such an answer counts 0, and more is
+    better.
     """
 
     metric: str
-    a: Side
-    b: Side
+    a: MethodOfRun
+    b: MethodOfRun
     figures: Paired | None
     only_a: int
     only_b: int
@@ -65,10 +66,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All rows, by metric. `is_best`: b is the best method by the same data. By run: `raters`, the
+    """All pairs, by metric. `is_best`: b is the best method by the same data. By run: `raters`, the
     rater whose verdicts count, and `not_done`, the number of inputs not done yet."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ComparedPair, ...]
     is_best: bool
     is_one_pair: bool  # otherwise rows have no `differences`
     raters: dict[str, str | None]
@@ -78,24 +79,23 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Value:
-    """A method's value of one metric for one question: the mean over its repeats. `asked`
-    identifies the question's content: equal values mean the same question."""
+class QuestionValue:
+    """A method's value of one metric for one question: the mean over its repeats. Questions are the
+    same where the hash `content` is equal."""
 
     document_id: str
     question_id: str
     value: float
     has_problem: bool
-    asked: str
+    content: str
 
 
-Values = Mapping[tuple[str, str], Value]
-"""By document and question."""
+Values = Mapping[tuple[str, str], QuestionValue]  # by document and question
 
 
 class RunValues:
     """The values of one run on the questions that `where` selects, by one rater. `measures` have
-    values, `quality` names the report's columns that measure answers, `groups` are those of
+    values, `quality` names the report's columns that measure answers, `groups` are the values of
     `by`."""
 
     def __init__(self, connection: Any, folder: RunFolder, options: ReadOptions) -> None:
@@ -123,7 +123,7 @@ class RunValues:
         for name, value in (("method", method), ("metric", metric), ("by_value", by)):
             self._connection.execute(f"set variable {name} = ?", [value])
         rows = query(self._connection, _SQL["values"])
-        return {(row["document_id"], row["question_id"]): Value(**row) for row in rows}
+        return {(row["document_id"], row["question_id"]): QuestionValue(**row) for row in rows}
 
     def best(self, metric: str) -> str | None:
         """The highest mean among methods with the most values; the first of equal ones."""
@@ -135,12 +135,12 @@ class RunValues:
 
 
 def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = False) -> Comparison:
-    """Compare two methods, A and B; one as A with every other, or as B if it `is_baseline`; or,
-    with none given, all with the best by each metric, as B. With two runs A is of the first and B
-    of the second. Raises UsageError for unknown names, and if nothing can be compared."""
+    """Compare two methods, A and B; one as A with every other, or as B if it `is_baseline`; or, if
+    none is given, all with the best by each metric, as B. With two runs A is of the first and B of
+    the second. Raises UsageError for unknown names, and if nothing can be compared."""
     if len(methods) > 2:
         raise UsageError(f"{methods[2]}: a third method; compare takes two: gistmill compare A B")
-    names = _run_names(options)
+    names = _run_names(options.run)
     with ExitStack() as stack:
         opened = {name: stack.enter_context(RunValues.opened(replace(options, run=name)))
                   for name in dict.fromkeys(names)}  # fmt: skip
@@ -152,7 +152,7 @@ def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = Fa
         of_answers = {measure for run in runs for name, column in run.columns.items()
                       if column.more_is_better or name in run.quality
                       for measure in _parts(run.columns, name)}  # fmt: skip
-        rows = [_row(metric, a, b, runs, metric in of_answers, by)
+        rows = [_compared(metric, a, b, runs, metric in of_answers, by)
                 for by in runs[0].groups for metric, a, b in wanted]  # fmt: skip
         _refuse_nothing(rows, metrics)
         is_one_pair = len({(a, b) for _, a, b in wanted}) == 1
@@ -170,18 +170,18 @@ def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = Fa
         )
 
 
-def _run_names(options: ReadOptions) -> list[str | None]:
-    if options.run is None:
+def _run_names(run: str | None) -> list[str | None]:
+    if run is None:
         return [None]
-    names = [name.strip() for name in options.run.split(",")]
+    names = [name.strip() for name in run.split(",")]
     if len(names) > 2 or not all(names):
-        raise UsageError(f"run={options.run}: name one run, or two: run=A_RUN,B_RUN")
-    return [*names] if len(set(names)) == 2 else [names[0]]
+        raise UsageError(f"run={run}: name one run, or two: run=A_RUN,B_RUN")
+    return [*dict.fromkeys(names)]
 
 
 def chosen_metrics(runs: Sequence[RunValues], wanted: str | None) -> tuple[list[str], list[str]]:
-    """The measures to compare by, by default those of answers, and notes on columns that stand for
-    several. `wanted` has measures or headings. Raises UsageError for unknown ones."""
+    """The measures to compare by, by default the measures of answers, and notes on columns that
+    stand for several. `wanted` has measures or headings. Raises UsageError for unknown ones."""
     measures = [*dict.fromkeys(m for run in runs for m in run.measures)]
     columns = {name: column for run in runs for name, column in run.columns.items()}
     if wanted is None:
@@ -196,8 +196,8 @@ def chosen_metrics(runs: Sequence[RunValues], wanted: str | None) -> tuple[list[
     ]
     metrics = [*dict.fromkeys(m for of_name in parts.values() for m in of_name if m in measures)]
     if not metrics:
-        known = nearest("", measures) or "none, as no question is answered"
-        raise UsageError(f"no answer has a score; add metric=one of {known}")
+        some = nearest("", measures) or "none, as no question is answered"
+        raise UsageError(f"no answer has a score; add metric=one of {some}")
     return metrics, notes
 
 
@@ -221,8 +221,8 @@ def _parts(columns: Mapping[str, Column], name: str) -> tuple[str, ...]:
 
 
 def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
-    """The method of this name, of this name without arguments, or whose name begins so. Raises
-    UsageError if the run has none, or several."""
+    """The method with this name; else with this name before its arguments; else whose name begins
+    with it. Raises UsageError if the run has none, or several."""
     ways = (
         [m for m in methods if m == name],
         [m for m in methods if m.partition("(")[0] == name],
@@ -240,32 +240,40 @@ def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
 
 def _pairs(
     runs: Sequence[RunValues], methods: Sequence[str], metric: str
-) -> list[tuple[Side, Side]]:
+) -> list[tuple[MethodOfRun, MethodOfRun]]:
+    def resolved(run: RunValues, name: str) -> MethodOfRun:
+        return MethodOfRun(run.name, resolve_method(name, run.methods, run.name))
+
     first, last = runs[0], runs[-1]
     if methods and (len(methods) == 2 or len(runs) == 2):
-        a = Side(first.name, resolve_method(methods[0], first.methods, first.name))
-        b = Side(last.name, resolve_method(methods[-1], last.methods, last.name))
+        a, b = resolved(first, methods[0]), resolved(last, methods[-1])
         if a == b:
             both = f"A and B are both {a.method} of run {a.run}"
             raise UsageError(f"{methods[-1]}: {both}; name two methods")
         return [(a, b)]
     if len(runs) == 2:
-        both_have = [method for method in first.methods if method in last.methods]
-        if not both_have:
+        in_both = [method for method in first.methods if method in last.methods]
+        if not in_both:
             raise UsageError(f"run={first.name},{last.name}: no method in both; name A and B")
-        return [(Side(first.name, method), Side(last.name, method)) for method in both_have]
-    chosen = (
-        resolve_method(methods[0], first.methods, first.name) if methods else first.best(metric)
-    )
-    if chosen is None:
+        return [(MethodOfRun(first.name, m), MethodOfRun(last.name, m)) for m in in_both]
+    if methods:
+        a = resolved(first, methods[0])
+        return [(a, MethodOfRun(first.name, m)) for m in first.methods if m != a.method]
+    best = first.best(metric)
+    if best is None:
         return []
-    pairs = [(Side(first.name, chosen), Side(first.name, m)) for m in first.methods if m != chosen]
-    return pairs if methods else [(b, a) for a, b in pairs]
+    b = MethodOfRun(first.name, best)
+    return [(MethodOfRun(first.name, m), b) for m in first.methods if m != best]
 
 
-def _row(
-    metric: str, a: Side, b: Side, runs: Sequence[RunValues], measures_answers: bool, by: str | None
-) -> Row:
+def _compared(
+    metric: str,
+    a: MethodOfRun,
+    b: MethodOfRun,
+    runs: Sequence[RunValues],
+    measures_answers: bool,
+    by: str | None,
+) -> ComparedPair:
     of_a, of_b = runs[0].values(a.method, metric, by), runs[-1].values(b.method, metric, by)
     pairs, num_both = _same(of_a, of_b), len(of_a.keys() & of_b.keys())
     differences = [
@@ -274,7 +282,7 @@ def _row(
         if not is_tie(a.value, b.value)
     ]
     is_all_or_nothing = all(value.value in (0, 100) for pair in pairs for value in pair)
-    return Row(
+    return ComparedPair(
         metric=metric,
         a=a,
         b=b,
@@ -291,19 +299,19 @@ def _row(
     )
 
 
-def _same(a: Values, b: Values) -> list[tuple[Value, Value]]:
+def _same(a: Values, b: Values) -> list[tuple[QuestionValue, QuestionValue]]:
     """Values of the same questions; an id that stands for another question is no pair."""
-    return [(a[key], b[key]) for key in sorted(a) if key in b and a[key].asked == b[key].asked]
+    return [(a[key], b[key]) for key in sorted(a) if key in b and a[key].content == b[key].content]
 
 
-def _figures(pairs: Sequence[tuple[Value, Value]]) -> Paired | None:
+def _figures(pairs: Sequence[tuple[QuestionValue, QuestionValue]]) -> Paired | None:
     if not pairs:
         return None
     a, b = zip(*pairs, strict=True)
     return paired([v.value for v in a], [v.value for v in b], [v.document_id for v in a])
 
 
-def _refuse_nothing(rows: Sequence[Row], metrics: Sequence[str]) -> None:
+def _refuse_nothing(rows: Sequence[ComparedPair], metrics: Sequence[str]) -> None:
     of = ", ".join(metrics)
     if not rows:
         raise UsageError(

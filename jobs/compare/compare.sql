@@ -8,8 +8,8 @@ where value is not null and (rater is null or rater = getvariable('rater')) grou
 
 -- name: values
 -- Questions of two runs are the same where the same is asked.
-select v.document_id, question_id, value, has_problem,
-  md5(to_json([question, options::varchar, "references"::varchar, answer_index::varchar])) as asked
+select v.document_id, question_id, value, has_problem, md5(to_json(
+    [question, options::varchar, "references"::varchar, answer_index::varchar])) as content
 from valued v join questions using (question_id)
 where method = getvariable('method') and measure = getvariable('metric')
   and by_value is not distinct from getvariable('by_value');

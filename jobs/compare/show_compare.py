@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from upath import UPath
 
-from jobs.compare.compare import Comparison, Row
+from jobs.compare.compare import ComparedPair, Comparison
 from jobs.config.options import WAREHOUSE
 from jobs.output.cells import Part, Table, on_one_line
 from jobs.statistics.means import LEAST_DOCUMENTS
@@ -27,28 +27,28 @@ _TOO_FEW = f"With fewer than {_ENOUGH} documents p is above 0.05 whatever the di
 _ONE_PAIR = "gistmill compare A B lists the questions on which two methods differ."
 
 
-def comparison_parts(found: Comparison, warehouse: UPath) -> list[Part]:
-    """The sides and the kind of test, if they are equal in all rows; the table, notes on its
-    numbers, and for a single pair the questions that differ. A hint names the `warehouse`."""
-    of_two = len(found.raters) > 1
-    named = [_named(row, of_two) for row in found.rows]
+def comparison_parts(comparison: Comparison, warehouse: UPath) -> list[Part]:
+    """A, B and the kind of test, if they are equal in all rows; the table, notes on its numbers,
+    and for a single pair the questions that differ. A hint names the `warehouse`."""
+    pairs, of_two_runs = comparison.rows, len(comparison.raters) > 1
+    named = [_named(pair, of_two_runs) for pair in pairs]
     constant = {key: value for key, value in named[0].items()
-                if all(other[key] == value for other in named)}  # fmt: skip
-    has_groups = any(row.by is not None for row in found.rows)
+                if all(names[key] == value for names in named)}  # fmt: skip
+    has_groups = any(pair.by is not None for pair in pairs)
     rows = [
-        _cells(row, {key: value for key, value in names.items() if key not in constant}, has_groups)
-        for row, names in zip(found.rows, named, strict=True)
+        _cells(pair, {key: name for key, name in names.items() if key not in constant}, has_groups)
+        for pair, names in zip(pairs, named, strict=True)
     ]
     num_keys = sum(name in ("metric", "by", "A", "B") for name in rows[0])
     head = ["\n".join(f"{name}: {value}" for name, value in constant.items())] if constant else []
     parts: list[Part] = [*head, Table(rows, left=("by", "A", "B"), num_keys=num_keys)]
-    if not found.is_one_pair:
-        return [*parts, "\n".join([*_lines(found), _ONE_PAIR])]
-    parts += ["\n".join(_lines(found)), *map(_differences, found.rows)]
-    if example := next((one for row in found.rows for one in row.differences), None):
-        place = [] if warehouse == WAREHOUSE else [f"warehouse={warehouse}"]
-        run = f"run={found.rows[0].a.run}"
-        hint = shlex.join(["gistmill", "trace", example.question_id, *place, run])
+    if not comparison.is_one_pair:
+        return [*parts, "\n".join([*_lines(comparison), _ONE_PAIR])]
+    parts += ["\n".join(_lines(comparison)), *map(_differences, pairs)]
+    if example := next((question for pair in pairs for question in pair.differences), None):
+        words = [] if warehouse == WAREHOUSE else [f"warehouse={warehouse}"]
+        run = f"run={pairs[0].a.run}"
+        hint = shlex.join(["gistmill", "trace", example.question_id, *words, run])
         parts.append(f"Look at one: {on_one_line(hint)}")
     return parts
 
@@ -58,20 +58,20 @@ def _p(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3g}"
 
 
-def _named(row: Row, of_two: bool) -> dict[str, str]:
-    """A and B by name, with their runs if rows are of two, and the kind of test."""
-    a, b = (on_one_line(f"{side.method} of {side.run}" if of_two else side.method)
-            for side in (row.a, row.b))  # fmt: skip
-    draws = row.figures.draws if row.figures else None
+def _named(pair: ComparedPair, of_two_runs: bool) -> dict[str, str]:
+    """A and B by name, with the run of each if there are two, and the kind of test."""
+    a, b = (on_one_line(f"{side.method} of {side.run}" if of_two_runs else side.method)
+            for side in (pair.a, pair.b))  # fmt: skip
+    draws = pair.figures.draws if pair.figures else None
     return {"A": a, "B": b, "test": "exact" if draws is None else f"{draws} flips drawn"}
 
 
-def _cells(row: Row, named: Mapping[str, str], has_groups: bool) -> dict[str, object]:
-    """`named`: the sides and the kind of test that differ between rows."""
-    of = row.figures
+def _cells(pair: ComparedPair, named: Mapping[str, str], has_groups: bool) -> dict[str, object]:
+    """`named`: A, B and the kind of test, where they differ between rows."""
+    of = pair.figures
     return {
-        "metric": row.metric,
-        **({"by": row.by} if has_groups else {}),
+        "metric": pair.metric,
+        **({"by": pair.by} if has_groups else {}),
         **{name: side for name, side in named.items() if name != "test"},
         "n": of.n if of else 0,
         "documents": of and of.documents,
@@ -81,18 +81,18 @@ def _cells(row: Row, named: Mapping[str, str], has_groups: bool) -> dict[str, ob
         "95% interval": of and ("n/a" if of.low is None else f"{of.low:+.1f}..{of.high:+.1f}"),
         "p": of and _p(of.p),
         **{name: kind for name, kind in named.items() if name == "test"},
-        "p (Holm)": None if row.p_holm is None else _p(row.p_holm),
+        "p (Holm)": None if pair.p_holm is None else _p(pair.p_holm),
         "A higher/tied/lower": of and f"{of.wins}/{of.ties}/{of.losses}",
     }
 
 
-def _lines(found: Comparison) -> list[str]:
-    rows = found.rows
+def _lines(comparison: Comparison) -> list[str]:
+    rows = comparison.rows
     tests = sum(row.figures is not None for row in rows)
-    lines = [*found.notes]
+    lines = [*comparison.notes]
     lines += [f"run {run}: {n} inputs are not done; means are over those that are"
-              for run, n in found.not_done.items() if n]  # fmt: skip
-    lines += _BEST if found.is_best else ()
+              for run, n in comparison.not_done.items() if n]  # fmt: skip
+    lines += _BEST if comparison.is_best else ()
     problems = ""  # which count 0 in measures of answers
     if of_answers := [row for row in rows if row.measures_answers]:
         where = ", as in the report" if len(of_answers) == len(rows) else " in metrics of answers"
@@ -108,9 +108,10 @@ def _lines(found: Comparison) -> list[str]:
         lines.append(f"left out: {alone}")
     if most := max(row.otherwise for row in rows):
         lines.append(f"left out: {most} ids that stand for other questions in the other run")
-    names = {name for name in found.raters.values() if name}
-    if names and len({*found.raters.values()}) > 1:
-        by_run = (f"{on_one_line(rater or 'none')} in {run}" for run, rater in found.raters.items())
+    raters = comparison.raters
+    names = {name for name in raters.values() if name}
+    if names and len({*raters.values()}) > 1:
+        by_run = (f"{on_one_line(rater or 'none')} in {run}" for run, rater in raters.items())
         return [*lines, f"raters differ: {', '.join(by_run)}"]
     return [*lines, *(f"rater {on_one_line(name)}" for name in names)]
 
@@ -120,18 +121,19 @@ def _range(of_a: str, a: Sequence[int], of_b: str, b: Sequence[int]) -> str:
     return f"{of_a}: {low_high[0]}, {of_b}: {low_high[1]}"
 
 
-def _differences(row: Row) -> str:
-    if not row.differences:
-        return f"{row.metric}: no question on which they differ"
-    flipped = row.is_right_or_wrong
-    higher = [one for one in row.differences if one.difference > 0]
-    lower = [one for one in row.differences if one.difference < 0]
-    lower.sort(key=lambda one: (one.difference, one.question_id))
-    lines = [f"{row.metric}: {'questions that flipped' if flipped else 'largest differences'}"]
+def _differences(pair: ComparedPair) -> str:
+    if not pair.differences:
+        return f"{pair.metric}: no question on which they differ"
+    flipped = pair.is_right_or_wrong
+    higher = [question for question in pair.differences if question.difference > 0]
+    lower = [question for question in pair.differences if question.difference < 0]
+    lower.sort(key=lambda question: (question.difference, question.question_id))
+    lines = [f"{pair.metric}: {'questions that flipped' if flipped else 'largest differences'}"]
     for title, of in (("A right, B wrong" if flipped else "A higher", higher),
                       ("A wrong, B right" if flipped else "A lower", lower)):  # fmt: skip
-        shown = [on_one_line(one.question_id) + ("" if flipped else f" ({one.difference:+.1f})")
-                 for one in of[:_SHOWN]]  # fmt: skip
+        shown = [on_one_line(question.question_id)
+                 + ("" if flipped else f" ({question.difference:+.1f})")
+                 for question in of[:_SHOWN]]  # fmt: skip
         shown += [f"and {len(of) - _SHOWN} more (--json has all)"] if len(of) > _SHOWN else []
         lines.append(f"  {title} ({len(of)}): {', '.join(shown) or '-'}")
     return "\n".join(lines)

@@ -1,1 +1,1 @@
-"""RunConfig and its parts, clusters and deadlines; options of reading verbs."""
+"""The configuration of a run, clusters and deadlines; the options of reading verbs."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeline.store.runs.run_folder import RunFolder
 
 WAREHOUSE = as_path("warehouse")
-# The keys of verbs that continue a stored run.
+# The keys of verbs that continue a stored run; `score` takes all keys of `run`.
 KEYS: Mapping[str, tuple[str, ...]] = {
     "rate add": ("warehouse", "run", "rater", "cluster"),
     "rate audit": ("warehouse", "run", "n", "seed", "cluster"),
@@ -89,11 +89,9 @@ class ReadOptions:
         """The folder of the run, and a connection that shows its rows. Raises UsageError."""
         from pipeline.store import connect  # imported here, as `gistmill --help` needs none of it
         from pipeline.store.runs.run_folder import RunFolder
-        from pipeline.store.sql.connect import run_name
 
-        name = run_name(self.warehouse, self.run)
-        with connect(self.warehouse, name) as connection:
-            yield RunFolder(self.warehouse, name), connection
+        with connect(self.warehouse, self.run) as connection:
+            yield RunFolder(self.warehouse, connection.run), connection
 
 
 REPORT = ("by", "where", "rater", "columns", "names", "plugins", "price", "baseline", "only")

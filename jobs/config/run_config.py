@@ -1,10 +1,10 @@
-"""RunConfig: the validated, frozen configuration of a run; the kinds of cluster and deadlines.
+"""The configuration of a run: its validated, frozen form, the reader of command lines and stored
+configs, and the check for settings that cannot work together.
 
-All default values are in conf/. A deadline is a time of day, or an ISO 8601 date and time with or
-without a zone.
+All default values are in conf/. A mistake is one line: the key, its value and what is wrong.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -15,16 +15,20 @@ from pydantic import (
     NonNegativeInt,
     PositiveInt,
     SerializeAsAny,
+    ValidationError,
 )
 
-from pipeline.asking.reader import ReplyFormat, is_constrained
-from pipeline.core.engine import EngineSettings
+from pipeline.core.compose import compose
+from pipeline.core.engine import ENGINES, EngineSettings
 from pipeline.core.errors import UsageError
-from pipeline.core.settings import ClusterSettings, Settings, sha
+from pipeline.core.registry import conf_folders
+from pipeline.core.settings import CONF, ClusterSettings, Settings, refuse_nonsense, sha
 from pipeline.engines.embedder import EmbedderSettings
-from pipeline.work.stage import Role
+from pipeline.files.storage import as_path
+from pipeline.work.methods import stage_specs
+from pipeline.work.stage import ROLES, Role
 from stages.builtin import load_builtin
-from stages.corpora import Corpus
+from stages.corpora import Corpus, corpus_of
 
 load_builtin()
 MOST_RUN_NAME = 200
@@ -35,7 +39,6 @@ SECTIONS: Mapping[Role, str] = {
 """The config section that sets a role's engine."""
 METHOD_NAME = r"^\w[\w .+:@/-]{0,99}$"  # of another system, as tables and SQL show it
 
-
 # Formats that Kubernetes accepts for CPUs, memory and names, and #SBATCH lines for values.
 Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]i?|m)?$")]
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
@@ -45,13 +48,13 @@ Folder = Annotated[str, Field(pattern=r"^/[^\n]*$")]
 OneLine = Annotated[str, Field(pattern=r"^[^\n]*$")]
 
 
-def _with_variables(given: dict[str, Any]) -> dict[str, Any]:
-    variables = given.get("env_vars", {})
+def _with_variables(runtime_env: dict[str, Any]) -> dict[str, Any]:
+    variables = runtime_env.get("env_vars", {})
     if not isinstance(variables, dict) or not all(isinstance(v, str) for v in variables.values()):
         raise UsageError(  # without the values: they may be secrets
             'cluster.runtime_env: env_vars are names with texts; write {env_vars: {NAME: "text"}}'
         )
-    return given
+    return runtime_env
 
 
 RuntimeEnv = Annotated[dict[str, Any], AfterValidator(_with_variables)]
@@ -155,8 +158,8 @@ RoleEngine = SerializeAsAny[EngineSettings | SameAsReader]
 
 
 class RunConfig(Settings):
-    """The resolved configuration of a run. All default values are in conf/, none here
-    but of what runs of earlier versions lack."""
+    """The resolved configuration of a run. Only fields that runs of earlier versions lack have a
+    default here; all other default values are in conf/."""
 
     name: str | None
     # A file's name has 255 characters at most, of which temporary names take 50.
@@ -168,23 +171,23 @@ class RunConfig(Settings):
     engine: SerializeAsAny[EngineSettings]
     memory_engine: RoleEngine
     extractor: RoleEngine
-    # Runs of earlier versions lack this key.
     query_expander: RoleEngine = SameAsReader(name="reader")
     raters: tuple[RoleEngine, ...]
-    reply_format: ReplyFormat
-    shuffle_options: bool = False  # runs of earlier versions lack this key
+    # auto: constrained where the engine can enforce it.
+    reply_format: Literal["auto", "free", "constrained"]
+    shuffle_options: bool = False
     reply_tokens: dict[str, PositiveInt]  # by prompt; what is not here is the family's
     embedder: EmbedderSettings
     cluster: AnyCluster
     methods: str  # empty only where there are predictions
-    # Files with the answers of other systems, by method name. Runs of earlier versions have none.
+    # Files with the answers of other systems, by method name.
     predictions: dict[Annotated[str, Field(pattern=METHOD_NAME)], str] = Field(default_factory=dict)
-    audit_of: str | None = None  # the run whose raters it gives answers of known worth
+    audit_of: str | None = None  # the run whose raters this run gives answers of known worth
     limit: PositiveInt | None
     sample: PositiveInt | None
     family: str | None
     repeats: PositiveInt = Field(le=1000)  # each is a step of its own
-    # The part made again in each. Runs of earlier versions, which had one repeat, lack this key.
+    # What each repeat makes again, and all that follows from it.
     repeat_from: Literal["memory", "questions"] = "questions"
     questions_per_unit: PositiveInt
     max_problem_rate: NonNegativeFloat = Field(le=1)
@@ -201,7 +204,101 @@ class RunConfig(Settings):
         return list({sha(engine.identity()): engine for engine in engines}.values())
 
     def is_constrained(self, engine: EngineSettings) -> bool:
-        return is_constrained(engine, self.reply_format)
+        """True if the engine is given the legal replies (structured output)."""
+        return self.reply_format != "free" and engine.takes_constraints
+
+
+def read_config(overrides: Sequence[str]) -> RunConfig:
+    """The config of a command line. Raises UsageError for words that make none."""
+    if any(word.startswith("predictions=") for word in overrides):
+        raise UsageError("predictions= is a word of score: gistmill score predictions=FILE method=")
+    return parsed_config(composed_values(overrides))
+
+
+def composed_values(overrides: Sequence[str]) -> dict[str, Any]:
+    """The plain values of a config: those of conf/ and of plugins, with the overrides applied."""
+    plugins = [word.partition("=")[2] for word in overrides if word.startswith("plugins=")]
+    values = compose(overrides, conf_folders(plugins[-1] if plugins else None)[:-1])
+    values["raters"] = [values.pop("rater")]
+    values.pop("experiment", None)
+    return values
+
+
+def parsed_config(values: Mapping[str, Any]) -> RunConfig:
+    """The config of plain values. Raises UsageError for a value that is not of its kind."""
+    refuse_nonsense(values)
+    sections = [key for key in ("corpus", *SECTIONS.values()) if key in values]
+    parsed = {key: _section(key, values[key]) for key in sections}
+    raters = tuple(_section("rater", rater) for rater in values["raters"])
+    try:
+        return RunConfig.model_validate({**values, **parsed, "raters": raters})
+    except ValidationError as error:
+        raise _refusal(error) from None
+
+
+def _section(key: str, section: Any) -> Corpus | EngineSettings | SameAsReader:
+    if not isinstance(section, Mapping):
+        raise UsageError(f"{key}={str(section)[:80]}: write a section, or {key}=NAME")
+    try:
+        if key == "corpus":
+            return corpus_of(section)
+        kinds: dict[str, type[EngineSettings | SameAsReader]] = {n: ENGINES[n] for n in ENGINES}
+        if key != "engine":
+            kinds |= {"reader": SameAsReader, "none": SameAsReader}
+        name = str(section.get("name"))
+        if name in kinds:
+            return kinds[name].model_validate(dict(section))
+    except ValidationError as error:
+        raise _refusal(error, key) from None
+    names = ", ".join(sorted(kinds))
+    raise UsageError(f"{key}.name={name[:80]}: no such choice; it is one of {names}")
+
+
+def _refusal(error: ValidationError, *section: str) -> UsageError:
+    """The first error of validation, with the key as it is written on the command line."""
+    first = error.errors()[0]
+    parts = [*section, *(str(part) for part in first["loc"])]
+    if parts[0] == "cluster":  # cluster.local.deadline is written cluster.deadline
+        parts = [parts[0], *parts[2:]]
+    if first["type"] == "union_tag_invalid":  # `input` is the whole section then
+        tags = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}
+        key = ".".join([*parts, tags["discriminator"]])
+        names = tags["expected_tags"]
+        return UsageError(f"{key}={tags['tag'][:80]}: no such choice; it is one of {names}")
+    # Of a whole section only the key is shown: its values may be secrets.
+    value = "" if isinstance(first["input"], Mapping) else f"={str(first['input'])[:80]}"
+    return UsageError(f"{'.'.join(parts)}{value}: {first['msg']}")
+
+
+def check_config(config: RunConfig) -> None:
+    """Raise UsageError for settings that contradict each other or name nothing usable."""
+    if config.cluster.deadline is not None:
+        deadline(config.cluster.deadline, datetime.now(), may_be_past=True)
+    warehouse, memory = config.warehouse, config.memory
+    if warehouse.startswith(("http://", "https://")) or not warehouse.strip():
+        raise UsageError(
+            f"warehouse={warehouse}: cannot be written; name a folder, or s3://, gs://"
+        )
+    as_path(warehouse)
+    if config.limit and config.sample:
+        raise UsageError("limit and sample are both set; set one of them to null")
+    specs = stage_specs(f"memory={memory.name}", memory.stages)
+    settings = {name for spec in specs for name in spec.stage.model_fields}
+    for key in memory.overrides():
+        if key not in settings:
+            files = (CONF / "memory").glob("*.yaml")
+            names = " or ".join(sorted(f.stem for f in files if f.stem != memory.name))
+            raise UsageError(f"memory.{key} does nothing here; add memory={names} or remove it")
+    engines = [(role, engine) for role in ROLES for engine in config.engines(role)]
+    if config.reply_format == "constrained" and not any(e.takes_constraints for _, e in engines):
+        raise UsageError(
+            f"reply_format=constrained: engine={config.engine.name} cannot constrain replies; "
+            "use vllm or openai, or reply_format=free"
+        )
+    for role, engine in engines if config.cluster.name == "inline" else ():
+        if engine.min_workers > 1:
+            key = f"{SECTIONS[role]}.min_workers={engine.min_workers}"
+            raise UsageError(f"{key}: cluster=inline has one worker; add cluster=local")
 
 
 def refuse_elsewhere(cluster: ClusterSettings) -> None:
@@ -219,21 +316,22 @@ class PassedError(UsageError):
     """The deadline is in the past."""
 
 
-def deadline(given: str, now: datetime, may_be_past: bool = False) -> datetime:
-    """Parse `given`: HH:MM (the next such time after `now`) or ISO 8601, without a zone of this
-    machine's clock. Raises UsageError if it is malformed, PassedError if it is in the past."""
+def deadline(text: str, now: datetime, may_be_past: bool = False) -> datetime:
+    """Parse HH:MM, the next such time after `now`, or an ISO 8601 date and time; without a zone it
+    is in the time of this machine. Raises UsageError if it is malformed, PassedError if it is in
+    the past."""
     try:
-        if len(given) <= len("07:00"):
-            clock = datetime.strptime(given, "%H:%M")
+        if len(text) <= len("07:00"):
+            clock = datetime.strptime(text, "%H:%M")
             moment = now.replace(hour=clock.hour, minute=clock.minute, second=0, microsecond=0)
             return moment if moment > now else moment + timedelta(days=1)
-        moment = datetime.fromisoformat(given)
+        moment = datetime.fromisoformat(text)
         is_past = moment.timestamp() <= now.timestamp()  # refuses years at the calendar's ends
     except (ValueError, OverflowError):
         raise UsageError(
-            f"cluster.deadline={given}: not a time; write 07:00, 2026-12-01T07:00 or "
+            f"cluster.deadline={text}: not a time; write 07:00, 2026-12-01T07:00 or "
             "2026-12-01T07:00+02:00"
         ) from None
     if is_past and not may_be_past:
-        raise PassedError(f"cluster.deadline={given}: is in the past; give a later one")
+        raise PassedError(f"cluster.deadline={text}: is in the past; give a later one")
     return moment

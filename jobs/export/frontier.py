@@ -1,5 +1,5 @@
 """Score against tokens read: a point per method of a report, the Pareto frontier, and their picture
-as SVG; exported, and part of the page of a run."""
+as SVG, for exports and for the page of a run."""
 
 import math
 import re
@@ -37,9 +37,9 @@ _CAPTION = (
 @dataclass(frozen=True)
 class Point:
     """A method in one group of questions. `score`: the mean of a measure over `n` answers, with its
-    95% interval over documents; `tokens`: the mean, by the reader's tokenizer, of the final
-    contexts of the same answers, of which `tokens_n` were counted; None: no value. `competes`: it
-    has both, and no such point of its group is over more answers."""
+    95% interval over documents. `tokens`: the mean size of the final contexts of the same answers,
+    by the reader's tokenizer; `tokens_n` of them were counted. None: no value. `competes`: it has
+    both values, and no other point of its group that has both is over more answers."""
 
     method: str
     by: str | None
@@ -85,25 +85,25 @@ def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tupl
 
 def drawn_columns(report: Report) -> list[Column]:
     """The columns that measure answers and of which some method has a mean."""
-    means = [(name, mean.mean) for row in report.rows for name, mean in row.means.items()]
-    known = {name for name, mean in means if mean is not None}
-    return [c for c in report.columns if c.measure in known and c.measure in report.measures]
+    means = [item for row in report.rows for item in row.means.items()]
+    measures = {name for name, mean in means if mean.mean is not None} & {*report.measures}
+    return [column for column in report.columns if column.measure in measures]
 
 
 def chosen_column(report: Report, wanted: str | None) -> Column:
-    """The column of this measure or heading, also as papers print it, by default the first of
-    `drawn_columns`. Raises UsageError for others, and if no answer has a score."""
-    known = drawn_columns(report)
-    if not known:
+    """The column of `drawn_columns` with this measure or heading, also as papers print it; by
+    default the first. Raises UsageError where there is none."""
+    columns = {column.measure: column for column in drawn_columns(report)}
+    if not columns:
         raise UsageError(f"run={report.run}: no answer has a score")
     if wanted is None:
-        return known[0]
+        return next(iter(columns.values()))
     names = read_names(PAPER, report.foot.get("plugins"))
-    measure = measures_by_name(known, names).get(wanted.lower())
+    measure = measures_by_name([*columns.values()], names).get(wanted.lower())
     if measure is None:
-        there = ", ".join(c.measure for c in known)
-        raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {there}")
-    return next(column for column in known if column.measure == measure)
+        scores = ", ".join(columns)
+        raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {scores}")
+    return columns[measure]
 
 
 def points_of(report: Report, column: Column) -> list[Point]:
@@ -142,8 +142,8 @@ def tones_of(methods: Iterable[str]) -> dict[str, int]:
 
 
 def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequence[str] = ()) -> str:
-    """A picture with a panel and its legend per group of the points, of which there must be one;
-    `heading`: of their score. Texts and axes have the colour of the page around it."""
+    """A picture with a panel and a legend for each group of the points, of which there must be at
+    least one. `heading`: the name of their score. Texts and axes have the color of the page."""
     tones = tones_of(point.method for point in points)
     looks = {method: {"tone": tone, "color": TONES[tone], "number": number}
              for number, (method, tone) in enumerate(tones.items())}  # fmt: skip
@@ -154,16 +154,16 @@ def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequenc
     templates = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True
     )
-    made = templates.get_template("frontier.svg.jinja").render(
+    svg = templates.get_template("frontier.svg.jinja").render(
         title=title, heading=heading, panels=panels, foot=foot, line=_LINE,
         tops=[*accumulate(panel["height"] for panel in panels)],
         left=_LEFT, top=_TOP, right=_RIGHT, bottom=_BOTTOM,
     )  # fmt: skip
-    return printable(made).translate(_NO_XML)
+    return printable(svg).translate(_NO_XML)
 
 
 def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Tokens are drawn by their logarithm, none as 1."""
+    """What the template draws of one group. Tokens are drawn by their logarithm, 0 as 1."""
     placed = [(point, *point.place) for point in points if point.place]
     powers = [math.log10(max(tokens, 1)) for _, tokens, _ in placed] or [0.0]
     first = math.floor(min(powers))

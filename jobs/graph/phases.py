@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jobs.config.run_config import SECTIONS
 from jobs.graph.step_graph import StepWithEngine
-from pipeline.asking.reader import num_slots
+from pipeline.asking.ask import num_slots
 from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage import AnyPath
@@ -61,10 +61,10 @@ class RunPlan:
     def pending(self) -> set[str]:
         return {*self._words}
 
-    def is_within(self, steps: Collection[str], others: Collection[str]) -> bool:
-        """True if every document with pending units in `steps` has some in `others`."""
+    def is_within(self, steps: Collection[str], other_steps: Collection[str]) -> bool:
+        """True if every document with pending units in `steps` has some in `other_steps`."""
         with_steps = (pending for pending in self._documents if not pending.isdisjoint(steps))
-        return not any(pending.isdisjoint(others) for pending in with_steps)
+        return not any(pending.isdisjoint(other_steps) for pending in with_steps)
 
     def work(self, execution: Execution) -> Work:
         documents, steps = PlannedWork(self.file, execution), execution.own
@@ -108,7 +108,8 @@ class Phase:
         )
 
     def make_worker(self, run: AnyPath, launch: str, start: Start | None) -> MakeWorker:
-        """A function, as a worker's process gets no RunConfig, whose import takes a second."""
+        """What makes a worker, in the process of the worker. It holds no RunConfig, whose import
+        takes a second."""
         steps = list(self.with_upstream().values())
         seconds = self.engine.start_timeout if self.engine else 60.0
         return partial(Worker, run, launch, steps=steps, start=start, start_timeout=seconds)
@@ -125,17 +126,18 @@ class Phase:
     def executions(
         self, plan: RunPlan, num_workers: Callable[[], int]
     ) -> Iterator[tuple[Execution, Work]]:
-        """One, or two if several workers can share a document's chunks of questions: what all of
-        them read comes first."""
+        """Yield one execution of all; or two, if several workers can share the chunks of a
+        document's questions. Then the first execution makes what all chunks read."""
         whole = self.execution
         work = plan.work(whole)
         if work.num_documents == 0:
             return
         if plan.has_chunks:
             of_questions = {step.id for step in self.with_upstream().values() if step.per_question}
-            read = whole.read - of_questions
-            memory = replace(whole, name=f"{self.name}: memory", own=whole.own & read, read=read)
-            chunks = replace(whole, own=whole.own - read, by_chunk=True)
+            of_memory = whole.read - of_questions
+            name, own = f"{self.name}: memory", whole.own & of_memory
+            memory = replace(whole, name=name, own=own, read=of_memory)
+            chunks = replace(whole, own=whole.own - of_memory, by_chunk=True)
             first, second = plan.work(memory), plan.work(chunks)
             if second.num_documents > work.num_documents and num_workers() > 1:
                 if first.num_documents:
@@ -147,7 +149,8 @@ class Phase:
 
 
 def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
-    """In order: first engines that can finish, then by `ROLES`; so judges come last."""
+    """The phases of all steps, in order. An engine that can finish goes first, else the engine of
+    the first role in `ROLES`; so judges come last."""
     loading = tuple(step for step, _ in steps_with_engines if step.stage is None)
     left = [(step, engine) for step, engine in steps_with_engines if step.stage is not None]
     asking = [(step.stage.role, engine) for step, engine in left if engine and step.stage]
@@ -179,7 +182,8 @@ def phases(steps_with_engines: Sequence[StepWithEngine]) -> list[Phase]:
 def _executable(
     left: Sequence[StepWithEngine], engine: EngineSettings, done: Iterable[str]
 ) -> list[StepWithEngine]:
-    """The steps that ask this engine and are ready, and those without one that they read."""
+    """The steps that can be executed now with this engine: those that ask it, and those without an
+    engine that these read."""
     ready, candidates = set(done), list[StepWithEngine]()
     for step, asks in left:
         reads = {upstream.id for upstream in step.upstream}
@@ -196,10 +200,11 @@ def _executable(
 
 
 def with_scoring(phases: Sequence[Phase], plan: RunPlan) -> list[Phase]:
-    """Let the last phase without a GPU score, if it has every document: workers start slowly."""
+    """Let the last phase with an engine score, too, unless it holds GPUs or lacks a document:
+    workers for scoring alone would take time to start."""
     if len(phases) > 1 and phases[-1].engine is None:
-        *others, asking, scoring = phases
+        *first, asking, scoring = phases
         holds_gpu = asking.engine is not None and asking.engine.gpus > 0
         if not holds_gpu and plan.is_within(scoring.execution.own, asking.execution.own):
-            return [*others, replace(asking, steps=(*asking.steps, *scoring.steps))]
+            return [*first, replace(asking, steps=(*asking.steps, *scoring.steps))]
     return list(phases)

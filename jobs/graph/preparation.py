@@ -3,7 +3,7 @@ document at a time; compare imported answers with the corpus."""
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +35,8 @@ _REMARKS = ("not read", "read in part", "paged by characters", "in doubt", "bad_
 
 @dataclass(frozen=True)
 class Prepared:
-    """`committed`: what the store held before; `corpus_sha`: of all document and question rows."""
+    """A run that can be executed. `committed` are the units that the store held before;
+    `corpus_sha` is a hash of all document and question rows."""
 
     run: ResolvedRun
     shards: Shards
@@ -72,7 +73,8 @@ def prepare(
             units = [replace(u, is_done=True) if u.step_id in loaded_steps else u for u in units]
             usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
             yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units)
-        compare_supplied(supplied, can_ask, run.config, warn)
+        if supplied:
+            compare_supplied(supplied, can_ask, run.config, warn)
 
     plan = RunPlan(steps, planned())
     return Prepared(run, shards, committed, plan, corpus.hexdigest()[:12])
@@ -90,9 +92,7 @@ def load_corpus(
         key = DocumentKey.of(loaded.document, loaded.questions, steps, loaded.is_named_only)
         by_id = {question.question_id: question for question in loaded.questions}
         units = plan_document(steps, key, committed, config.questions_per_unit)
-        for unit in units:
-            if unit.is_done:
-                continue
+        for unit in (unit for unit in units if not unit.is_done):
             if unit.step_id == documents.id:
                 shards.commit(Document, documents, unit, [loaded.document])
             elif unit.step_id == questions.id:
@@ -103,20 +103,16 @@ def load_corpus(
         yield key, units
     if num_without_text:
         warn(f"{num_without_text} documents have no text to read (no story) and are skipped")
-    for line in _most(lines):
-        warn(line)
-
-
-def _most(lines: Mapping[str, Iterable[str]]) -> Iterator[str]:
     for what, of_kind in lines.items():
-        shown = [f"{what}: {line}" for line in of_kind]
-        yield from shown[:_MOST_WARNINGS]
-        if more := len(shown[_MOST_WARNINGS:]):
-            yield f"{what}: and {more} more; their rows in documents and questions say why"
+        for line in [*of_kind][:_MOST_WARNINGS]:
+            warn(f"{what}: {line}")
+        if (more := len(of_kind) - _MOST_WARNINGS) > 0:
+            warn(f"{what}: and {more} more; their rows in documents and questions say why")
 
 
 def _remarks(loaded: Loaded) -> Iterator[tuple[str, str]]:
-    """What is to be warned of in a document and its questions: one of `_REMARKS`, and a line."""
+    """Yield what a user should know of a document and its questions: one of `_REMARKS`, and a line
+    of its own."""
     document = loaded.document
     if document.skipped and document.detail:
         yield "not read", document.detail
@@ -132,7 +128,8 @@ def _remarks(loaded: Loaded) -> Iterator[tuple[str, str]]:
 
 
 def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
-    """Those that `limit` or `sample` select, in corpus order, counting those with a text."""
+    """Yield the documents that `limit` or `sample` select, in corpus order. A document without a
+    text is not counted."""
     if config.sample is not None:
         ids = (i.document.document_id for i in load(config.corpus) if not i.document.skipped)
         draw = set(heapq.nsmallest(config.sample, ids, key=lambda i: sha([config.corpus.seed, i])))
@@ -147,8 +144,8 @@ def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
 
 
 def supplied_inputs(config: RunConfig, steps: Sequence[Step]) -> dict[str, Mapping[str, Any]]:
-    """Inputs that stages supply for single questions, by their file; of an audit none, as it is of
-    a sample."""
+    """The inputs that stages supply for single questions, by the file that they come from. An audit
+    has none: it answers a sample of the questions."""
     return {
         f"predictions={config.predictions.get(step.method or '', step.name)}": inputs
         for step in steps
@@ -162,8 +159,9 @@ def compare_supplied(
     config: RunConfig,
     warn: Warn,
 ) -> None:
-    """Warn of questions without an input; `can_ask`: those that were read, by id. Raises UsageError
-    for an input without a question, if the whole corpus was read."""
+    """Warn of questions without an input, and of inputs that are no text. `can_ask` says whether a
+    question can be asked, for every id that was read. Raises UsageError for an input without a
+    question, if the whole corpus was read."""
     usable = sorted(question_id for question_id, is_usable in can_ask.items() if is_usable)
     for source, inputs in supplied.items():
         unknown = inputs.keys() - can_ask

@@ -7,8 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
-from jobs.config.read_config import check_config, parsed_config, read_config
-from jobs.config.run_config import MOST_RUN_NAME, SECTIONS, RunConfig
+from jobs.config.run_config import (
+    MOST_RUN_NAME,
+    SECTIONS,
+    RunConfig,
+    check_config,
+    parsed_config,
+    read_config,
+)
 from jobs.graph.phases import Phase, phases
 from jobs.graph.step_graph import StepWithEngine, Variant, default_settings, run_steps, variants
 from pipeline.core.errors import UsageError
@@ -35,7 +41,7 @@ class ResolvedRun:
     config: RunConfig
     conf_folders: tuple[Path, ...]  # of the plugins, then our own
     family: Family  # completed from its bases, with the overrides of `reply_tokens`
-    # Those of `methods`, then of `predictions`; of an audit one for each kind of known answers.
+    # The methods of `methods`, then of `predictions`. An audit has one per kind of known answers.
     methods: tuple[Method, ...]
     judging: tuple[StageSpec, ...]  # the stages that follow every method
     steps_with_engines: tuple[StepWithEngine, ...]  # in dependency order, those of the corpus first
@@ -99,7 +105,8 @@ def run_of(values: Mapping[str, Any]) -> ResolvedRun:
 
 
 def resolve(config: RunConfig) -> ResolvedRun:
-    """Raises UsageError for what cannot work, unless only the corpus could tell."""
+    """All that follows from a config. Raises UsageError for a config that cannot work, as far as
+    that shows without the corpus."""
     try:
         confs = conf_folders(config.plugins)
         roots = [conf / "prompts" for conf in confs]
@@ -116,7 +123,8 @@ def resolve(config: RunConfig) -> ResolvedRun:
         steps_with_engines, named_by = run_steps(run_variants, family, judging)
     except (OSError, ValueError) as error:  # of a name that no file can have
         raise UsageError(f"a path in the settings cannot be read: {error}; set another") from None
-    _refuse_equal_repeats(config, steps_with_engines)
+    if config.repeats > 1:
+        _refuse_equal_repeats(config, steps_with_engines)
     return ResolvedRun(
         config, confs, family, (*methods,), judging, (*steps_with_engines,), named_by
     )
@@ -156,20 +164,20 @@ def _check_family(
 
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
-    """Raise UsageError if every repeat, or every memory of one, would be the same."""
-    asked = [
+    """Raise UsageError if all repeats, or the memories of all repeats, would be the same."""
+    asking = [
         (step.stage.is_index(), "engine" if engine is config.engine else SECTIONS[role], engine)
         for step, engine in steps_with_engines
         if engine and step.stage and step.repeat == 1 and (role := step.stage.role) != "judge"
     ]
-    memories = [of_step for of_step in asked if of_step[0]]
+    memories = [of_step for of_step in asking if of_step[0]]
     for what, engines, advice in (
-        (f"repeats={config.repeats}: all", asked or [(False, "engine", config.engine)],
+        (f"repeats={config.repeats}: all", asking or [(False, "engine", config.engine)],
          "engine.temperature=0.7 or another above 0 of an engine that samples, or repeats=1"),
         ("repeat_from=memory: all memories", memories,
          "repeat_from=questions, or an engine that samples"),
     ):  # fmt: skip
-        if config.repeats > 1 and engines and not any(engine.samples for *_, engine in engines):
+        if engines and not any(engine.samples for *_, engine in engines):
             reasons = dict.fromkeys(
                 f"{section}={engine.name} is deterministic" if engine.is_deterministic
                 else f"{section}.temperature is 0"

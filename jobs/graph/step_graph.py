@@ -51,7 +51,8 @@ def default_settings(config: RunConfig, family: Family) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Variant:
-    """`stages`: those of the memory that its methods share, which starts as `shared`."""
+    """The settings of some methods. `stages` make the memory that these methods share, which is
+    named `shared`."""
 
     config: RunConfig
     stages: tuple[StageSpec, ...]
@@ -62,13 +63,15 @@ class Variant:
 def variants(
     config: RunConfig, methods: Sequence[Method], confs: Sequence[Path], defaults: Mapping[str, Any]
 ) -> list[Variant]:
-    """That of the run's own settings first. Raises UsageError for a setting of no method."""
+    """All variants of a run, first that of the run's own settings. Raises UsageError for a setting
+    that no method may have."""
     all_variants = [_variant(config, (), confs, defaults)]
     for method in methods:
-        made = _variant(config, method.given, confs, defaults)
-        variant = next((other for other in all_variants if other.config == made.config), None)
+        own = _variant(config, method.given, confs, defaults)
+        variant = next((other for other in all_variants if other.config == own.config), None)
         if variant is None:
-            all_variants.append(variant := made)
+            variant = own
+            all_variants.append(variant)
         variant.methods.append(method)
     return all_variants
 
@@ -79,7 +82,8 @@ def _variant(
     confs: Sequence[Path],
     defaults: Mapping[str, Any],
 ) -> Variant:
-    """Its memory is named `shared`; memories derived from it have names of their own."""
+    """The variant with the settings that are `given` in a method's brackets, as yet without
+    methods."""
     fields = type(config.memory).model_fields
     memory_keys = [f"memory.{name}" for name in fields if name not in ("name", "stages")]
     engine_keys = [f"{engine}.{name}" for engine in _ENGINES for name in _OF_ENGINE]
@@ -113,8 +117,8 @@ def _variant(
     memory, settings = varied.memory, {**defaults, **varied.memory.overrides()}
     of_memory = [f"{key}={value}" for key, value in given if key.split(".")[0] in _OF_MEMORY]
     shared = f"{SHARED} [{','.join(of_memory)}]" if of_memory else SHARED
-    first, *others = stage_specs(f"memory={memory.name}", memory.stages, settings)
-    return Variant(varied, (replace(first, memory=shared), *others), shared, [])
+    first, *later = stage_specs(f"memory={memory.name}", memory.stages, settings)
+    return Variant(varied, (replace(first, memory=shared), *later), shared, [])
 
 
 def _memory_file(name: str, confs: Sequence[Path]) -> Any:
@@ -141,14 +145,14 @@ def run_steps(
                 for step in graph.add_method(method, repeat):
                     named_by.setdefault(step.id, method.name)
     # Without methods the memory is the result; else its rows are made if a method reads them.
-    needed: set[str] = set()
-    read: list[StepWithEngine] = []
+    needed: set[str] = set()  # step ids
+    needed_steps: list[StepWithEngine] = []
     for step, engine in reversed(steps.values()):
         if named_by and step.stage and step.stage.is_index() and step.id not in needed:
             continue
         needed |= {upstream.id for upstream in step.upstream}
-        read.append((step, engine))
-    return read[::-1], named_by
+        needed_steps.append((step, engine))
+    return needed_steps[::-1], named_by
 
 
 class _Graph:
@@ -180,36 +184,36 @@ class _Graph:
             self.steps.setdefault(step.id, (step, None))
 
     def add_memory(self, repeat: int) -> None:
-        place = f"memory={self.config.memory.name}"
+        origin = f"memory={self.config.memory.name}"
         earlier = self.memory.setdefault(repeat, {})
         values = {**self.defaults, "repeat": repeat, **self.config.memory.overrides()}
         for spec in self.variant.stages:
             if not spec.stage.is_index():
-                raise UsageError(f"{place}: {spec.key}: answers questions; name it in a method")
-            self._add(place, spec, values, ("", repeat), earlier)
+                raise UsageError(f"{origin}: {spec.key}: answers questions; name it in a method")
+            self._add(origin, spec, values, ("", repeat), earlier)
 
     def add_method(self, method: Method, repeat: int) -> list[Step]:
         values = {**self.defaults, "repeat": repeat}
         of = (method.name, repeat)
         earlier = dict(self.memory.get(repeat, self.memory[0]))
         judged = f"{method.file}, judged as {self.family.folder}/family.yaml says"
-        placed = [(method.file, spec) for spec in method.stages]
-        placed += [(judged, spec) for spec in self.judging]
-        return [step for place, spec in placed
-                for step in self._add(place, spec, values, of, earlier)]  # fmt: skip
+        by_origin = [(method.file, spec) for spec in method.stages]
+        by_origin += [(judged, spec) for spec in self.judging]
+        return [step for origin, spec in by_origin
+                for step in self._add(origin, spec, values, of, earlier)]  # fmt: skip
 
     def _add(
         self,
-        place: str,
+        origin: str,
         spec: StageSpec,
         values: Mapping[str, Any],
         of: tuple[str, int],
         earlier: dict[str, Step],
     ) -> list[Step]:
-        """Add and return the steps of a stage: one for each engine of its role, by `of`: method
-        and repeat. `earlier`: the steps that it may read, by key."""
-        where, method = f"{place}: {spec.key}", of[0]
-        stage = spec.made(f"{place} ({method})" if method else place, values)
+        """Add and return the steps of a stage, one for each engine of its role. `of` is the method
+        and the repeat, `earlier` the steps that the stage may read, by key."""
+        where, method = f"{origin}: {spec.key}", of[0]
+        stage = spec.made(f"{origin} ({method})" if method else origin, values)
         engines = self.config.engines(stage.role) if stage.prompts_used() else [None]
         if not engines and not any(spec is judging for judging in self.judging):
             raise UsageError(

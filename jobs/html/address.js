@@ -18,8 +18,8 @@ function linkWith(changes) {
 // The filters of the list of questions, which a question's address carries on. Their method is `of`
 // there, as a question's own `method` is the one that is looked at.
 function filtersOf(parameters) {
-  const found = Object.fromEntries(FILTERS.map((name) => [name, parameters.get(name) ?? ""]));
-  return parameters.has("question") ? found : { ...found, of: parameters.get("method") ?? "" };
+  const filters = Object.fromEntries(FILTERS.map((name) => [name, parameters.get(name) ?? ""]));
+  return parameters.has("question") ? filters : { ...filters, of: parameters.get("method") ?? "" };
 }
 
 function listLink({ of, ...filters }, others = {}) {

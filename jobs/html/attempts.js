@@ -1,16 +1,16 @@
 // What each method and repeat did for a question: an attempt has its sections, calls and answer.
 function attemptsAt(question, run) {
-  const found = new Map();
+  const attempts = new Map();
   const at = (row) => {
     const key = JSON.stringify([row.method, row.repeat]);
-    if (!found.has(key)) found.set(key, { key, method: row.method, repeat: row.repeat, sections: [], calls: [] });
-    return found.get(key);
+    if (!attempts.has(key)) attempts.set(key, { key, method: row.method, repeat: row.repeat, sections: [], calls: [] });
+    return attempts.get(key);
   };
   for (const section of question.sections) at(section).sections.push(section);
   for (const call of question.calls) at(call).calls.push(call);
   for (const lane of question.lanes) at(lane).lane = lane;
   const order = methodsOf(run);
-  const all = [...found.values()].sort((a, b) => order.indexOf(a.method) - order.indexOf(b.method) || a.repeat - b.repeat);
+  const all = [...attempts.values()].sort((a, b) => order.indexOf(a.method) - order.indexOf(b.method) || a.repeat - b.repeat);
   const hasRepeats = all.some((one) => one.repeat > 0);
   for (const one of all) {
     one.rows = (table) => one.sections.filter((section) => section.table === table).flatMap((section) => section.rows);
@@ -57,17 +57,17 @@ function pinned(run, attempts, question, measure, parameters) {
 function resultOf(one, question, measure) {
   const { answer } = one;
   const score = one.rows("scores").find((row) => row.metric === measure)?.value ?? null;
-  const made = (mark, word, kind, value) => ({ mark, word, kind, value: value ?? score, score });
-  if (answer?.skipped) return made("–", "skipped", "");
-  if (answer?.problem) return made("!", answer.problem, "bad", 0);
+  const outcome = (mark, word, kind, value) => ({ mark, word, kind, value: value ?? score, score });
+  if (answer?.skipped) return outcome("–", "skipped", "");
+  if (answer?.problem) return outcome("!", answer.problem, "bad", 0);
   if (answer && question.answer_index !== null) {
-    return answer.answer_index === question.answer_index ? made("✓", "right", "good", 100) : made("✗", "wrong", "bad", 0);
+    return answer.answer_index === question.answer_index ? outcome("✓", "right", "good", 100) : outcome("✗", "wrong", "bad", 0);
   }
   const labels = one.rows("ratings").filter((row) => !row.skipped).map((row) => row.label);
   for (const [label, mark, kind, value] of [["yes", "✓", "good", 100], ["partially", "~", "some", 50], ["no", "✗", "bad", 0]]) {
-    if (labels.includes(label)) return made(mark, label, kind, value);
+    if (labels.includes(label)) return outcome(mark, label, kind, value);
   }
-  return labels.length ? made("?", "unscored", "") : made("", "", "");
+  return labels.length ? outcome("?", "unscored", "") : outcome("", "", "");
 }
 
 function resultBadge({ mark, word, kind }) {

@@ -19,16 +19,17 @@ function callPart(call) {
   ), problemBadge(call.problem));
   const settings = SETTINGS.filter((name) => call[name] !== null)
     .map((name) => `${name} ${typeof call[name] === "object" ? JSON.stringify(call[name]) : call[name]}`);
-  const about = facts(call.engine, ...settings, `${number(call.cached_tokens)} prompt tokens cached`, `request ${call.request_sha}`, call.started_at, call.worker);
-  const made = folded(title, () => [
+  const about = facts(call.engine, ...settings, `${number(call.cached_tokens)} prompt tokens cached`,
+    `request ${call.request_sha}`, call.started_at, call.worker);
+  const part = folded(title, () => [
     call.messages === null && el("p", { class: "note" }, "What was sent was not kept."),
     (call.messages ?? []).map((message) => [el("h4", null, `${message.role} (exactly as sent)`), el("pre", { class: "prompt" }, message.content)]),
     call.thinking && [el("h4", null, "thinking"), el("pre", { class: "thinking" }, call.thinking)],
     el("h4", null, "reply"), el("pre", { class: "reply" }, call.reply === "" ? "(empty)" : call.reply),
     el("p", { class: "quiet" }, about),
   ]);
-  made.classList.add("call");
-  return made;
+  part.classList.add("call");
+  return part;
 }
 
 function problemBadge(problem) {

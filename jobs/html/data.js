@@ -4,12 +4,12 @@ const KEPT = 12;
 const chunks = new Map();
 
 function load(name) {
-  const found = chunks.get(name) ?? read(name);
+  const chunk = chunks.get(name) ?? read(name);
   chunks.delete(name);
-  chunks.set(name, found);
+  chunks.set(name, chunk);
   if (chunks.size > KEPT) chunks.delete(chunks.keys().next().value);
-  found.catch(() => chunks.get(name) === found && chunks.delete(name)); // so that it is asked for again
-  return found;
+  chunk.catch(() => chunks.get(name) === chunk && chunks.delete(name)); // so that it is asked for again
+  return chunk;
 }
 
 async function read(name) {

@@ -13,7 +13,8 @@ async function documentPage(run, parameters) {
   const question = of && (await loadQuestion(run, of)).questions[of.question_id];
   const evidence = question?.evidence ?? [];
   const pages = pagesOf(document, chosen);
-  const gists = new Map(document.sections.filter((one) => one.memory === chosen && one.table === "gists").flatMap((one) => one.rows).map((one) => [one.page_index, one]));
+  const ofGists = document.sections.filter((section) => section.memory === chosen && section.table === "gists");
+  const gists = new Map(ofGists.flatMap((section) => section.rows).map((gist) => [gist.page_index, gist]));
   const first = pages.find((page) => holdsAny(page, evidence));
   const at = parameters.get("at") === "first" ? first?.page_index ?? null : parameters.get("at");
   const seen = { slot: "d", read: new Set(), evidence, words: new Set(), isBeside: true };
@@ -22,7 +23,8 @@ async function documentPage(run, parameters) {
     title: row.title || id,
     ready: () => showPage(at !== null && `d${at}`),
     parts: [
-      el("p", { class: "steps" }, el("a", { href: link({ view: "documents" }) }, "all documents"), question && el("a", { href: link({ question: parameters.get("evidence") }) }, "to the question")),
+      el("p", { class: "steps" }, el("a", { href: link({ view: "documents" }) }, "all documents"),
+        question && el("a", { href: link({ question: parameters.get("evidence") }) }, "to the question")),
       heading(el("bdi", null, row.title || id)),
       el("p", { class: "quiet" }, facts(id, `${number(row.num_words)} words`, row.problem, document.detail)),
       asked.length > 0 && folded(plural(asked.length, "question"), () => el("ul", { class: "asked-of-it" }, asked.map((one) => el("li", null,
@@ -43,7 +45,8 @@ function contents(names, chosen, pages, gists, evidence) {
     const isGold = holdsAny(page, evidence);
     const line = (page.text ?? "").trim().split("\n")[0];
     return { page, isGold, item: el("li", null, el("a", { href: linkWith({ at: page.page_index }), class: isGold ? "gold-page" : null },
-      el("b", null, String(page.page_index)), " ", el("bdi", null, line.length > 70 ? `${line.slice(0, 70)} …` : line), isGold && el("span", { class: "badge evidence" }, "evidence"))) };
+      el("b", null, String(page.page_index)), " ", el("bdi", null, line.length > 70 ? `${line.slice(0, 70)} …` : line),
+      isGold && el("span", { class: "badge evidence" }, "evidence"))) };
   });
   const told = el("p", { class: "quiet", role: "status" });
   const search = (event) => {
@@ -57,6 +60,7 @@ function contents(names, chosen, pages, gists, evidence) {
     names.length > 1 && el("div", { class: "filters" }, filter("memory", names, chosen, change)),
     el("label", { class: "search" }, "Search ", el("input", { type: "search", id: "search", input: search })),
     told,
-    gold.length > 0 && el("p", null, "Evidence on page ", gold.map(({ page }) => [el("a", { class: "to-page", href: linkWith({ at: page.page_index }) }, String(page.page_index)), " "])),
+    gold.length > 0 && el("p", null, "Evidence on page ", gold.map(({ page }) =>
+      [el("a", { class: "to-page", href: linkWith({ at: page.page_index }) }, String(page.page_index)), " "])),
     scrolling("div", "contents", "Pages of the document", { class: "pages-list" }, el("ol", null, items.map(({ item }) => item))));
 }

@@ -10,15 +10,15 @@ function svg(tag, attributes, ...children) {
   return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
-function filled(made, attributes, children) {
+function filled(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
-    if (typeof value === "function") made.addEventListener(name, value);
-    else if (value === true) made.setAttribute(name, "");
-    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
   }
-  if (TEXTS.test(attributes?.class ?? "")) made.setAttribute("dir", "auto");
-  made.append(...present(children));
-  return made;
+  if (TEXTS.test(attributes?.class ?? "")) element.setAttribute("dir", "auto");
+  element.append(...present(children));
+  return element;
 }
 
 function present(parts) {
@@ -31,16 +31,16 @@ function scrolling(tag, keep, name, attributes, ...children) {
 }
 
 function folded(title, make, isOpen = false) {
-  const made = el("details", null, el("summary", null, title));
+  const details = el("details", null, el("summary", null, title));
   let isMade = false;
   const open = async () => {
-    if (!made.open || isMade) return;
+    if (!details.open || isMade) return;
     isMade = true;
-    made.append(...present([await make()]));
+    details.append(...present([await make()]));
   };
-  made.addEventListener("toggle", open);
-  made.open = isOpen;
-  return made;
+  details.addEventListener("toggle", open);
+  details.open = isOpen;
+  return details;
 }
 
 function facts(...parts) {

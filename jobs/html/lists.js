@@ -1,5 +1,6 @@
 // The lists of questions and of documents: filters, search, sort and page are in the address.
 const PAGE_ROWS = 25;
+const OUTCOMES = [["right", "right (100)"], ["between", "in between"], ["wrong", "wrong (0)"], ["none", "no score"]];
 
 async function questionList(run, parameters) {
   const filters = filtersOf(parameters);
@@ -12,7 +13,7 @@ async function questionList(run, parameters) {
       filter("method", choices.methods.map((name) => [name, shortName(run, name)]), filters.of, change("of"), "all (mean)"),
       filter("score", choices.measures.map((name) => [name, choices.heading(name)]), measure, change("measure")),
       filter("type", choices.types, filters.type, change("type"), "all"),
-      filter("outcome", [["right", "right (100)"], ["between", "in between"], ["wrong", "wrong (0)"], ["none", "no score"]], filters.outcome, change("outcome"), "all"),
+      filter("outcome", OUTCOMES, filters.outcome, change("outcome"), "all"),
       filter("problem", choices.problems, filters.problem, change("problem"), "all")),
     longTable({
       caption: "Questions", columns, rows: run.questions.filter(matches), parameters,
@@ -41,7 +42,10 @@ async function questionFilter(run, filters) {
   };
   const outcomeOf = (score) => (score === null ? "none" : score >= 100 ? "right" : score <= 0 ? "wrong" : "between");
   const columns = [
-    { heading: "question", value: (row) => `${row.question_id} ${row.question}`, shown: (row) => el("a", { href: address(row), dir: "auto" }, el("b", null, row.question_id), ` ${row.question}`) },
+    {
+      heading: "question", value: (row) => `${row.question_id} ${row.question}`,
+      shown: (row) => el("a", { href: address(row), dir: "auto" }, el("b", null, row.question_id), ` ${row.question}`),
+    },
     { heading: choices.heading(measure), value, isNumber: true },
     { heading: "problem", value: (row) => problemsOf.get(row.number)?.join(", ") ?? "" },
     { heading: "type", value: (row) => row.question_type ?? "-" },
@@ -82,13 +86,13 @@ function longTable({ caption, columns, rows, parameters, linkOf }) {
     draw();
   };
   const draw = () => {
-    const found = sortedRows(searched(rows, columns, state.search), columns, state.sort);
-    const pages = Math.max(Math.ceil(found.length / PAGE_ROWS), 1);
+    const matching = sortedRows(searched(rows, columns, state.search), columns, state.sort);
+    const pages = Math.max(Math.ceil(matching.length / PAGE_ROWS), 1);
     state.page = Math.min(Math.max(state.page, 1), pages);
     const first = (state.page - 1) * PAGE_ROWS;
     around.replaceChildren(
-      dataTable({ caption, columns, rows: found.slice(first, first + PAGE_ROWS), sort: state.sort, onSort: (sort) => change({ sort, page: 1 }) }),
-      pager(found.length, rows.length, first, state.page, pages, (page) => { location.hash = linkOf({ page }); }));
+      dataTable({ caption, columns, rows: matching.slice(first, first + PAGE_ROWS), sort: state.sort, onSort: (sort) => change({ sort, page: 1 }) }),
+      pager(matching.length, rows.length, first, state.page, pages, (page) => { location.hash = linkOf({ page }); }));
   };
   const field = el("input", { type: "search", id: "search", value: state.search, input: (event) => change({ search: event.target.value, page: 1 }) });
   draw();
@@ -96,7 +100,9 @@ function longTable({ caption, columns, rows, parameters, linkOf }) {
 }
 
 function pager(count, of, first, page, pages, go) {
-  const button = (to, shown, name) => el("button", { type: "button", id: `page-${name}`, disabled: to < 1 || to > pages, "aria-label": `${name} page`, click: () => go(to) }, shown);
+  const button = (to, shown, name) => el("button", {
+    type: "button", id: `page-${name}`, disabled: to < 1 || to > pages, "aria-label": `${name} page`, click: () => go(to),
+  }, shown);
   const told = count ? `${number(first + 1)}–${number(Math.min(first + PAGE_ROWS, count))} of ${number(count)}` : "None";
   return el("p", { class: "pager" }, button(page - 1, "‹", "previous"), button(page + 1, "›", "next"),
     el("span", { role: "status" }, facts(told, count < of && `${number(of)} in all`)));
@@ -125,7 +131,11 @@ function documentList(run, parameters) {
   const asked = new Map();
   for (const row of run.questions) asked.set(row.document, (asked.get(row.document) ?? 0) + 1);
   const columns = [
-    { heading: "document", value: (row) => `${row.document_id} ${row.title}`, shown: (row) => el("a", { href: link({ document: row.document_id }), dir: "auto" }, el("b", null, row.document_id), ` ${row.title === row.document_id ? "" : row.title}`) },
+    {
+      heading: "document", value: (row) => `${row.document_id} ${row.title}`,
+      shown: (row) => el("a", { href: link({ document: row.document_id }), dir: "auto" },
+        el("b", null, row.document_id), ` ${row.title === row.document_id ? "" : row.title}`),
+    },
     { heading: "words", value: (row) => row.num_words, isNumber: true },
     { heading: "questions", value: (row) => asked.get(row.number) ?? 0, isNumber: true },
     { heading: "problem", value: (row) => row.problem ?? (row.skipped ? "skipped" : "") },

@@ -8,16 +8,16 @@ async function show() {
   const turn = ++shows;
   const main = document.getElementById("main");
   const slow = setTimeout(() => main.setAttribute("aria-busy", "true"), 150);
-  let made;
+  let view;
   try {
     const run = await load("index");
-    made = await shown(run, new URLSearchParams(location.hash.slice(1)));
+    view = await shown(run, new URLSearchParams(location.hash.slice(1)));
   } catch (error) {
-    made = { title: "error", parts: el("p", { class: "note" }, String(error.message ?? error)) };
+    view = { title: "error", parts: el("p", { class: "note" }, String(error.message ?? error)) };
     console.error(error);
   }
   clearTimeout(slow);
-  if (turn === shows) place(main, made);
+  if (turn === shows) place(main, view);
 }
 
 // A view: {subject, title, parts, ready}; of one subject the focus and the scrolls are kept.

@@ -29,7 +29,7 @@ function rareWords(answer, pages) {
 
 function marked(text, evidence, words) {
   const cuts = new Set([0, text.length, ...evidence.flat()]);
-  const spoken = [...text.matchAll(WORD)].filter((found) => words.has(found[0].toLowerCase())).map((found) => [found.index, found.index + found[0].length]);
+  const spoken = [...text.matchAll(WORD)].filter((match) => words.has(match[0].toLowerCase())).map((match) => [match.index, match.index + match[0].length]);
   for (const position of spoken.flat()) cuts.add(position);
   const sorted = [...cuts].sort((a, b) => a - b);
   let next = 0;

@@ -11,7 +11,9 @@ function memoryPart(document, name, seen) {
   const ofPages = new Set(pages.map((page) => page.page_index));
   return [
     pages.length > 0 && el("div", { class: "pages" }, pages.map((page) => pagePart(page, gists.get(page.page_index), calls, seen))),
-    sections.filter((section) => section.table === "nodes").map((section) => folded(`Tree of ${plural(section.rows.length, "node")}`, () => el("ul", { class: "tree" }, treeNodes(section.rows, null)))),
+    sections.filter((section) => section.table === "nodes").map((section) =>
+      folded(`Tree of ${plural(section.rows.length, "node")}`,
+        () => el("ul", { class: "tree" }, treeNodes(section.rows, null)))),
     sections.filter((section) => !DRAWN.includes(section.table)).map(linesPart),
     callList(calls.filter((call) => !ofPages.has(call.page_index)), "Other calls that made this memory"),
   ];
@@ -23,7 +25,8 @@ function pagePart(page, gist, calls, seen) {
   const wasRead = seen.read.has(page.page_index);
   const body = el("div", { class: "texts" });
   const whole = () => el("div", { class: "text page-text" }, marked(text, evidence, seen.words));
-  const short = () => el("div", { class: "text gist-text" }, gist ? marked(gist.gist ?? "-", [], seen.words) : text.slice(0, 200) + (text.length > 200 ? " …" : ""));
+  const short = () => el("div", { class: "text gist-text" },
+    gist ? marked(gist.gist ?? "-", [], seen.words) : text.slice(0, 200) + (text.length > 200 ? " …" : ""));
   let isOpen = wasRead;
   const show = () => {
     body.replaceChildren(...(seen.isBeside ? [short(), whole()] : [isOpen ? whole() : short()]));
@@ -31,17 +34,19 @@ function pagePart(page, gist, calls, seen) {
   };
   const toggle = el("button", { type: "button", click: () => { isOpen = !isOpen; show(); } });
   show();
-  const own = calls.filter((call) => call.page_index === page.page_index);
+  const ofPage = calls.filter((call) => call.page_index === page.page_index);
   return el("section", { class: wasRead ? "page read" : "page", id: `${seen.slot}-page-${page.page_index}` }, // which an address names as at=a3
     el("div", { class: "page-head" },
       el("b", null, `Page ${page.page_index}`),
-      el("span", { class: "quiet" }, facts(gist ? `${number(page.num_words)} → ${number(gist.num_words)} words` : `${number(page.num_words)} words`, page.chosen_by === "fallback" && "ended by a fallback")),
+      el("span", { class: "quiet" }, facts(
+        gist ? `${number(page.num_words)} → ${number(gist.num_words)} words` : `${number(page.num_words)} words`,
+        page.chosen_by === "fallback" && "ended by a fallback")),
       wasRead && el("span", { class: "badge read" }, "read"),
       evidence.length > 0 && el("span", { class: "badge evidence" }, wasRead || seen.isBeside ? "gold evidence" : "gold evidence, not read"),
       problemBadge(page.problem ?? gist?.problem),
       !seen.isBeside && toggle),
     body,
-    own.length > 0 && folded(`${plural(own.length, "call")} that made it`, () => own.map(callPart)));
+    ofPage.length > 0 && folded(`${plural(ofPage.length, "call")} that made it`, () => ofPage.map(callPart)));
 }
 
 function treeNodes(nodes, parent) {

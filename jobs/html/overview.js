@@ -8,16 +8,23 @@ async function overview(run, parameters) {
   const frontier = run.frontiers[measure] && el("figure", { class: "drawn" }, el("figcaption", null, about),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": about }, imported(run.frontiers[measure])));
   return { subject: "run", title: "Run", ready: () => parameters.has("part") && document.getElementById(parameters.get("part"))?.scrollIntoView(), parts: [
-    heading(el("span", { class: "hidden" }, "Run "), facts(plural(documents.length, "document"), `${number(documents.reduce((sum, row) => sum + row.num_words, 0))} words`, plural(run.questions.length, "question"))),
+    heading(el("span", { class: "hidden" }, "Run "), facts(
+      plural(documents.length, "document"),
+      `${number(documents.reduce((sum, row) => sum + row.num_words, 0))} words`,
+      plural(run.questions.length, "question"))),
     el("p", { class: "quiet" }, run.foot),
     run.remarks.map((note) => el("p", { class: "note" }, note)),
     report.left_out.length > 0 && el("div", { class: "note" }, folded(`left out ${plural(report.left_out.length, "damaged file")}`,
       () => el("ul", null, report.left_out.map(({ file, why }) => el("li", null, `${file}: ${why}`))))),
     causeNote(run),
     scores(run),
-    measures.length > 0 && el("p", { class: "quiet" }, "Means over all questions, a problem counts 0, with their 95% interval over documents. ", report.rows.some((row) => row.best.length) && `Bold: ${run.about_best}`),
+    measures.length > 0 && el("p", { class: "quiet" },
+      "Means over all questions, a problem counts 0, with their 95% interval over documents. ",
+      report.rows.some((row) => row.best.length) && `Bold: ${run.about_best}`),
     measures.length > 0 && [
-      el("div", { class: "filters" }, filter("score", measures.map((name) => [name, headingOf(run, name)]), measure, (event) => { location.hash = linkWith({ score: event.target.value }); })),
+      el("div", { class: "filters" },
+        filter("score", measures.map((name) => [name, headingOf(run, name)]), measure,
+          (event) => { location.hash = linkWith({ score: event.target.value }); })),
       el("div", { class: "pictures" }, await differences(run, measure, parameters), frontier),
     ],
     el("h3", { id: "problems" }, "Problems"),
@@ -38,7 +45,11 @@ function scores(run) {
   const hasValues = ({ measure }) => report.rows.some((row) => valueOf(row, measure) !== null);
   const hasGroups = report.rows.some((row) => row.by !== null);
   const columns = [
-    { heading: "method", value: (row) => run.method_names[row.method], shown: (row) => el("a", { href: link({ view: "questions", method: row.method }), title: row.method }, methodDot(run, row.method), run.method_names[row.method]) },
+    {
+      heading: "method", value: (row) => run.method_names[row.method],
+      shown: (row) => el("a", { href: link({ view: "questions", method: row.method }), title: row.method },
+        methodDot(run, row.method), run.method_names[row.method]),
+    },
     ...(hasGroups ? [{ heading: "by", value: (row) => row.by ?? "-" }] : []),
     { heading: "n", about: "questions", value: (row) => row.counts.n ?? null, isNumber: true },
     { heading: "answered", about: "answers without a problem", value: (row) => row.counts.answered ?? null, isNumber: true },
@@ -74,7 +85,8 @@ function costs({ report, method_names: names }) {
   const stage = ["stage", "calls", "prompt_tokens", "cached_tokens", "cached_share", "reply_tokens"];
   const named = (row) => (row.by === null ? names[row.method] : `${names[row.method]}, ${row.by}`);
   return [
-    folded("Methods", () => table("Cost of methods", ["method", ...counted.map(words)], report.rows.map((row) => [named(row), ...counted.map((name) => row.counts[name] ?? null)])), true),
+    folded("Methods", () => table("Cost of methods", ["method", ...counted.map(words)],
+      report.rows.map((row) => [named(row), ...counted.map((name) => row.counts[name] ?? null)])), true),
     folded("Stages", () => table("Cost of stages", stage.map(words), report.stages.map((row) => stage.map((name) => row[name])))),
     report.memories.length > 0 && folded("Memories", () => table("Memories", memory.map(words), report.memories.map((row) => memory.map((name) => row[name])))),
   ];

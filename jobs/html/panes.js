@@ -11,14 +11,14 @@ const TABS = [
 
 function panes(run, document, question, chosen, measure, parameters) {
   const shown = ["a", "b"].filter((slot) => chosen[slot]).map((slot) => ({ slot, one: chosen[slot], run, document, question, measure, parameters }));
-  const made = TABS.map(([id, name, make]) => ({ id, name, parts: shown.map((at) => present([make(at)])) }))
+  const tabs = TABS.map(([id, name, make]) => ({ id, name, parts: shown.map((at) => present([make(at)])) }))
     .filter(({ parts }) => parts.some((part) => part.length));
-  const tab = made.find(({ id }) => id === parameters.get("tab")) ?? made[0];
+  const tab = tabs.find(({ id }) => id === parameters.get("tab")) ?? tabs[0];
   return el("section", { class: `panes of-${shown.length}` },
     el("div", { class: "pair" }, shown.map(answerPane)),
-    made.length > 0 && [
+    tabs.length > 0 && [
       el("div", { class: "tabs", role: "tablist", "aria-label": "What led to the answers", keydown: toNextTab },
-        made.map(({ id, name }) => el("button", {
+        tabs.map(({ id, name }) => el("button", {
           type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "panel", "aria-selected": String(id === tab.id), tabindex: id === tab.id ? 0 : -1,
           click: () => { location.hash = linkWith({ tab: id, at: null }); },
         }, name))),
@@ -41,7 +41,9 @@ function answerPane({ slot, one, question, run, measure }) {
   const result = resultOf(one, question, measure);
   const text = answer?.skipped ? "Skipped: the method does not apply to this question." : answer?.answer ?? "No answer.";
   return el("article", { class: `answer ${toneOf(run, one.method)}` },
-    el("h3", { title: one.method }, el("span", { class: "slot-mark" }, slot.toUpperCase()), " ", one.name, " ", resultBadge(result), one.problems.filter((problem) => problem !== result.word).map((problem) => [" ", el("span", { class: "badge bad" }, `! ${problem}`)])),
+    el("h3", { title: one.method }, el("span", { class: "slot-mark" }, slot.toUpperCase()), " ", one.name, " ", resultBadge(result),
+      one.problems.filter((problem) => problem !== result.word).map((problem) =>
+        [" ", el("span", { class: "badge bad" }, `! ${problem}`)])),
     answer && el("p", { class: "quiet" }, aboutAnswer(answer, one, run)),
     scrolling("p", `${slot}-answer`, `Answer of ${one.name}`, { class: "text" }, text));
 }
@@ -61,7 +63,8 @@ function evidencePart({ one, question }) {
     const share = Math.round(one.lane?.passages[index] ?? 0);
     const [mark, kind] = share === 100 ? ["✓", "good"] : share ? ["~", "some"] : ["✗", "bad"];
     return el("section", { class: "passage" },
-      el("p", { class: "quiet" }, el("span", { class: `badge ${kind}` }, `${mark} ${share}% read`), ` characters ${number(gold.start_char)}–${number(gold.end_char)}`),
+      el("p", { class: "quiet" }, el("span", { class: `badge ${kind}` }, `${mark} ${share}% read`),
+        ` characters ${number(gold.start_char)}–${number(gold.end_char)}`),
       el("p", { class: "text" }, question.evidence_texts[index]));
   });
 }
@@ -78,7 +81,9 @@ function memoryOf({ slot, one, question, document }) {
   const seen = { slot, read: new Set(read), evidence: question.evidence, words, isBeside: false };
   return [
     el("p", { class: "quiet" }, isOwn ? `Memory ${memory}. ` : `It has no memory; the pages are those of ${memory}. `,
-      "Pages that were read are open, of others the gist is shown. ", question.evidence.length > 0 && [el("mark", { class: "evidence" }, "gold evidence"), " "], el("mark", { class: "word" }, "rare words of the answer")),
+      "Pages that were read are open, of others the gist is shown. ",
+      question.evidence.length > 0 && [el("mark", { class: "evidence" }, "gold evidence"), " "],
+      el("mark", { class: "word" }, "rare words of the answer")),
     memoryPart(document, memory, seen),
   ];
 }
@@ -88,7 +93,8 @@ function walkOf({ slot, one, document, question, run }) {
   const trees = document.sections.filter((section) => section.memory === one.memory && section.table === "nodes");
   const tree = trees.find((section) => visits.some((visit) => visit.upstream.includes(section.step_id))) ?? trees[0];
   return [
-    visits.length > 0 && el("div", { class: toneOf(run, one.method) }, walkPart(one.rows("visits"), tree?.rows ?? [], pagesOf(document, one.memory), question.evidence, document.num_chars)),
+    visits.length > 0 && el("div", { class: toneOf(run, one.method) },
+      walkPart(one.rows("visits"), tree?.rows ?? [], pagesOf(document, one.memory), question.evidence, document.num_chars)),
     queriesPart(one.rows("queries"), one.rows("lookups"), slot),
     lookupsPart(one.rows("lookups"), slot),
   ];

@@ -25,16 +25,35 @@ async function differences(run, measure, parameters) {
     el("small", { class: "interval" }, figures.low === null ? "n/a" : `${signed(figures.low)} to ${signed(figures.high)}`));
   const change = (event) => { location.hash = linkWith({ baseline: event.target.value }); };
   const columns = [
-    { heading: "method", value: (row) => shortName(run, row.method), shown: (row) => el("span", { title: row.method }, methodDot(run, row.method), shortName(run, row.method)) },
-    { heading: "difference", about: "mean of method minus baseline over the questions that both have a value of, with its 95% interval over documents", isNumber: true, value: (row) => row.figures.difference, shown: difference },
-    { heading: [...new Set([low, 0, high])].map((end) => number(end)).join(" … "), value: (row) => row.figures.difference, shown: (row) => forestRow(run, row, at) },
-    { heading: "p", about: "two-sided sign-flip test over documents, adjusted by Holm for the methods shown", isNumber: true, value: (row) => row.p_holm, shown: ({ p_holm: p }) => (p < 0.001 ? "<0.001" : p.toPrecision(2)) },
-    { heading: "won–lost", about: "questions on which the method is higher, and on which the baseline is; others are ties", isNumber: true, value: (row) => row.figures.wins - row.figures.losses, shown: (row) => `${row.figures.wins}–${row.figures.losses}` },
+    {
+      heading: "method", value: (row) => shortName(run, row.method),
+      shown: (row) => el("span", { title: row.method }, methodDot(run, row.method), shortName(run, row.method)),
+    },
+    {
+      heading: "difference", isNumber: true, value: (row) => row.figures.difference, shown: difference,
+      about: "mean of method minus baseline over the questions that both have a value of, with its 95% interval over documents",
+    },
+    {
+      heading: [...new Set([low, 0, high])].map((end) => number(end)).join(" … "),
+      value: (row) => row.figures.difference, shown: (row) => forestRow(run, row, at),
+    },
+    {
+      heading: "p", isNumber: true, value: (row) => row.p_holm,
+      about: "two-sided sign-flip test over documents, adjusted by Holm for the methods shown",
+      shown: ({ p_holm: p }) => (p < 0.001 ? "<0.001" : p.toPrecision(2)),
+    },
+    {
+      heading: "won–lost", isNumber: true, value: (row) => row.figures.wins - row.figures.losses,
+      about: "questions on which the method is higher, and on which the baseline is; others are ties",
+      shown: (row) => `${row.figures.wins}–${row.figures.losses}`,
+    },
   ];
   return el("figure", { class: "forest" },
     el("figcaption", null, "Differences in ", headingOf(run, measure), " to ", filter("baseline", named, other === null ? baseline : given, change)),
     dataTable({ caption: `Differences in ${headingOf(run, measure)}`, columns, rows }),
-    el("p", { class: "quiet" }, rows.length ? `Filled: p < 0.05. ${plural(rows[0].figures.documents, "document")}${rows[0].figures.low === null ? "; intervals need ten" : ""}.` : "No method and question in common."));
+    el("p", { class: "quiet" }, rows.length
+      ? `Filled: p < 0.05. ${plural(rows[0].figures.documents, "document")}${rows[0].figures.low === null ? "; intervals need ten" : ""}.`
+      : "No method and question in common."));
 }
 
 function methodDot(run, method) {

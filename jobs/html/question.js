@@ -36,14 +36,16 @@ function shownMeasure(run, question, parameters) {
 function steps(run, row, listed, parameters) {
   const filters = filtersOf(parameters);
   const place = listed.findIndex((one) => one.question_id === row.question_id);
-  const kept = { ...here(), at: null };
+  const same = { ...here(), at: null };
   const to = (other, rel, shown) => other
-    ? el("a", { rel, id: `to-${rel}`, href: link({ ...kept, question: other.question_id }) }, shown)
+    ? el("a", { rel, id: `to-${rel}`, href: link({ ...same, question: other.question_id }) }, shown)
     : el("span", { class: "quiet" }, shown);
   const isPart = FILTERS.slice(1).some((name) => filters[name] && name !== "measure" && name !== "sort");
   return el("nav", { class: "steps", "aria-label": "Questions" },
     to(listed[place - 1], "prev", "← previous"),
-    el("a", { href: listLink(filters) }, place < 0 ? "all questions" : `${number(place + 1)} of ${number(listed.length)}${isPart ? " that the filters leave" : ""}`),
+    el("a", { href: listLink(filters) }, place < 0
+      ? "all questions"
+      : `${number(place + 1)} of ${number(listed.length)}${isPart ? " that the filters leave" : ""}`),
     to(listed[place + 1] ?? (place < 0 ? listed[0] : null), "next", "next →"));
 }
 
@@ -51,7 +53,8 @@ function asked(id, question, document) {
   return [
     el("div", { class: "about" },
       heading(el("bdi", null, id)),
-      el("span", { class: "quiet" }, "document ", el("a", { href: link({ document: document.document_id }) }, el("bdi", null, document.title || document.document_id)),
+      el("span", { class: "quiet" }, "document ",
+        el("a", { href: link({ document: document.document_id }) }, el("bdi", null, document.title || document.document_id)),
         facts("", question.question_type && ` type ${question.question_type}`, question.asked_at && `asked at ${question.asked_at}`))),
     scrolling("p", "question", "Question", { class: "question text" }, question.question),
     question.options.length > 0 && el("ol", { class: "options", type: "A" }, question.options.map((option, index) => {

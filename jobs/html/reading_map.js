@@ -2,17 +2,22 @@
 // lane per method with the raw text that its context held. Lanes come as SVG, as notebooks show them.
 function readingMap(run, document, question, attempts, chosen, measure) {
   const memories = [...new Set([chosen.a?.memory, chosen.b?.memory])].filter((name) => name in document.page_lanes);
-  const made = scrolling("section", "map", "Reading map", { class: "map" },
+  const map = scrolling("section", "map", "Reading map", { class: "map" },
     el("h3", { class: "hidden" }, "Reading map"),
     el("div", { class: "lane-row axis" },
       el("span", { class: "quiet" }, `${number(document.num_words)} words`),
       el("span", { class: "lane-head quiet" }, measure && headingOf(run, measure)),
-      el("span", { class: "axis-ends quiet" }, el("span", null, "start"), el("span", null, question.evidence.length ? el("span", { class: "gold-key" }, plural(question.evidence.length, "gold passage")) : "no gold evidence"), el("span", null, "end")),
+      el("span", { class: "axis-ends quiet" },
+        el("span", null, "start"),
+        el("span", null, question.evidence.length
+          ? el("span", { class: "gold-key" }, plural(question.evidence.length, "gold passage"))
+          : "no gold evidence"),
+        el("span", null, "end")),
       el("span", { class: "quiet" }, question.evidence.length ? "gold read" : "read")),
     attempts.map((one) => laneRow(run, document, question, one, chosen, measure)),
     memories.map((name) => pagesRow(document, question, name, chosen)));
-  made.style.setProperty("--name", Math.max(...attempts.map((one) => one.name.length)));
-  return made;
+  map.style.setProperty("--name", Math.max(...attempts.map((one) => one.name.length)));
+  return map;
 }
 
 function laneRow(run, document, question, one, chosen, measure) {
@@ -35,8 +40,12 @@ function laneRow(run, document, question, one, chosen, measure) {
       slot("b", "on the right", { with: chosen.b === one ? "none" : one.method, with_repeat: one.address.repeat, at: null }),
       el("a", { class: "name", id: `lane-${one.key}`, href: linkWith({ ...one.address, at: null }), title: one.method }, one.name)),
     el("span", { class: "lane-result" }, resultBadge(result), result.score === null ? null : el("span", { class: "value" }, shortNumber(result.score)),
-      one.problems.length > 0 && result.kind !== "bad" && el("span", { class: "badge bad", title: one.problems.join(", ") }, "!", el("span", { class: "hidden" }, one.problems.join(", ")))),
-    el("a", { class: "lane-picture", href: toPage(document, one, question.evidence[0]?.start_char ?? 0), tabindex: -1, "aria-label": `what ${one.name} read`, click: toCharacter }, one.lane ? imported(one.lane.svg) : el("span", { class: "quiet" }, "no answer")),
+      one.problems.length > 0 && result.kind !== "bad" && el("span", { class: "badge bad", title: one.problems.join(", ") },
+        "!", el("span", { class: "hidden" }, one.problems.join(", ")))),
+    el("a", {
+      class: "lane-picture", href: toPage(document, one, question.evidence[0]?.start_char ?? 0),
+      tabindex: -1, "aria-label": `what ${one.name} read`, click: toCharacter,
+    }, one.lane ? imported(one.lane.svg) : el("span", { class: "quiet" }, "no answer")),
     el("span", { class: "lane-seen value" }, one.lane && `${number(one.lane.gold ?? one.lane.read)}%`));
 }
 
@@ -50,8 +59,8 @@ function toPage(document, one, position) {
 // The pages of a memory; of a method without one those of the first that has any.
 function pagesOf(document, memory) {
   const all = document.sections.filter((section) => section.table === "pages");
-  const own = all.filter((section) => section.memory === memory);
-  return (own.length ? own : all.slice(0, 1)).flatMap((section) => section.rows);
+  const ofMemory = all.filter((section) => section.memory === memory);
+  return (ofMemory.length ? ofMemory : all.slice(0, 1)).flatMap((section) => section.rows);
 }
 
 function pagesRow(document, question, memory, chosen) {

@@ -4,15 +4,24 @@ const SECONDS_AT_WORK = 3, SECONDS_IDLE = 20, SECONDS_UNTIL_NEW = 15;
 async function runList(run) {
   const rows = await load("runs");
   const { root } = document.body.dataset;
-  const own = (row) => row.run === run.report.run;
+  const isThis = (row) => row.run === run.report.run;
   const columns = [
-    { heading: "run", value: (row) => row.run, shown: (row) => el("a", { href: own(row) ? "#" : `${root}${row.path}` || "./", dir: "auto" }, el("b", null, row.run), own(row) && " (this one)") },
+    {
+      heading: "run", value: (row) => row.run,
+      shown: (row) => el("a", { href: isThis(row) ? "#" : `${root}${row.path}` || "./", dir: "auto" },
+        el("b", null, row.run), isThis(row) && " (this one)"),
+    },
     { heading: "state", about: "problems: more rows with one than the run allows", value: (row) => row.state },
     { heading: "started", value: (row) => (row.started_at ?? "").replace("T", " ").slice(0, 16) },
     { heading: "corpus", value: (row) => row.corpus },
     { heading: "engine", value: (row) => row.engine },
     ...["documents", "questions", "methods"].map((name) => ({ heading: name, value: (row) => row[name], isNumber: true })),
-    { heading: "differences", value: () => "", shown: (row) => (own(row) || !row.methods || !run.report.measures.length ? "-" : el("a", { href: link({ baseline: `run:${row.run}` }) }, "to this one's methods")) },
+    {
+      heading: "differences", value: () => "",
+      shown: (row) => (isThis(row) || !row.methods || !run.report.measures.length
+        ? "-"
+        : el("a", { href: link({ baseline: `run:${row.run}` }) }, "to this one's methods")),
+    },
   ];
   return { subject: "list=runs", title: "Runs", parts: [heading("Runs"), dataTable({ caption: "Runs", columns, rows })] };
 }
@@ -26,7 +35,10 @@ async function watchRun(wasRunning = false, since = performance.now()) {
   try {
     const { content } = await fetched("state");
     isRunning = content.is_running;
-    tell(isRunning && ["At work: ", content.text || `${content.workers} workers`, " ", el("button", { type: "button", click: showNew }, "Show what is new"), failure && ` ${failure}`]);
+    tell(isRunning && [
+      "At work: ", content.text || `${content.workers} workers`, " ",
+      el("button", { type: "button", click: showNew }, "Show what is new"), failure && ` ${failure}`,
+    ]);
     const isDue = isRunning && document.body.dataset.view === "run" && performance.now() - since > 1000 * SECONDS_UNTIL_NEW;
     if (isDue) since = performance.now();
     if (isDue || (wasRunning && !isRunning)) await showNew();

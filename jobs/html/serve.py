@@ -25,7 +25,7 @@ from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import DatabaseError
 
 HTML, JSON = "text/html; charset=utf-8", "application/json"
-Found = tuple[str, bytes]
+Content = tuple[str, bytes]
 """A content type, and the content: HTML, or JSON in gzip."""
 
 
@@ -47,7 +47,7 @@ class Site:
         for source in self._sources.values():
             source.close()
 
-    def get(self, path: str) -> Found | None:
+    def get(self, path: str) -> Content | None:
         """The type and content at a path below the root; None if there is none."""
         run, root, rest = self._chosen, "", path
         if path.startswith("run/"):
@@ -66,7 +66,7 @@ class Site:
             self._sources[run] = Source(replace(self._options, run=run))
         return self._sources[run]
 
-    def _data(self, run: str, name: str) -> Found | None:
+    def _data(self, run: str, name: str) -> Content | None:
         content: Any
         if name == "runs":
             rows = listing(self._options.warehouse, None)["runs"]
@@ -141,15 +141,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         errors: tuple[type[Exception], ...] = (CommandError, DatabaseError, *filesystem_errors())
         try:
-            found = self.pages.get(self.path.removeprefix(self.folder))
+            content = self.pages.get(self.path.removeprefix(self.folder))
         except errors as error:
             why = redacted(" ".join(str(error).split())).encode(errors="replace")
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", why)
             return
-        if found is None:
+        if content is None:
             self.send_error(HTTPStatus.NOT_FOUND)
         else:
-            self._send(HTTPStatus.OK, *found)
+            self._send(HTTPStatus.OK, *content)
 
     def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
         self.send_response(status)

@@ -6,7 +6,7 @@ function dataTable({ caption, columns, rows, sort = "", onSort = null }) {
   const heads = columns.map(({ heading, about, isNumber }, index) => el("th", { scope: "col", class: isNumber ? "number" : null },
     el("button", { type: "button", class: "sort", click: () => sortBy(sort === String(index + 1) ? `-${index + 1}` : String(index + 1)) }, heading),
     about && el("span", { class: "tip", role: "tooltip" }, about)));
-  const made = el("table", null, el("caption", { class: "hidden" }, caption),
+  const element = el("table", null, el("caption", { class: "hidden" }, caption),
     el("thead", null, groupRow(columns), el("tr", null, heads)), body);
   const draw = () => {
     heads.forEach((head, index) => head.setAttribute("aria-sort", { [index + 1]: "ascending", [`-${index + 1}`]: "descending" }[sort] ?? "none"));
@@ -19,7 +19,7 @@ function dataTable({ caption, columns, rows, sort = "", onSort = null }) {
     draw();
   };
   draw();
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, made);
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, element);
 }
 
 function table(caption, headings, rows) {

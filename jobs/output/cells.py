@@ -24,8 +24,8 @@ class Verbatim:
 
 @dataclass(frozen=True)
 class Measured:
-    """A cell with a mean over `n` of the `of` answers of its row; `answered`: those of the n
-    without a problem, where others count 0. `small` is printed behind it."""
+    """A cell with a mean over `n` of the `of` answers of its row. `answered` of the n answers have
+    no problem, where the others count 0. `small` is printed behind the mean."""
 
     value: float | None
     n: int
@@ -35,8 +35,8 @@ class Measured:
     answered: int | None = None
 
     def is_over(self, shared_n: int | None) -> list[str]:
-        """The numbers that the mean is over: n, unless it is the row's or the column's `shared_n`,
-        and the answered ones, unless they are all."""
+        """What a reader must know of the answers behind the mean: n, unless the row or the column
+        (`shared_n`) says it, and how many were answered, unless all were."""
         n = [] if self.n in (self.of, shared_n) else [f"n={self.n}"]
         return [*n, *([] if self.answered in (None, self.n) else [f"{self.answered} answered"])]
 

@@ -48,12 +48,12 @@ def print_json(content: Any) -> None:
 
 
 def print_found(
-    found: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool, whole: bool = False
+    result: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool, whole: bool = False
 ) -> None:
     if as_json:
-        print_json(found)
+        print_json(result)
     else:
-        print_parts(parts(found), whole)
+        print_parts(parts(result), whole)
 
 
 def is_fitted(whole: bool) -> bool:
@@ -147,21 +147,27 @@ def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], N
 
 def markdown(parts: Iterable[Part]) -> str:
     """An empty line separates parts; no cell is cut, however long."""
-    return "\n\n".join(map(_part, parts))
-
-
-def _part(part: Part) -> str:
-    if isinstance(part, Heading):
-        return f"{'#' * part.level} {part.text}"
-    if isinstance(part, Table):
-        return f"{part.caption}\n\n{_table(part)}" if part.caption else _table(part)
-    return part if isinstance(part, str) else part.text
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, Heading):
+            texts.append(f"{'#' * part.level} {part.text}")
+        elif isinstance(part, Table):
+            texts += [part.caption, _table(part)] if part.caption else [_table(part)]
+        else:
+            texts.append(part if isinstance(part, str) else part.text)
+    return "\n\n".join(texts)
 
 
 def _table(table: Table) -> str:
     names = table.names()
-    lines = [names, *([row[name] for name in names] for row in table.rows)]
-    texts = [[_cell(value, table).replace("|", "\\|") for value in line] for line in lines]
+    texts = [[cell(name).replace("|", "\\|") for name in names]]
+    for row in table.rows:
+        cells = [cell(row[name]).replace("|", "\\|") for name in names]
+        if table.is_best_bold:
+            best = [isinstance(row[name], Measured) and row[name].is_best for name in names]
+            cells = [f"**{text}**" if is_best else text
+                     for text, is_best in zip(cells, best, strict=True)]  # fmt: skip
+        texts.append(cells)
     widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
     is_left = [table.is_left(name) for name in names]
 
@@ -174,11 +180,6 @@ def _table(table: Table) -> str:
     rule = "|".join("-" * (width + 2) for width in widths)
     head, *body = (f"| {drawn(line)} |" for line in texts)
     return "\n".join([head, f"|{rule}|", *body])
-
-
-def _cell(value: Any, table: Table) -> str:
-    is_bold = table.is_best_bold and isinstance(value, Measured) and value.is_best
-    return f"**{cell(value)}**" if is_bold else cell(value)
 
 
 # These begin a formula in some spreadsheet; the last four are the full-width signs.

@@ -21,7 +21,7 @@ from stages.corpora.reading.files import read_rows
 
 _SQL = sql_beside(__file__)
 LABELS = ("yes", "partially", "no")
-_COLUMNS = tuple("row question references answer label comment".split())  # noqa: SIM905  # one is a stage, too
+_COLUMNS = ("row", "question", "references", "answer", "label", "comment")
 _ADVICE = "name the sheet that rate sheet has written, as CSV"
 _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
 _ANSWER = "method, repeat, document_id, question_id"
@@ -35,8 +35,8 @@ _NOTE = (
 
 
 def sheet(options: ReadOptions) -> tuple[str, int]:
-    """CSV of `n=` answers, of all methods or those whose name begins with `method=`, and their
-    number. Each method has the same share, or one more; the order is random by `seed=`."""
+    """CSV of `n=` answers, of all methods or of the methods whose name begins with `method=`, and
+    their number. Each method has the same share, or one more; the order is random by `seed=`."""
     with connect(options.warehouse, options.run) as connection:
         source = answers(connection, options.where, options.method)
         labelled = filled(_SQL["labelled"], source=source)
@@ -60,8 +60,17 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
     rows = _sheet_rows(file)
     with options.opened() as (folder, connection):
         run = folder.path.name
-        of_run = _answers(connection, run, rows, file)
-    labels = [{**of_run[row_id], "label": row["label"], "comment": row["comment"]}
+        connection.execute("set variable sheet_rows = ?", [list(rows)])
+        labelled = filled(_SQL["labelled"], source=answers(connection, None))
+        of_rows = query(connection, filled(_SQL["of_rows"], labelled=labelled))
+    answer_of = {row.pop("row"): row for row in of_rows}
+    for row_id, row in rows.items():
+        if row_id not in answer_of:
+            raise UsageError(
+                f"{file}:{row['line']}: row {row_id[:80]} is no answer of run={run}, as it is now; "
+                "name the run of the sheet, or make a new sheet where the run was answered again"
+            )
+    labels = [{**answer_of[row_id], "label": row["label"], "comment": row["comment"]}
               for row_id, row in rows.items() if row["label"]]  # fmt: skip
     if not labels:
         raise UsageError(f"{file}: no row has a label; write {', '.join(LABELS)} into the column")
@@ -70,11 +79,11 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
             "changed": changed}  # fmt: skip
 
 
-def imported_lines(found: Mapping[str, Any]) -> list[str]:
-    of_whom = f"{counted(found['labels'], 'label')} of {found['rater']} in run {found['run']}"
-    lines = [f"{of_whom}, new or changed: {found['changed']}"]
-    if left := found["rows"] - found["labels"]:
-        rows = f"{left} of {found['rows']} rows have no label, and keep what they had"
+def imported_lines(counts: Mapping[str, Any]) -> list[str]:
+    of_whom = f"{counted(counts['labels'], 'label')} of {counts['rater']} in run {counts['run']}"
+    lines = [f"{of_whom}, new or changed: {counts['changed']}"]
+    if left := counts["rows"] - counts["labels"]:
+        rows = f"{left} of {counts['rows']} rows have no label, and keep what they had"
         lines.append(f"{rows}; import the sheet again when they do")
     return ["\n".join(lines)]
 
@@ -93,33 +102,16 @@ def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
             first = rows[row_id]["line"]
             raise UsageError(row.detail(f"row {row_id} is there twice, first in line {first}"))
         if label.casefold() not in ("", *LABELS):
-            known = ", ".join(LABELS)
-            raise UsageError(row.detail(f"label {label[:80]!r} is none of {known}; fix it"))
+            there = ", ".join(LABELS)
+            raise UsageError(row.detail(f"label {label[:80]!r} is none of {there}; fix it"))
         labels = {"label": label.casefold() or None, "comment": comment or None}
         rows[row_id] = {**labels, "line": row.line}
     return rows
 
 
-def _answers(
-    connection: Any, run: str, sheet_rows: Mapping[str, Mapping[str, Any]], file: str
-) -> dict[str, dict[str, Any]]:
-    """By row id. Raises UsageError for a row that is no answer of the run."""
-    connection.execute("set variable sheet_rows = ?", [list(sheet_rows)])
-    labelled = filled(_SQL["labelled"], source=answers(connection, None))
-    rows = query(connection, filled(_SQL["of_rows"], labelled=labelled))
-    by_id = {row.pop("row"): row for row in rows}
-    for row_id, row in sheet_rows.items():
-        if row_id not in by_id:
-            raise UsageError(
-                f"{file}:{row['line']}: row {row_id[:80]} is no answer of run={run}, as it is now; "
-                "name the run of the sheet, or make a new sheet where the run was answered again"
-            )
-    return by_id
-
-
 def agreements(options: ReadOptions) -> dict[str, Any]:
-    """The `agreements` of a run's people, on answers that `method=` and `where=` select, and the
-    number of their `labels`, of which `outdated` are of answers that have changed since."""
+    """The `agreements` of a run's people, on answers that `method=` and `where=` select; the number
+    of their `labels`; and how many of these are `outdated`, as the answer has changed since."""
     with connect(options.warehouse, options.run) as connection:
         if not query(connection, "from people limit 1"):
             raise UsageError(
@@ -157,12 +149,12 @@ def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> dict[
     }
 
 
-def parts_of(found: Mapping[str, Any]) -> list[Part]:
-    labels, outdated = (counted(found[name], "label") for name in ("labels", "outdated"))
-    if not found["agreements"]:
+def agreement_parts(agreed: Mapping[str, Any]) -> list[Part]:
+    labels, outdated = (counted(agreed[name], "label") for name in ("labels", "outdated"))
+    if not agreed["agreements"]:
         return [f"{labels}, none of an answer that a rater or another person labelled"]
     rows, matrices = [], list[Part]()
-    for of in found["agreements"]:
+    for of in agreed["agreements"]:
         kappas = [None if of[name] is None else f"{of[name]:.2f}"
                   for name in ("kappa", "weighted_kappa")]  # fmt: skip
         rows.append({
@@ -179,7 +171,7 @@ def parts_of(found: Mapping[str, Any]) -> list[Part]:
         matrices.append(Table(cells, keeps_empty=True))
     table = Table(rows, left=("other", "rubric"), num_keys=3)
     left_out = f"Left out: {outdated} of answers that changed since."
-    return [table, _NOTE, *([left_out] if found["outdated"] else []), *matrices]
+    return [table, _NOTE, *([left_out] if agreed["outdated"] else []), *matrices]
 
 
 def kappa(

@@ -1,6 +1,6 @@
--- What a person can judge: free-form answers to questions with references. The id of an answer says
--- nothing, and changes with its text; it begins with a letter, so that no spreadsheet makes a number
--- of it.
+-- The answers that a person can judge: free-form ones to questions with references. The id of an
+-- answer says nothing, and changes with its text; it begins with a letter, as a spreadsheet would
+-- make a number of it otherwise.
 -- name: labelled
 select *, 'r' || left(sha256(concat_ws(
   chr(31), method, repeat, document_id, question_id, answer)), 15) as row

@@ -16,7 +16,7 @@ import numpy as np
 
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, load_corpus
-from pipeline.asking.reader import Reader, reader_of
+from pipeline.asking.ask import Reader, reader_of
 from pipeline.asking.replies import SharedReplies
 from pipeline.core.calls import Call, UsageCounters
 from pipeline.core.engine import EngineSettings, Reply, Request
@@ -54,7 +54,8 @@ _Shard = tuple[str, str, str, int]  # table, step id, unit, attempt
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """`of_text`: of a text alone; `per_prompt`: of the chat template; `how`: by what method."""
+    """`of_text` counts the tokens of a text, `per_prompt` is how many the chat template adds, and
+    `how` says how tokens are counted."""
 
     of_text: Callable[[str], int]
     per_prompt: int
@@ -65,7 +66,8 @@ class TokenCounts:
 
 
 def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
-    """By the ratio of tokens to bytes, if this machine has the model's tokenizer; else a guess."""
+    """How to count an engine's tokens: as the engine does if it has a rule, else by tokens per
+    byte, measured on `texts` if this machine has the model's tokenizer, or assumed."""
     if isinstance(settings, ExtractiveSettings):
         return TokenCounts(num_tokens, 0, "words and signs, as the engine counts")
     if not isinstance(settings, VllmSettings | OpenAISettings):
@@ -75,15 +77,16 @@ def token_counts(settings: EngineSettings, texts: Sequence[str]) -> TokenCounts:
     how = f"estimated, no tokenizer on this machine: {rate:g} a byte of text"
     if chat is not None:
         tried = [text[:_TRIED_CHARS] for text in texts]
-        around = len(chat.tokenise([{"role": "user", "content": ""}]))
-        total = sum(len(chat.tokenise([{"role": "user", "content": t}])) - around for t in tried)
+        around = len(chat.tokenize([{"role": "user", "content": ""}]))
+        total = sum(len(chat.tokenize([{"role": "user", "content": t}])) - around for t in tried)
         rate = total / sum(len(text.encode()) for text in tried)
         how = f"the model's tokenizer on some documents: {rate:.3f} a byte of text"
     return TokenCounts(lambda text: round(len(text.encode()) * rate), around, how)
 
 
 class CountingEngine:
-    """Its cache is unlimited: any beginning of an earlier prompt counts as cached."""
+    """Gives the expected replies and counts tokens. Its prefix cache is unlimited: any beginning of
+    an earlier prompt counts as cached."""
 
     name = "counting"
 
@@ -203,7 +206,8 @@ def estimate(prepared: Prepared) -> Estimate:
         reader = None
         if phase.engine is not None:
             engine = CountingEngine(phase.engine, counts[phase.name])
-            reader = reader_of(engine, phase.engine, run.family, run.config.reply_format)
+            is_constrained = run.config.is_constrained(phase.engine)
+            reader = reader_of(engine, phase.engine, run.family, is_constrained)
         asyncio.run(_execute(phase, sample, shards, reader))
     # All documents' costs by step id, and the bytes that the run will write by table.
     engines = {step.id: engine for step, engine in run.steps_with_engines}

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.config.options import numbers, price_of
-from jobs.config.read_config import read_config
+from jobs.config.run_config import read_config
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.resolved_run import ResolvedRun, resolve, stage_names
+from jobs.graph.resolved_run import resolve, stage_names
 from jobs.output.cells import Heading, Part, Table, counted
-from jobs.output.print_tables import print_found
 from jobs.plan.estimate import (
     MEASURES,
     NO_COST,
@@ -54,7 +53,7 @@ class Options:
         return cls(speeds, gpus, None if price is None else price_of(price))
 
     def num_engines(self, settings: EngineSettings) -> int:
-        """Those that run at once. Raises UsageError if one needs more GPUs than there are."""
+        """How many engines run at once. Raises UsageError if one needs more GPUs than there are."""
         if not settings.gpus_elsewhere:
             return settings.max_workers or settings.min_workers
         num = int(self.gpus / settings.gpus_elsewhere)
@@ -64,16 +63,13 @@ class Options:
         return min(num, settings.max_workers or num)
 
 
-def show_plan(words: Sequence[str], options: Options, as_json: bool, warn: Warn) -> None:
+def make_plan(words: Sequence[str], options: Options, warn: Warn) -> Json:
+    """The plan of the run that the words make; writes nothing. Raises UsageError if words, corpus
+    or options cannot be used."""
     config = read_config(words)
     options.num_engines(config.engine)  # refused before any work
     without_model = NoEmbedder(**config.embedder.model_dump())
-    plan = make_plan(resolve(config.model_copy(update={"embedder": without_model})), options, warn)
-    print_found(plan, _parts, as_json)
-
-
-def make_plan(run: ResolvedRun, options: Options, warn: Warn) -> Json:
-    """Writes nothing. Raises UsageError if corpus or options cannot be used."""
+    run = resolve(config.model_copy(update={"embedder": without_model}))
     folder = RunFolder(as_path(run.config.warehouse), run.name)
     check_layout(folder.warehouse)
     run = merge_with_stored_run(run, folder)
@@ -126,7 +122,7 @@ def _sum(stage: str, steps: Sequence[Json]) -> Json:
 
 
 def _speeds_so_far(folder: RunFolder) -> dict[str, float]:
-    """Prompt tokens a second per engine, by phase; a reply token counts as REPLY_COSTS."""
+    """Prompt tokens a second and engine, by phase; a reply token counts as REPLY_COSTS."""
     costs, seconds = defaultdict[str, float](float), defaultdict[str, float](float)
     for launch in folder.readable_launches():
         for took in launch.get("phases", ()):
@@ -140,7 +136,8 @@ def _speeds_so_far(folder: RunFolder) -> dict[str, float]:
 def _phase(
     phase: Phase, engine: EngineSettings, estimated: Estimate, options: Options, speed: float | None
 ) -> Json:
-    """By the rates of the options, else the run's own `speed`, else the engine's settings."""
+    """The hours of a phase, by the rates of the options, else the `speed` that the run had so far,
+    else the engine's settings."""
     rates, how = engine.token_rates(), "the engine's settings"
     if options.rates is not None:
         rates, how = options.rates, "--rates {:.15g},{:.15g}".format(*options.rates)
@@ -190,7 +187,7 @@ def _assumptions(
         yield "engine.context_tokens is not set: no prompt is taken to be too long"
 
 
-def _parts(plan: Mapping[str, Any]) -> list[Part]:
+def plan_parts(plan: Mapping[str, Any]) -> list[Part]:
     head, corpus = Heading(f"plan of {plan['run']}"), plan["corpus"]
     if not plan["stages"]:
         return [head, "nothing is left to do; a run makes no model call"]

@@ -18,12 +18,12 @@ def new_plugin(name: str, kind: str) -> list[Path]:
     if Path(name).exists():
         raise UsageError(f"{name}: exists already; give another name")
     class_name = "".join(map(str.capitalize, name.split("_")))
-    made = []
+    files = []
     for template in sorted(file for file in (_TEMPLATES / kind).rglob("*") if file.is_file()):
         path = template.relative_to(_TEMPLATES / kind).as_posix().removesuffix(".txt")
         file = Path(name) / path.replace("my_plugin", name)
         text = template.read_text(encoding="utf-8").replace("my_plugin", name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text.replace("MyPlugin", class_name), encoding="utf-8")
-        made.append(file)
-    return made
+        files.append(file)
+    return files

@@ -44,12 +44,12 @@ def causes(connection: Any, where: str = "true") -> Rows:
     """
     parts = []  # a table's rows with a problem, with all of _COLUMNS
     for table, columns in _tables(connection).items():
-        own = ", ".join(f"t.{n}" if n in columns else f"null::varchar as {n}" for n in _COLUMNS)
+        named = [f"t.{n}" if n in columns else f"null::varchar as {n}" for n in _COLUMNS]
         is_made = table not in _LOADED and "step_id" in columns
         step = "left join steps s using (step_id)" if is_made else ""
         stage = "coalesce(s.stage, 'corpus')" if is_made else "'corpus'"
-        parts.append(f"select {stage} as stage, '{table}' as table_name, {own}, t.problem"
-                     f" from {table} t {step} where t.problem is not null")  # fmt: skip
+        selected = ", ".join([f"{stage} as stage", f"'{table}' as table_name", *named, "t.problem"])
+        parts.append(f"select {selected} from {table} t {step} where t.problem is not null")
     if not parts:
         return []
     connection.execute(filled(_SQL["failed"], parts=" union all ".join(parts), where=where))
@@ -86,31 +86,30 @@ def reply_findings(connection: Any, facts: Mapping[str, Any]) -> list[str]:
 
 
 def cause_lines(connection: Any) -> Iterator[str]:
+    """A line per cause: its rows, questions and documents, an example and advice. Rows of the
+    corpus are counted as entries, because an entry may have two rows."""
     for cause in causes(connection):
+        after = f" and {cause['num_after']} after" if cause["num_after"] else ""
+        if cause["problem"] == "bad_input":
+            number = cause["num_details"]
+            size = f"{number} {'entry' if number == 1 else 'entries'}{after}"
+        else:
+            reached = counted(len(cause["documents"] or ()), "document")
+            if cause["questions"]:
+                reached = f"{counted(len(cause['questions']), 'question')} of {reached}"
+            size = f"{counted(cause['num_rows'], 'row')}{after}, {reached}"
         such_as = f", such as: {_example(cause['detail'])[:_MOST_CHARS]}" if cause["detail"] else ""
         advice = _ADVICE.get(cause["problem"], "gistmill trace QUESTION shows it")
-        yield f"{cause['problem']} in {cause['stage']}: {_size(cause)}{such_as}; {advice}"
+        yield f"{cause['problem']} in {cause['stage']}: {size}{such_as}; {advice}"
 
 
 def _example(detail: str) -> str:
-    """On one line; of a traceback the error, and the place that raised it."""
+    """A detail on one line; of a traceback only the error, and the line of code that raised it."""
     places = _PLACE.findall(detail)
     if not places or not detail.startswith("Traceback"):
         return on_one_line(detail)
     file, line = places[-1]
     return f"{on_one_line(detail.splitlines()[-1])} ({Path(file).name}:{line})"
-
-
-def _size(cause: Mapping[str, Any]) -> str:
-    """Rows, questions and documents; of the corpus entries, as one may have two rows."""
-    after = f" and {cause['num_after']} after" if cause["num_after"] else ""
-    if cause["problem"] == "bad_input":
-        number = cause["num_details"]
-        return f"{number} {'entry' if number == 1 else 'entries'}{after}"
-    documents = counted(len(cause["documents"] or ()), "document")
-    asked = len(cause["questions"])
-    of = f"{counted(asked, 'question')} of {documents}" if asked else documents
-    return f"{counted(cause['num_rows'], 'row')}{after}, {of}"
 
 
 def problem_counts(connection: Any) -> dict[str, int]:

@@ -9,13 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
-import yaml
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
 from jobs.report.report import Report
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import found_conf_folders
-from pipeline.core.settings import YAML_LOADER, Settings
+from pipeline.core.registry import existing_conf_folders
+from pipeline.core.settings import Settings, parsed_yaml
 from pipeline.files.storage import as_path, refuse_unreachable_path
 from pipeline.work.stage import Column
 
@@ -46,48 +45,44 @@ class Names(Settings):
         """The printed names of a table's methods, all different: with the arguments in which
         methods of one name differ; with all arguments if two would still be equal; else the
         canonical name."""
-        arguments = {name: _arguments(name) for name in dict.fromkeys(names)}
-        printed = {name: self._method(name, arguments) for name in arguments}
-        for fuller in (lambda name: self._with(name, arguments[name]), str):
+        parts = {name: _split(name) for name in dict.fromkeys(names)}
+        printed: dict[str, str] = {}
+        for name, (base, arguments) in parts.items():
+            variants = [of for other, of in parts.values() if other == base]
+            differ = {
+                key: value
+                for key, value in arguments.items()
+                if any(variant.get(key) != value for variant in variants)
+            }
+            printed[name] = self.methods.get(name) or self._with(base, differ)
+        for fuller in (lambda name: self._with(*parts[name]), str):
             number = Counter(printed.values())
             printed |= {name: fuller(name) for name, text in printed.items() if number[text] > 1}
         return printed
 
-    def _method(self, name: str, arguments: Mapping[str, Mapping[str, str]]) -> str:
-        variants = [of for other, of in arguments.items() if _base(other) == _base(name)]
-        differ = {
-            key: value
-            for key, value in arguments[name].items()
-            if any(of.get(key) != value for of in variants)
-        }
-        return self.methods.get(name) or self._with(name, differ)
-
-    def _with(self, name: str, arguments: Mapping[str, str]) -> str:
-        base = self.methods.get(_base(name), _base(name))
+    def _with(self, base: str, arguments: Mapping[str, str]) -> str:
         printed = ", ".join(f"{key}={value}" for key, value in arguments.items())
-        return f"{base} ({printed})" if printed else base
+        name = self.methods.get(base, base)
+        return f"{name} ({printed})" if printed else name
 
 
-def _base(name: str) -> str:
-    """The name without its arguments; the whole name if it is not in our syntax."""
-    match = _METHOD.fullmatch(name)
-    return match[1] if match and _arguments(name) else name
-
-
-def _arguments(name: str) -> dict[str, str]:
-    """The arguments of a canonical name, then the settings in its square brackets."""
+def _split(name: str) -> tuple[str, dict[str, str]]:
+    """A method's name without its arguments, and these, with the settings in square brackets; the
+    whole name if it has none, or is not in our syntax."""
     match = _METHOD.fullmatch(name)
     groups = match.groups()[1:] if match else ()
     pairs = [part.partition("=")[::2] for group in groups if group for part in group.split(",")]
-    return dict(pairs) if all(value for _, value in pairs) else {}
+    if match is None or not pairs or not all(value for _, value in pairs):
+        return name, {}
+    return match[1], dict(pairs)
 
 
 def read_names(wanted: str, plugins: str | None = None) -> Names | None:
-    """The names for `names=`, of our `conf` and the run's `plugins` unless a file's own go before
-    them; None for `canonical`. Raises UsageError for an unusable file."""
+    """The names for `names=`: a file's own go before those of the run's `plugins`, and these before
+    ours in `conf`. None for `canonical`. Raises UsageError for an unusable file."""
     if wanted == CANONICAL:
         return None
-    files = [conf / "names.yaml" for conf in reversed(found_conf_folders(plugins))]
+    files = [conf / "names.yaml" for conf in reversed(existing_conf_folders(plugins))]
     paths = [str(file) for file in files if file.is_file()] + [wanted] * (wanted != PAPER)
     merged: dict[str, dict[str, str]] = {section: {} for section in Names.model_fields}
     for names in map(_read, paths):
@@ -97,21 +92,14 @@ def read_names(wanted: str, plugins: str | None = None) -> Names | None:
 
 
 def _read(path: str) -> Names:
-    place = as_path(path)
+    file, sections = as_path(path), ", ".join(Names.model_fields)
     try:
-        with refuse_unreachable_path(place, "names"):
-            text = place.read_bytes()
+        with refuse_unreachable_path(file, "names"):
+            text = file.read_bytes()
+        return parsed_yaml(text, Names, f"names={path}")
     except UsageError as error:
-        raise UsageError(f"{error}; names= is {PAPER}, {CANONICAL} or a YAML file") from None
-    try:
-        return Names.model_validate(yaml.load(text, YAML_LOADER) or {})
-    except yaml.YAMLError as error:
-        why = f"not YAML: {' '.join(str(error).split())}"
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
-        why = f"{key}: {first['msg']}; it has names by name under {', '.join(Names.model_fields)}"
-    raise UsageError(f"names={path}: {why}")
+        fix = f"names= is {PAPER}, {CANONICAL} or a YAML file with names under {sections}"
+        raise UsageError(f"{error}; {fix}") from None
 
 
 def named(report: Report, names: Names | None) -> Report:
@@ -159,37 +147,38 @@ def with_columns(
     Raises UsageError for a column that the run has not."""
     if wanted is None:
         return replace(report, columns=(*report.columns, *more))
-    known = known_columns(report)
-    by_name = measures_by_name(known, names)
+    columns = known_columns(report)
+    by_name = measures_by_name(columns, names)
     parts = [part.strip() for part in wanted.split(",") if part.strip()]
     if unknown := [part for part in parts if part.lower() not in (*by_name, "n")]:
         there = ", ".join(
-            c.measure if c.measure == c.heading else f"{c.measure} ({c.heading})" for c in known
+            c.measure if c.measure == c.heading else f"{c.measure} ({c.heading})" for c in columns
         )
         raise UsageError(f"columns={unknown[0]}: no such column; the run has {there}")
     chosen = dict.fromkeys(by_name[part.lower()] for part in parts if part.lower() in by_name)
     if not chosen:
         raise UsageError(f"columns={wanted}: names no column beside n")
-    return replace(report, columns=tuple(c for name in chosen for c in known if c.measure == name))
+    shown = tuple(c for name in chosen for c in columns if c.measure == name)
+    return replace(report, columns=shown)
 
 
 def known_columns(report: Report) -> list[Column]:
     """The report's columns, and all counts of its methods."""
-    known = {column.measure: column for column in (*report.columns, *COUNTS)}
+    columns = {column.measure: column for column in (*report.columns, *COUNTS)}
     for name in (name for row in report.rows for name in row.counts if name != "n"):
-        known.setdefault(name, _count(name, name.replace("_", " "), 200))
-    return list(known.values())
+        columns.setdefault(name, _count(name, name.replace("_", " "), 200))
+    return list(columns.values())
 
 
-def measures_by_name(known: Sequence[Column], names: Names | None) -> Mapping[str, str]:
-    """By lower-case name, heading and printed heading; an earlier one of these wins."""
-    printed = names.of_columns(known) if names else known
-    texts = [[c.measure for c in known], [c.heading for c in known], [c.heading for c in printed]]
-    by_name: dict[str, str] = {}
-    for shown in texts:
-        for text, column in zip(shown, known, strict=True):
-            by_name.setdefault(text.lower(), column.measure)
-    return by_name
+def measures_by_name(columns: Sequence[Column], names: Names | None) -> Mapping[str, str]:
+    """The columns' measures by lower-case text: a measure goes before a heading, and that before a
+    heading as `names` print it."""
+    printed = names.of_columns(columns) if names else columns
+    texts = [
+        *((column.measure, column.measure) for column in columns),
+        *((column.heading, column.measure) for column in (*columns, *printed)),
+    ]
+    return {text.lower(): measure for text, measure in reversed(texts)}
 
 
 def group_of(column: Column, report: Report) -> str:

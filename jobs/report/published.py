@@ -11,7 +11,7 @@ from jobs.config.options import ReadOptions
 from jobs.output.cells import Heading, Part, Table
 from jobs.report.report import Report, report_of
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import found_conf_folders, hint
+from pipeline.core.registry import existing_conf_folders, hint
 
 _ABOUT = (
     "The paper's figures beside the run's. They come from other models, and in part from other "
@@ -25,7 +25,7 @@ def published(options: ReadOptions) -> list[dict[str, Any]]:
     Raises UsageError if there are no figures of the run's experiment, or of its split."""
     with options.opened() as (folder, connection):
         config = (folder.config() or {})["config"]
-        figures = figures_of(str(config["name"]), found_conf_folders(config["plugins"]))
+        figures = figures_of(str(config["name"]), existing_conf_folders(config["plugins"]))
         split = config["corpus"].get("split")
         return _beside(report_of(connection, folder, options), figures, split, options.by)
 
@@ -55,8 +55,8 @@ def _beside(
         if (of_split and of_split != split) or bool(group) != (by is not None):
             continue
         about = {"method": method, "paper": figure["paper"], "split": of_split, "by": group}
-        kept = {key: value for key, value in about.items() if value}
-        row = rows.setdefault((method, of_split, group), kept)
+        given = {key: value for key, value in about.items() if value}
+        row = rows.setdefault((method, of_split, group), given)
         name = headings.get(figure["measure"], figure["measure"])
         mean = ours.get((method, group), {}).get(figure["measure"])
         row[name] = mean and mean.mean
@@ -71,7 +71,7 @@ def _beside(
 
 
 def published_parts(rows: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """All columns are in every row."""
+    """The parts that are printed; every row of the table has all columns."""
     names = dict.fromkeys(name for row in rows for name in row)
     table = Table([{name: row.get(name) for name in names} for row in rows])
     return [Heading("published"), _ABOUT, table]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -185,7 +184,7 @@ def memory_parts(report: Report) -> list[Part]:
 
 
 def distribution_table(sizes: Sequence[Mapping[str, Any]]) -> Table:
-    """Memories are named only if the run has several."""
+    """The sizes of documents and memories; memories are named only if the run has several."""
     has_several = len({row["memory"] for row in sizes} - {None}) > 1
     rows = []
     for row in sizes:
@@ -205,8 +204,21 @@ def cost_parts(report: Report) -> list[Part]:
     more = [f"{part}{name}" for part in ("memory_", "judging_") for name in ("calls", "tokens")]
     names += [name for name in more if any(row.counts.get(name) for row in report.rows)]
     table = by_method(report, lambda row: {n.replace("_", " "): row.counts.get(n) for n in names})
-    shared = shared_lines(report.memory_steps, report.is_split)
-    parts: list[Part] = [table, "\n".join([_COST, *shared])]
+    # A line per memory and set of methods, of steps on which several methods depend, or none.
+    lines, key = [_COST], itemgetter("memory", "methods")
+    shared = sorted((step for step in report.memory_steps if len(step["methods"]) != 1), key=key)
+    for (memory, methods), group in groupby(shared, key=key):
+        steps = list(group)
+        what = f"{', '.join(dict.fromkeys(step['stage'] for step in steps))} of {memory}"
+        calls = counted(sum(step["calls"] for step in steps), "call")
+        took = f"{calls}, {counted(sum(step['tokens'] for step in steps), 'token')}"
+        divided = "divided among them" if report.is_split else _IN_EACH
+        lines.append(
+            f"{len(methods)} methods rest on {what}: {took}, {divided}."
+            if methods
+            else f"No method rests on {what}: {took}."
+        )
+    parts: list[Part] = [table, "\n".join(lines)]
     if "money" not in report.total:
         return parts
     without = f" Without a price: {', '.join(report.unpriced)}." if report.unpriced else ""
@@ -235,37 +247,41 @@ def _money(report: Report) -> Table:
     return Table([*table.rows, last], num_keys=table.num_keys)
 
 
-def shared_lines(steps: Sequence[Mapping[str, Any]], is_split: bool) -> list[str]:
-    """A line per memory and set of methods: the costs of steps on which not exactly one method
-    depends."""
-    key = itemgetter("memory", "methods")
-    shared = sorted((step for step in steps if len(step["methods"]) != 1), key=key)
-    lines = []
-    for (memory, methods), group in groupby(shared, key=key):
-        steps = list(group)
-        what = f"{', '.join(dict.fromkeys(step['stage'] for step in steps))} of {memory}"
-        calls = counted(sum(step["calls"] for step in steps), "call")
-        took = f"{calls}, {counted(sum(step['tokens'] for step in steps), 'token')}"
-        divided = "divided among them" if is_split else _IN_EACH
-        lines.append(
-            f"{len(methods)} methods rest on {what}: {took}, {divided}."
-            if methods
-            else f"No method rests on {what}: {took}."
-        )
-    return lines
-
-
 def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
     """The variation of means: over repeats and, with `intervals`, documents."""
+
+    def sds(row: Row) -> dict[str, object]:
+        """Standard deviations; one over fewer repeats than the row's others has their number."""
+        means = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
+        most = max((mean.repeats for mean in means.values() if mean), default=0)
+        cells: dict[str, object] = {"repeats": most}
+        for name, mean in means.items():
+            note = f" (n={mean.repeats})" if mean and mean.repeats != most else ""
+            cells[name] = f"{mean.sd:.2f}{note}" if mean and mean.sd is not None else None
+        return cells
+
+    def spread(row: Row) -> dict[str, object]:
+        cells: dict[str, object] = {}
+        for column in columns:
+            name = column.heading if column.measure in report.measures else column.measure
+            mean = row.means.get(column.measure)
+            if mean is None or mean.mean is None:
+                cells[name] = "-"
+                continue
+            limits = "n/a" if mean.low is None else f"{mean.low:.1f}..{mean.high:.1f}"
+            answered = "-" if mean.answered_mean is None else f"{mean.answered_mean:.1f}"
+            cells[name] = f"{mean.mean:.1f} [{limits}] / {answered} (n={mean.answered_n})"
+        return cells
+
     parts: list[Part] = []
     if (repeats := report.foot["repeats"]) > 1:
         title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
-        parts += [title, by_method(report, partial(_sds, report=report))]
-    measures = [column.measure for column in report.columns if column.has_interval]
-    if intervals and measures:
-        means = [row.means[name] for row in report.rows for name in measures if name in row.means]
-        parts += [_SPREAD, by_method(report, partial(_spread, report=report))]
-        parts += [_WITHOUT_INTERVAL] if any(mean.low is None for mean in means) else []
+        parts += [title, by_method(report, sds)]
+    columns = [column for column in report.columns if column.has_interval]
+    if intervals and columns:
+        means = (row.means.get(column.measure) for row in report.rows for column in columns)
+        parts += [_SPREAD, by_method(report, spread)]
+        parts += [_WITHOUT_INTERVAL] if any(mean and mean.low is None for mean in means) else []
     return parts
 
 
@@ -283,8 +299,8 @@ def score_table(report: Report, intervals: bool = False) -> Table:
 def score_value(
     row: Row, column: Column, report: Report, intervals: bool
 ) -> Measured | float | str | None:
-    """A mean, of a measure of answers with the number answered, or the count for the method; the
-    number of unscored answers if the rater scored none."""
+    """What a row has in a column: its mean, with the number of answers without a problem if the
+    column measures answers; else its count; a note if the rater scored none of its answers."""
     unscored = row.counts.get("unscored")
     if column.measure not in row.means:
         if column.is_judged and unscored:
@@ -305,7 +321,7 @@ def notes(report: Report) -> list[str]:
 
 
 def _warnings(report: Report) -> Iterator[str]:
-    """That the run is incomplete, that verdicts are unreadable, that another model answered."""
+    """Lines if the run is incomplete, if verdicts cannot be read, or if another model answered."""
     if not_done := report.inputs["not_done"]:
         ended = report.foot.get("ended")
         incomplete = _INCOMPLETE.format(not_done, report.inputs["planned"])
@@ -328,32 +344,6 @@ def _not_compared(report: Report) -> list[str]:
 def _about_engine(report: Report) -> list[str]:
     note = report.foot.get("engine_note")
     return [note] if note else []
-
-
-def _spread(row: Row, report: Report) -> dict[str, object]:
-    cells: dict[str, object] = {}
-    for column in (column for column in report.columns if column.has_interval):
-        name = column.heading if column.measure in report.measures else column.measure
-        mean = row.means.get(column.measure)
-        if mean is None or mean.mean is None:
-            cells[name] = "-"
-            continue
-        limits = "n/a" if mean.low is None else f"{mean.low:.1f}..{mean.high:.1f}"
-        answered = "-" if mean.answered_mean is None else f"{mean.answered_mean:.1f}"
-        cells[name] = f"{mean.mean:.1f} [{limits}] / {answered} (n={mean.answered_n})"
-    return cells
-
-
-def _sds(row: Row, report: Report) -> dict[str, object]:
-    """Each with its number of repeats if that is not the row's."""
-    means = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
-    repeats = max((mean.repeats for mean in means.values() if mean), default=0)
-    cells: dict[str, object] = {"repeats": repeats}
-    for name, mean in means.items():
-        has_sd = mean is not None and mean.sd is not None
-        note = f" (n={mean.repeats})" if mean and mean.repeats != repeats else ""
-        cells[name] = f"{mean.sd:.2f}{note}" if mean and has_sd else None
-    return cells
 
 
 def provenance_line(report: Report) -> str:

@@ -1,18 +1,21 @@
 """Computes the report of a run: methods with means over questions, costs and provenance; chooses
-its questions, methods, columns and rater, also for other commands."""
+its questions, methods, columns and rater, also for other commands.
 
-from collections import defaultdict
+Costs are of all `calls` of the run without copied ones, in three parts: a method's own calls, those
+of the memory steps that its rows depend on, and those of its verdicts.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jobs.audit.judge_audit import JudgeAudit, judge_audits
-from jobs.config.options import ReadOptions
+from jobs.config.options import ReadOptions, price_of
 from jobs.problems.causes import reply_findings
-from jobs.report.costs import Costs, costs_of
-from jobs.statistics.means import Key, Mean, means_of
+from jobs.statistics.means import Mean, MethodGroup, means_of
 from jobs.statistics.paired_test import best_of, p_values, pairs_of
-from pipeline.core.engine import ENGINES
+from pipeline.core.engine import ENGINES, Price
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import RECORDS
@@ -34,6 +37,10 @@ _FACTS = (  # of the run's config, beside its stages
     "corpus", "engine", "is_model", "methods", "columns", "judging", "family", "wording",
     "reply_format",
 )  # fmt: skip
+_SUMMED = ("calls", "prompt_tokens", "cached_tokens", "reply_tokens")
+_SUMS = "count(*) as calls, " + ", ".join(f"sum({n})::bigint as {n}" for n in _SUMMED[1:])
+Spent = Mapping[str, float]
+"""`calls`, `tokens` and, if a call has a price, `money`."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,17 @@ class Tokens:
 
     mean: float
     n: int
+
+
+@dataclass(frozen=True)
+class Costs:
+    """`steps`: the memory steps, with the `methods` that depend on each; `total`: over all methods
+    and steps, each step once; `unpriced`: engines without a price, if others have one."""
+
+    of_methods: Mapping[tuple[str, str | None, str], Spent]  # by method, group and part
+    steps: tuple[dict[str, Any], ...]
+    total: Spent
+    unpriced: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -96,9 +114,9 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     create_chosen_table(connection, options)
     rater = chosen_rater(connection, options.rater)
     columns, measures = shown_columns(connection, facts["columns"])
-    query(connection, _SQL["found_memories"])
+    query(connection, _SQL["run_memories"])
     memories = query(connection, filled(_SQL["memories"], is_shared=is_shared_sql("memory")))
-    costs = costs_of(connection, facts, options.price, options.split_shared)
+    costs = _costs(connection, facts, options.price, options.split_shared)
     methods = [name for name in facts["methods"] if name.startswith(options.method or "")]
     if options.method and not methods:
         near = nearest(options.method, sorted(facts["methods"]), 5)
@@ -131,7 +149,7 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         num_tests=num_tests,
         is_split=options.split_shared,
         audits=judge_audits(connection, folder, columns, rater) if rows else (),
-        main=_main(facts["columns"], measures, rows),
+        main=_main_measures(facts["columns"], measures, rows),
         findings=(*reply_findings(connection, facts),),
     )
 
@@ -189,14 +207,16 @@ def distributions(connection: Any) -> list[dict[str, Any]]:
     return query(connection, filled(_SQL["sizes"], is_shared=is_shared_sql("memory")))
 
 
-def _main(
+def _main_measures(
     declared: Mapping[str, Any], measures: Sequence[str], rows: Sequence[Row]
 ) -> tuple[str, ...]:
-    of_kinds = (declared.get(kind, ()) for kind in ("free", "choice"))
-    kinds = [{column["measure"] for column in columns} for columns in of_kinds]
+    """For each kind of question the first measure that has a mean."""
     have = {name for row in rows for name, mean in row.means.items() if mean.mean is not None}
-    first = (next((m for m in measures if m in kind & have), None) for kind in kinds)
-    return tuple(dict.fromkeys(filter(None, first)))
+    main: dict[str, None] = {}
+    for kind in ("free", "choice"):
+        of_kind = have.intersection(column["measure"] for column in declared.get(kind, ()))
+        main |= dict.fromkeys([name for name in measures if name in of_kind][:1])
+    return tuple(main)
 
 
 def _rows(
@@ -209,7 +229,17 @@ def _rows(
     """The rows, and the number of tests behind their marks."""
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
     rater_sql = "null" if rater is None else text(rater)
-    _sum_by_document(connection, rater_sql)
+    # The view `mine` has the values of the chosen questions, the table `of_documents` their sums.
+    # They are summed one source table at a time: DuckDB would hold all joins in memory at once.
+    values = []
+    query(connection, _SQL["of_documents"])
+    for record in RECORDS.values():
+        part, some = (record.sql().get(name) for name in ("measures", "measured"))
+        if part and (some is None or query(connection, f"from ({some}\n) limit 1")):
+            values.append(filled(_SQL["values"], part=part, rater=rater_sql))
+            query(connection, filled(_SQL["sums"], values=values[-1]))
+            connection.raw.execute("checkpoint")  # which compresses them
+    query(connection, filled(_SQL["mine"], values=" union all ".join(values)))
     means = means_of(connection, columns)
     counts = _counts(connection, rater_sql, costs)
     judged = {column.measure for column in columns if column.is_judged}
@@ -225,40 +255,72 @@ def _rows(
     return tuple(rows), len(pairs)
 
 
-def _sum_by_document(connection: Any, rater_sql: str) -> None:
-    """Create the view `mine` of the values of the chosen questions, and the table `of_documents`
-    of their sums, one source table at a time: for all at once DuckDB would hold every join in
-    memory."""
-    values = []
-    query(connection, _SQL["of_documents"])
-    for record in RECORDS.values():
-        part, some = (record.sql().get(name) for name in ("measures", "measured"))
-        if part and (some is None or query(connection, f"from ({some}\n) limit 1")):
-            values.append(filled(_SQL["values"], part=part, rater=rater_sql))
-            query(connection, filled(_SQL["sums"], values=values[-1]))
-            connection.raw.execute("checkpoint")  # which compresses them
-    query(connection, filled(_SQL["mine"], values=" union all ".join(values)))
-
-
 def _counts(
     connection: Any, rater_sql: str, costs: Costs
-) -> dict[Key, dict[str, int | float | None]]:
-    by_key: dict[Key, dict[str, int | float | None]] = defaultdict(dict)
+) -> dict[MethodGroup, dict[str, int | float | None]]:
+    by_key: dict[MethodGroup, dict[str, int | float | None]] = defaultdict(dict)
     for row in query(connection, filled(_SQL["counted"], rater=rater_sql)):
         by_key[row["method"], row["by_value"]][row["counted"]] = row["value"]
     fallbacks = {row["method"]: row["fallback"] for row in query(connection, _SQL["fallbacks_of"])}
-    for key, counts in by_key.items():
-        counts |= costs.of(key)
-        if key[0] in fallbacks:
-            counts[FALLBACK.measure] = fallbacks[key[0]]
+    for (method, by), counts in by_key.items():
+        # Of memories for all documents, whatever the group.
+        for part, group in (("", by), ("memory_", None), ("judging_", by)):
+            spent = costs.of_methods.get((method, group, part), {})
+            counts |= {f"{part}{name}": spent.get(name, 0) for name in costs.total}
+        if method in fallbacks:
+            counts[FALLBACK.measure] = fallbacks[method]
     return by_key
 
 
+def _costs(connection: Any, facts: Mapping[str, Any], price: str | None, is_split: bool) -> Costs:
+    """The costs of the questions in the table `chosen`, by `price` or those of each step's engine.
+    If `is_split`, the costs of a memory step are divided among the methods that depend on it; else
+    each method has all of them. Raises UsageError for an unusable price."""
+    given = None if price is None else price_of(price)
+    prices = {step_id: Price(**of_step) for step_id, of_step in facts.get("prices", {}).items()}
+    has_price = given is not None or bool(prices)
+
+    def spent(row: Mapping[str, Any], divisor: int = 1) -> dict[str, float]:
+        calls, prompt, cached, reply = (row[name] for name in _SUMMED)
+        costs = {"calls": calls, "tokens": prompt + reply}
+        if has_price:
+            of_step = given or prices.get(row["step_id"], Price())
+            costs["money"] = of_step.of(prompt, cached, reply) or 0.0
+        return {name: value / divisor if divisor > 1 else value for name, value in costs.items()}
+
+    query(connection, _SQL["rests"])
+    of_methods: dict[tuple[str, str | None, str], Counter[str]] = defaultdict(Counter)
+    judging = ", ".join(map(text, facts["judging"])) or "''"
+    for row in query(connection, filled(_SQL["calls_of_methods"], judging=judging, sums=_SUMS)):
+        part = "judging_" if row["is_judging"] else ""
+        of_methods[row["method"], row["by_value"], part].update(spent(row))
+    total = Counter[str]({"calls": 0, "tokens": 0, **({"money": 0.0} if has_price else {})})
+    for costs in of_methods.values():
+        total.update(costs)
+    steps = query(connection, filled(_SQL["calls_of_memories"], sums=_SUMS))
+    for step in steps:
+        total.update(spent(step))
+        divisor = len(step["methods"]) if is_split else 1
+        for method in step["methods"]:
+            of_methods[method, None, "memory_"].update(spent(step, divisor))
+    engines = query(connection, _SQL["engines"]) if prices and not given else []
+    unpriced = [row["engine"] for row in engines
+                if not prices.get(row["step_id"], Price()).is_known]  # fmt: skip
+    return Costs(
+        of_methods,
+        tuple({**{k: v for k, v in step.items() if k not in _SUMMED}, **spent(step)}
+              for step in steps),
+        dict(total),
+        tuple(dict.fromkeys(unpriced)),
+    )  # fmt: skip
+
+
 def _with_tokens(connection: Any, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows with the means of their contexts' tokens."""
     query(connection, _SQL["token_sums"])
     if query(connection, "from token_sums where not is_of_all limit 1"):
         query(connection, _SQL["tokens_of_some"])  # which reads every value again
-    tokens: dict[Key, dict[str, Tokens]] = defaultdict(dict)
+    tokens: dict[MethodGroup, dict[str, Tokens]] = defaultdict(dict)
     for row in query(connection, _SQL["tokens"]):
         tokens[row["method"], row["by_value"]][row["measure"]] = Tokens(row["mean"], row["n"])
     return tuple(replace(row, tokens=tokens[row.method, row.by]) for row in rows)
@@ -271,10 +333,15 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     versions = [launch.get("versions", {}) for launch in launches]
     stored = folder.config() or {}  # as the run was started
     family_sha = sha(stored.get("hashed", {}).get("family"), 8)
+    engine_note = facts.get("engine_note")
+    if "engine_note" not in facts:  # a run of an earlier version
+        import pipeline.asking.ask  # noqa: F401  # imported here, with all engines
+
+        engine_note = getattr(ENGINES.get(facts["engine"]), "about_replies", None)
     return {
         "corpus": f"{facts['corpus']} {last.get('corpus_sha') or '-'}",
         "engine": facts["engine"],
-        "engine_note": facts["engine_note"] if "engine_note" in facts else _engine_note(facts),
+        "engine_note": engine_note,
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],
@@ -291,10 +358,3 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
             for name in last.get("versions", ())
         },
     }
-
-
-def _engine_note(facts: Mapping[str, Any]) -> str | None:
-    """For runs of an earlier version, which have not stored the note."""
-    import pipeline.asking.reader  # noqa: F401  # imported here, with all engines
-
-    return getattr(ENGINES.get(facts["engine"]), "about_replies", None)

@@ -53,7 +53,7 @@ create table of_documents (method varchar, repeat int, measure varchar, by_value
 insert into of_documents
 with asked as (
   select by_value, document_place, count(*) as num_asked from chosen group by all),
-found as (
+summed as (
   select method, repeat, measure, by_value, document_place, count(*) as n, sum(exact) as total,
     list(value) filter (exact is null) as others,
     count(*) filter (is_answered) as answered_n, sum(exact) filter (is_answered) as answered_total,
@@ -61,13 +61,13 @@ found as (
   from (select *, case when value = 0 or abs(value) between 1e-3 and 1e15
       then value::decimal(38, 15) end as exact from ({values}))
   group by all)
-select method, repeat, measure, found.by_value, found.document_place, n,
+select method, repeat, measure, s.by_value, s.document_place, n,
   coalesce(total, 0)::double + coalesce(list_sum(list_sort(others)), 0) as total, answered_n,
   coalesce(answered_total, 0)::double + coalesce(list_sum(list_sort(answered_others)), 0)
     as answered_total,
   n = num_asked as is_of_all
-from found join asked a on a.document_place = found.document_place
-  and a.by_value is not distinct from found.by_value;
+from summed s join asked a on a.document_place = s.document_place
+  and a.by_value is not distinct from s.by_value;
 
 -- name: mine
 create view mine as {values};
@@ -86,14 +86,14 @@ where q is not null;
 with fell_back as (
   select memory, sum(fell_back) as fell_back, sum(asked) as asked from fallbacks group by memory)
 select method, 100 * sum(f.fell_back) / nullif(sum(f.asked), 0) as fallback
-from rests_on join found_memories m using (memory) left join fell_back f using (memory)
+from rests_on join run_memories m using (memory) left join fell_back f using (memory)
 group by method;
 
--- name: found_memories
-create temp table found_memories as from memories;
+-- name: run_memories
+create temp table run_memories as from memories;
 
 -- name: memories
-from found_memories where pages is not null or calls > 0
+from run_memories where pages is not null or calls > 0
 order by not {is_shared}, memory;
 
 -- name: corpus
@@ -133,3 +133,26 @@ group by all;
 select method, by_value, measure, sum(num_tokens order by num_tokens) / sum(num_read) as mean,
   sum(num_read)::bigint as n
 from token_sums where is_of_all group by all;
+
+-- name: rests
+-- A row per method and step that makes its rows, or rows that these rest on.
+create temp table rests as
+with recursive below as (
+  select distinct method, step_id from steps where method is not null
+  union
+  select b.method, unnest(s.upstream) from below b join steps s using (step_id))
+from below;
+
+-- name: calls_of_methods
+select method, by_value, step_id, stage in ({judging}) as is_judging, {sums}
+from call_rows join chosen using (question_id) where method is not null and not is_shared group by all;
+
+-- name: engines
+select distinct engine, step_id from call_rows where not is_shared order by all;
+
+-- name: calls_of_memories
+with spent as (
+  select coalesce(memory, '-') as memory, stage, step_id, {sums}
+  from call_rows where method is null and not is_shared group by all)
+select s.*, coalesce(list(method order by method) filter (method is not null), []) as methods
+from spent s left join rests using (step_id) group by all order by memory, stage, step_id;

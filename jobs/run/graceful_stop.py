@@ -30,7 +30,8 @@ _SECONDS_TO_SEE = 3.0 + SECONDS_BETWEEN_BEATS
 
 
 class GracefulStop:
-    """Handles SIGTERM and Ctrl-C. `failure`: of a document, with which the run ends."""
+    """Handles SIGTERM and Ctrl-C, and looks for the other reasons to stop. `failure` is the error
+    of a document with which the run ends."""
 
     def __init__(self, cluster: ClusterSettings, now: datetime | None = None) -> None:
         """Read the deadline. Raises UsageError if it is malformed, PassedError if it has passed."""
@@ -103,10 +104,10 @@ class GracefulStop:
         return self._of_workers(self._folder)
 
     def _of_workers(self, folder: RunFolder) -> CommandError | None:
-        """The reason to stop that the heartbeats show: no document is in flight in the grace
-        period, or no call and no unit was finished for `stall_minutes`. An engine that starts, or
-        whose server is away, has limits of its own. While storage refuses progress files or
-        heartbeats, time does not count: workers may be working unseen."""
+        """The reason to stop that the heartbeats show: in the grace period no document is in
+        flight, or no call and no unit was finished for `stall_minutes`. An engine that starts, or
+        waits for its server, has its own limits. While storage refuses progress files or
+        heartbeats, the minutes are not counted: workers may work unseen."""
         now = time.monotonic()
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return None

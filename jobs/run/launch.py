@@ -28,7 +28,7 @@ from jobs.problems.causes import cause_lines
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress
 from jobs.run.stored_run import merge_with_stored_run, refuse_fewer
-from pipeline.asking.reader import start_reader
+from pipeline.asking.ask import start_reader
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
 from pipeline.files.lease import RUN, UPKEEP, holder, lease
 from pipeline.files.storage import (
@@ -63,7 +63,7 @@ _PACKAGES = (
 )  # fmt: skip
 _SENT_FROM = "GISTMILL_COMMIT"  # environment variable of jobs, whose code is not a git checkout
 Warn = Callable[[str], None]
-Look = Callable[[Any, RunFolder], None]  # at a run that has ended, by a connection with its views
+Look = Callable[[Any, RunFolder], None]  # reads a run that has ended, by a connection to its views
 
 
 @dataclass(frozen=True)
@@ -92,18 +92,25 @@ def run(
     refuse_elsewhere(config.cluster)
     retry_for(config.cluster.storage_seconds)
     folder = RunFolder(as_path(config.warehouse), resolved.name)
+    warehouse = folder.warehouse
     with _graceful_stop(config, folder) as stop:
-        _refuse_unwritable(folder.warehouse)
-        check_layout(folder.warehouse)
+        if blocking := unwritable(warehouse):
+            raise UsageError(f"warehouse={warehouse}: {blocking} is not a writable folder")
+        if is_remote(warehouse):
+            with refuse_unreachable_path(warehouse, "warehouse"):
+                write(warehouse / "runs" / ".writable", b"")
+        check_layout(warehouse)
         with run_lock(folder.path, stop, warn):
-            compact_if_worth_it(folder.warehouse, warn)  # loose shards of a run that was killed
+            compact_if_worth_it(warehouse, warn)  # loose shards of a run that was killed
             executor = _planned(resolved, folder, warn, retry_policy)
-            _execute(executor, folder, warn, stop)
+            if executor.plan.num_pending:
+                _execute(executor, folder, warn, stop)
             return _outcome(executor, folder, warn, look)
 
 
 class RunExecutor:
-    """Keeps nothing else of `prepared`: what is committed takes a kilobyte a document."""
+    """Executes the phases of a run. It keeps only the plan of `prepared`: the list of committed
+    units takes a kilobyte a document."""
 
     def __init__(self, prepared: Prepared, folder: RunFolder) -> None:
         self.run, self.plan = prepared.run, prepared.plan
@@ -140,8 +147,10 @@ class RunExecutor:
         self.progress.start(name, work.num_documents, work.words)
         self._publish(self.progress.state())
         engine = phase.engine and phase.engine.of_run(self._folder.launched_at())
-        replies = (self.run.family, self.run.config.reply_format)
-        start = partial(start_reader, engine, *replies) if engine else None
+        start = None
+        if engine:
+            is_constrained = self.run.config.is_constrained(engine)
+            start = partial(start_reader, engine, self.run.family, is_constrained)
         make = phase.make_worker(self._folder.path, self._launch, start)
         try:
             with stop.watch(self._folder, self._launch, self.progress.alive):
@@ -179,8 +188,6 @@ def _planned(
 
 
 def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: GracefulStop) -> None:
-    if not executor.plan.num_pending:
-        return
     never_made.add(folder.warehouse)  # even if it disappears now
     try:
         try:
@@ -216,8 +223,8 @@ def run_lock(folder: UPath, stop: GracefulStop, warn: Warn) -> Iterator[None]:
     or deletes what removed runs had planned. Raises EndedError at the deadline."""
     while True:
         _wait(folder, RUN, f"run {folder.name} is being executed", stop, warn)
-        with lease(folder, RUN) as held:
-            if held is None:
+        with lease(folder, RUN) as own_lease:
+            if own_lease is None:
                 continue
             warehouse = folder.parent.parent
             if removal_records(warehouse):  # until that has ended
@@ -266,14 +273,6 @@ def compact_periodically(
     finally:
         is_over.set()
         thread.join()
-
-
-def _refuse_unwritable(warehouse: UPath) -> None:
-    if blocking := unwritable(warehouse):
-        raise UsageError(f"warehouse={warehouse}: {blocking} is not a writable folder")
-    if is_remote(warehouse):
-        with refuse_unreachable_path(warehouse, "warehouse"):
-            write(warehouse / "runs" / ".writable", b"")
 
 
 def _outcome(executor: RunExecutor, folder: RunFolder, warn: Warn, look: Look) -> Outcome:

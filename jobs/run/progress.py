@@ -20,7 +20,7 @@ _NAMES = [field.name for field in fields(UsageCounters)]
 
 
 class Progress:
-    """Of one launch. `publish` gets each new state; `refused`: as `Advisory.state`."""
+    """The progress of one launch. `publish` gets each new state; `refused` is `Advisory.state`."""
 
     def __init__(
         self,

@@ -9,8 +9,7 @@ from typing import Any
 from upath import UPath
 
 from jobs.config.options import KEYS, ReadOptions, read_options
-from jobs.config.read_config import composed_values, parsed_config
-from jobs.config.run_config import METHOD_NAME, RunConfig
+from jobs.config.run_config import METHOD_NAME, RunConfig, composed_values, parsed_config
 from jobs.graph.resolved_run import ResolvedRun, expanded, resolve, run_of
 from jobs.output.cells import counted
 from pipeline.core.compose import compose
@@ -94,11 +93,11 @@ def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> No
     so new answers written over it would become both methods'."""
     for name, file in now.items():
         path = as_path(file).resolve()
-        others = [
+        owners = [
             n for n, other in before.items() if n != name and as_path(other).resolve() == path
         ]
-        if others and before.get(name) != file:
-            raise UsageError(f"predictions={file}: the file of the method {others[0]}; copy it")
+        if owners and before.get(name) != file:
+            raise UsageError(f"predictions={file}: the file of the method {owners[0]}; copy it")
 
 
 def refuse_fewer(folder: RunFolder, plan: Path) -> None:
@@ -135,44 +134,45 @@ def _parsed(stored: Mapping[str, Any], run: str) -> RunConfig:
         key = f"corpus.corrections={corrections}" if corrections else f"tracker={tracker}"
         raise UsageError(f"run={run} has {key}, which is gone since version 0.2; it can be read, "
                          "but not continued: name another run")  # fmt: skip
-    others = {key: value for key, value in stored.items() if key != "tracker"}
-    return parsed_config({**others, "corpus": corpus})
+    values = {key: value for key, value in stored.items() if key != "tracker"}
+    return parsed_config({**values, "corpus": corpus})
 
 
 def with_rater(words: Sequence[str]) -> ResolvedRun:
     """Raises UsageError for other words than of `rate add`, or without a rater."""
-    _, words = _split("rate", words, (), KEYS["rate add"])
+    _split("rate add", words, ())
     if not any(word.startswith("rater") for word in words):
         raise UsageError("rate needs a rater: add rater=NAME (gistmill ls lists them)")
     return run_of(_extended(words))
 
 
 def run_again(words: Sequence[str]) -> tuple[ResolvedRun, RetryPolicy]:
-    values, others = _split("retry", words, ("problem",), KEYS["retry"])
+    values, run_words = _split("retry", words, ("problem",))
     problems = re.split(r"\s*,\s*", values.get("problem", ",".join(RETRYABLE)).strip())
     for problem in problems:
         if problem not in RETRYABLE:
-            known = ", ".join(RETRYABLE)
-            raise UsageError(f"problem={problem}: not asked again; write some of {known}")
-    return run_of(_extended(others)), RetryPolicy(frozenset(problems))
+            raise UsageError(
+                f"problem={problem}: not asked again; write some of {', '.join(RETRYABLE)}"
+            )
+    return run_of(_extended(run_words)), RetryPolicy(frozenset(problems))
 
 
 def with_predictions(words: Sequence[str]) -> ResolvedRun:
     """The stored run of `run=`, or with any other word of `run` a run of these words, with the
     answers in `predictions=` as the method `method=`. Raises UsageError."""
-    given, others = _split("score", words, ("predictions", "method"), None)
-    if missing := [f"{key}=" for key in ("predictions", "method") if not given.get(key)]:
+    own_values, run_words = _split("score", words, ("predictions", "method"))
+    if missing := [f"{key}=" for key in ("predictions", "method") if not own_values.get(key)]:
         raise UsageError(f"{' and '.join(missing)} missing; write predictions=FILE method=NAME")
-    file, name = given["predictions"], given["method"]
+    file, name = own_values["predictions"], own_values["method"]
     if not re.fullmatch(METHOD_NAME, name):
         raise UsageError(f"method={name}: write letters, digits, spaces and _.+:@/-, at most 100")
-    if all(word.partition("=")[0].split(".")[0] in _ADDING for word in others):
-        values = _extended(others)
+    if all(word.partition("=")[0].split(".")[0] in _ADDING for word in run_words):
+        values = _extended(run_words)
         if values["audit_of"]:
             raise UsageError(f"run={values['run']}: an audit of raters has no other methods")
     else:
-        values = parsed_config(composed_values(others)).model_dump(mode="json")
-        if not any(word.startswith("methods=") for word in others):
+        values = parsed_config(composed_values(run_words)).model_dump(mode="json")
+        if not any(word.startswith("methods=") for word in run_words):
             values["methods"] = ""
     path = as_path(file)  # absolute, as later launches read it again from any folder
     predictions = {**values["predictions"], name: file if is_remote(path) else str(path.absolute())}
@@ -185,23 +185,23 @@ def with_predictions(words: Sequence[str]) -> ResolvedRun:
 
 
 def _split(
-    verb: str, words: Sequence[str], keys: Collection[str], takes: Collection[str] | None
+    verb: str, words: Sequence[str], own_keys: Collection[str]
 ) -> tuple[dict[str, str], list[str]]:
-    """The values of the verb's own `keys`, and the other words. `takes`: all keys that the verb
-    knows; None: any."""
+    """The values of the verb's own keys, and the other words, which `run` takes, too. Raises
+    UsageError for a word that the verb does not take; `score` takes all words of `run`."""
     values: dict[str, str] = {}
-    others = []
+    run_words, taken = [], KEYS.get(verb)
     for word in words:
         key, equals, value = word.partition("=")
         if key in values:
             raise UsageError(f"{key}= is given twice; write it once")
-        if key in keys and equals:
+        if key in own_keys and equals:
             values[key] = value
-        elif takes is None or key.split(".")[0] in takes:
-            others.append(word)
+        elif taken is None or key.split(".")[0] in taken:
+            run_words.append(word)
         else:
-            raise UsageError(f"{word!r}: {verb} takes {', '.join(takes)}")
-    return values, others
+            raise UsageError(f"{word!r}: {verb} takes {', '.join(taken)}")
+    return values, run_words
 
 
 def _extended(words: Sequence[str]) -> dict[str, Any]:
@@ -222,10 +222,10 @@ def _extended(words: Sequence[str]) -> dict[str, Any]:
 def audit_run(words: Sequence[str]) -> ResolvedRun:
     """The audit of the run that `words` name; its known answers are added to those of earlier
     audits. Raises UsageError."""
-    values, others = _split("rate audit", words, ("n", "seed"), KEYS["rate audit"])
+    values, run_words = _split("rate audit", words, ("n", "seed"))
     numbers = [f"{key}={value}" for key, value in {"n": "50", **values}.items()]
     options = read_options(numbers, ("n", "seed"))
-    composed = compose(others)
+    composed = compose(run_words)
     warehouse = as_path(composed["warehouse"])
     config = stored_config(RunFolder(warehouse, run_name(warehouse, composed["run"])))
     if config.audit_of:

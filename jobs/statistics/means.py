@@ -21,9 +21,9 @@ _DRAWN_AT_ONCE = 1_000_000  # documents: some 30 MB
 
 
 def interval(sums: Sequence[float], counts: Sequence[int]) -> tuple[float, float] | None:
-    """The 95% percentile interval of a mean, sum / count; one of each per document. Questions about
-    one document are correlated, so whole documents are drawn, with replacement (cluster bootstrap).
-    None below 10 documents."""
+    """The 95% percentile interval of a mean over questions, of which each document has a sum and a
+    count. Questions about one document are correlated, so whole documents are drawn, with
+    replacement (cluster bootstrap). None below 10 documents."""
     if len(counts) < LEAST_DOCUMENTS:
         return None
     total, num = resampled([sums, counts])
@@ -71,16 +71,15 @@ class Mean:
     repeats: int = 1  # that have a value
 
 
-Key = tuple[str, str | None]
-"""A method and a group of questions."""
+MethodGroup = tuple[str, str | None]  # a method and a group of questions
 
 
-def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, Mean]]:
+def means_of(connection: Any, columns: Sequence[Column]) -> dict[MethodGroup, dict[str, Mean]]:
     """Every measure of every method and group in the table `of_documents`, and the columns that are
     geometric means or means of means, from the view `mine`."""
-    rows: dict[Key, dict[str, dict[str, Any]]] = defaultdict(dict)
-    asked = "select measure, count(*) as n from of_documents group by all order by all"
-    measures = [(text(row["measure"]), row["n"]) for row in query(connection, asked)]
+    rows: dict[MethodGroup, dict[str, dict[str, Any]]] = defaultdict(dict)
+    asking = "select measure, count(*) as n from of_documents group by all order by all"
+    measures = [(text(row["measure"]), row["n"]) for row in query(connection, asking)]
     # Of a large run one measure's lists at a time.
     is_small = sum(num for _, num in measures) <= _MOST_AT_ONCE
     names = [name for name, _ in measures]
@@ -89,7 +88,7 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
             compact = {name: np.asarray(row[name]) for name in ("sums", "counts")}
             rows[row["method"], row["by_value"]][row.pop("measure")] = {**row, **compact}
     _draw([row for of in rows.values() for row in of.values()])
-    means: dict[Key, dict[str, Mean]] = defaultdict(dict)
+    means: dict[MethodGroup, dict[str, Mean]] = defaultdict(dict)
     parts = {c.measure: c.geometric_mean_of for c in columns if c.geometric_mean_of}
     for key, of in rows.items():
         wanted = {**{measure: (measure,) for measure in of}, **parts}
@@ -99,8 +98,9 @@ def means_of(connection: Any, columns: Sequence[Column]) -> dict[Key, dict[str, 
             if all(name in of for name in names)
         }
     for column in columns:
-        for key, mean in _means_of_means(connection, column).items():
-            means[key][column.measure] = mean
+        if column.mean_of_means:
+            for key, mean in _means_of_means(connection, *column.mean_of_means).items():
+                means[key][column.measure] = mean
     return means
 
 
@@ -109,25 +109,23 @@ def _draw(rows: Sequence[dict[str, Any]]) -> None:
     by_num = defaultdict[int, list[dict[str, Any]]](list)
     for row in rows:
         by_num[len(row["counts"])].append(row)
-    for num, own in by_num.items():
+    for num, alike in by_num.items():
         if num >= LEAST_DOCUMENTS:
-            drawn = resampled([row[name] for row in own for name in ("sums", "counts")])
-            for row, sums, counts in zip(own, drawn[::2], drawn[1::2], strict=True):
+            drawn = resampled([row[name] for row in alike for name in ("sums", "counts")])
+            for row, sums, counts in zip(alike, drawn[::2], drawn[1::2], strict=True):
                 row["drawn"] = sums / counts
 
 
-def _means_of_means(connection: Any, column: Column) -> dict[Key, Mean]:
-    """Without intervals."""
-    if not column.mean_of_means:
-        return {}
-    measure, group = column.mean_of_means
-    rows = query(connection, filled(_SQL["of_means"], measure=measure, group=group))
-    found = {(row.pop("method"), row.pop("by_value")): row for row in rows}
-    per_repeat: dict[Key, list[float]] = defaultdict(list)
+def _means_of_means(connection: Any, measure: str, group: str) -> dict[MethodGroup, Mean]:
+    """Without intervals. `group`: a column of questions; each of its values has a mean."""
+    per_repeat: dict[MethodGroup, list[float]] = defaultdict(list)
     for row in query(connection, filled(_SQL["of_means_per_repeat"], measure=measure, group=group)):
         per_repeat[row["method"], row["by_value"]].append(row["mean"])
-    return {key: Mean(**row, sd=sd(per_repeat[key]), repeats=len(per_repeat[key]))
-            for key, row in found.items()}  # fmt: skip
+    means = {}
+    for row in query(connection, filled(_SQL["of_means"], measure=measure, group=group)):
+        key = row.pop("method"), row.pop("by_value")
+        means[key] = Mean(**row, sd=sd(per_repeat[key]), repeats=len(per_repeat[key]))
+    return means
 
 
 def _mean(parts: Sequence[Mapping[str, Any]]) -> Mean:

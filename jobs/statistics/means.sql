@@ -1,11 +1,11 @@
 -- In order: the last digit of a sum of floats would differ from one look to the next.
 -- name: overall
-with own as (from of_documents where measure in ({measures})),
+with of_measures as (from of_documents where measure in ({measures})),
 of_both as (
   select measure, method, by_value, document_place, sum(total order by repeat) as total,
     sum(n)::bigint as n, sum(answered_total order by repeat) as answered_total,
     sum(answered_n)::bigint as answered_n
-  from own group by all),
+  from of_measures group by all),
 overall as (
   select measure, method, by_value, sum(total order by document_place) / sum(n) as mean,
     sum(n)::bigint as n, sum(answered_n)::bigint as answered_n,
@@ -15,7 +15,7 @@ overall as (
 of_repeats as (
   select measure, method, by_value, list(mean order by repeat) as repeats
   from (select measure, method, by_value, repeat, sum(total order by document_place) / sum(n) as mean
-    from own group by all)
+    from of_measures group by all)
   group by all)
 select o.*, repeats from overall o
 join of_repeats r on o.measure = r.measure and o.method = r.method

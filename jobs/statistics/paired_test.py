@@ -3,6 +3,7 @@ same test. Questions about one document are correlated, so documents are the clu
 draws whole documents, and the test flips the signs of whole documents."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, product
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jobs.statistics.means import Key, Mean, interval
+from jobs.statistics.means import Mean, MethodGroup, interval
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
 from pipeline.work.stage import Column
@@ -23,8 +24,7 @@ _BATCH = 4_000_000  # signs drawn at once
 _ROUNDING = 1e-9  # values and sums closer than this, as a share, are equal
 LEVEL = 0.05  # significant if the adjusted p-value is below
 _SQL = sql_beside(__file__)
-Means = Mapping[Key, Mapping[str, Mean]]
-"""By method and group, then by measure."""
+Means = Mapping[MethodGroup, Mapping[str, Mean]]  # then by measure
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def paired(a: Sequence[float], b: Sequence[float], documents: Sequence[str]) -> 
     """A value and a document per question, at least one question."""
     of_a, of_b = np.asarray(a, float), np.asarray(b, float)
     differences = np.where(is_tie(of_a, of_b), 0.0, of_a - of_b)
-    _, place, counts = np.unique(np.asarray(documents), return_inverse=True, return_counts=True)
-    sums = np.bincount(place, weights=differences)
+    _, numbers, counts = np.unique(np.asarray(documents), return_inverse=True, return_counts=True)
+    sums = np.bincount(numbers, weights=differences)
     low, high = interval(list(sums), list(counts)) or (None, None)
     p, draws = sign_flip(sums)
     return Paired(
@@ -71,11 +71,11 @@ def paired(a: Sequence[float], b: Sequence[float], documents: Sequence[str]) -> 
     )
 
 
-def swapped(found: Paired) -> Paired:
+def swapped(of: Paired) -> Paired:
     """The comparison of b with a."""
-    low, high = (None if bound is None else -bound for bound in (found.high, found.low))
-    return replace(found, mean_a=found.mean_b, mean_b=found.mean_a, difference=-found.difference,
-                   low=low, high=high, wins=found.losses, losses=found.wins)  # fmt: skip
+    low, high = (None if bound is None else -bound for bound in (of.high, of.low))
+    return replace(of, mean_a=of.mean_b, mean_b=of.mean_a, difference=-of.difference,
+                   low=low, high=high, wins=of.losses, losses=of.wins)  # fmt: skip
 
 
 def is_tie(a: Any, b: Any) -> Any:
@@ -88,7 +88,7 @@ def sign_flip(sums: Any) -> tuple[float, int | None]:
     each document, and the number of random flips; None if all flips were enumerated.
 
     `sums`: per document, the sum of its questions' differences. p is the share of flips whose total
-    is at least as far from 0 as the observed one, which random flips count as one more.
+    is at least as far from 0 as the observed total, which is counted beside random flips.
     """
     sums = np.asarray(sums, float)
     total_size = np.abs(sums).sum()
@@ -99,28 +99,23 @@ def sign_flip(sums: Any) -> tuple[float, int | None]:
         for of_document in moving[1:]:
             totals = np.concatenate([totals + of_document, totals - of_document])
         return float((np.abs(totals) >= least).mean()), None
-    return (1 + _num_as_far(moving, least)) / (1 + DRAWS), DRAWS
+    draw, num_as_far, left = np.random.default_rng(0), 0, DRAWS
+    while left:
+        size = min(left, max(1, _BATCH // len(moving)))
+        is_kept = draw.integers(0, 2, (size, len(moving)), dtype=np.int8)
+        totals = 2 * (is_kept @ moving) - moving.sum()
+        num_as_far += int((np.abs(totals) >= least).sum())
+        left -= size
+    return (1 + num_as_far) / (1 + DRAWS), DRAWS
 
 
 def quick_sign_flip(sums: Any) -> float:
-    """The p-value of `sign_flip` without random flips: exact for few documents; for more, by the
-    normal distribution with mean 0 and the sum of the squares as its variance."""
+    """The p-value of `sign_flip` without random flips: exact for few documents; for more, by a
+    normal distribution whose mean is 0 and whose variance is the sum of the squares."""
     sums = np.asarray(sums, float)
     if np.count_nonzero(sums) <= _MOST_QUICK:
         return sign_flip(sums)[0]
     return math.erfc(abs(sums.sum()) / math.sqrt(2 * np.square(sums).sum()))
-
-
-def _num_as_far(sums: Any, least: float) -> int:
-    """The number of DRAWS random flips whose total is at least `least` in size."""
-    random, found, left = np.random.default_rng(0), 0, DRAWS
-    while left:
-        size = min(left, max(1, _BATCH // len(sums)))
-        is_kept = random.integers(0, 2, (size, len(sums)), dtype=np.int8)
-        totals = 2 * (is_kept @ sums) - sums.sum()
-        found += int((np.abs(totals) >= least).sum())
-        left -= size
-    return found
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -128,9 +123,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     m, the next by m - 1 and so on; none is smaller than one before it, or above 1 (Holm 1979, A
     simple sequentially rejective multiple test procedure)."""
     adjusted, largest = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = largest
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
     return adjusted
 
 
@@ -145,21 +140,21 @@ class Pair:
 
 
 def pairs_of(means: Means, columns: Sequence[Column]) -> list[Pair]:
-    """The tests of a table, by column and group, higher means first: only for columns in which more
-    is better and that are means over answers, and for the rows with the most answers, as a mean
-    over fewer is over other questions. Floors and ceilings take part as all methods do."""
+    """The tests of a table, by column and group, higher means first. Only columns that are means
+    over answers and in which more is better are tested, and only the rows with the most answers, as
+    a mean over fewer answers is over other questions. Floors and ceilings take part."""
     tested = [column.measure for column in columns if column.more_is_better
               and not (column.geometric_mean_of or column.mean_of_means)]  # fmt: skip
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for measure, by in product(tested, dict.fromkeys(by for _, by in means)):
-        own = {method: of[measure] for (method, group), of in means.items()
-               if group == by and measure in of}  # fmt: skip
-        most = max((mean.n for mean in own.values()), default=0)
-        known = {method: mean.mean for method, mean in own.items()
-                 if mean.n == most and mean.mean is not None}  # fmt: skip
-        leader, *others = sorted(known, key=known.__getitem__, reverse=True) or [""]
-        found += [Pair(by, measure, leader, method) for method in others]
-    return found
+        by_method = {method: of[measure] for (method, group), of in means.items()
+                     if group == by and measure in of}  # fmt: skip
+        most = max((mean.n for mean in by_method.values()), default=0)
+        values = {method: mean.mean for method, mean in by_method.items()
+                  if mean.n == most and mean.mean is not None}  # fmt: skip
+        leader, *rest = sorted(values, key=values.__getitem__, reverse=True) or [""]
+        pairs += [Pair(by, measure, leader, method) for method in rest]
+    return pairs
 
 
 def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
@@ -169,19 +164,19 @@ def p_values(connection: Any, pairs: Sequence[Pair]) -> list[float]:
     query(connection, _SQL["paired_sums"])
     if query(connection, "from paired_sums where not is_of_all limit 1"):
         query(connection, _SQL["paired_values"])  # which reads every value again
-    sums = {row["place"]: row["differences"] for row in query(connection, _SQL["differences"])}
-    return holm([quick_sign_flip(sums.get(place, [])) for place in range(len(pairs))])
+    sums = {row["number"]: row["differences"] for row in query(connection, _SQL["differences"])}
+    return holm([quick_sign_flip(sums.get(number, [])) for number in range(len(pairs))])
 
 
-def best_of(tests: Mapping[Pair, float]) -> dict[Key, list[str]]:
-    """By method and group, the measures in which it is marked: the leader, and all down to the last
-    that it does not beat; none if that is the last of all. `tests`: of each column and group the
-    highest mean first."""
-    found: dict[Key, list[str]] = {}
-    for _, column in groupby(tests, key=attrgetter("by", "measure")):
-        own = list(column)
-        not_beaten = [place for place, pair in enumerate(own) if tests[pair] >= LEVEL]
-        equals = [pair.method for pair in own[: max(not_beaten, default=-1) + 1]]
-        for method in (own[0].leader, *equals) if len(equals) < len(own) else ():
-            found.setdefault((method, own[0].by), []).append(own[0].measure)
-    return found
+def best_of(tests: Mapping[Pair, float]) -> dict[MethodGroup, list[str]]:
+    """By method and group, the measures in which the method is marked. Marked are the leader and
+    all methods down to the last that it does not beat; none if that is the last of all. `tests`: of
+    each column and group the highest mean first."""
+    marked: dict[MethodGroup, list[str]] = defaultdict(list)
+    for _, of_column in groupby(tests, key=attrgetter("by", "measure")):
+        pairs = list(of_column)
+        not_beaten = [number for number, pair in enumerate(pairs) if tests[pair] >= LEVEL]
+        equals = [pair.method for pair in pairs[: max(not_beaten, default=-1) + 1]]
+        for method in (pairs[0].leader, *equals) if len(equals) < len(pairs) else ():
+            marked[method, pairs[0].by].append(pairs[0].measure)
+    return dict(marked)

@@ -124,7 +124,7 @@ def _normal(warehouse: str) -> str:
     return str(as_path(warehouse)).rstrip("/")
 
 
-def job_state(address: str, run: str, warehouse: str | None = None) -> Job | None:
+def job_state(address: str, run: str, warehouse: str) -> Job | None:
     return next(reversed(jobs_of(RayJobs(address), run, warehouse)), None)
 
 

@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from textwrap import indent, shorten
 from typing import Any
@@ -28,13 +29,13 @@ Row = Mapping[str, Any]
 def sent_lines(calls: Sequence[Row]) -> Iterator[str]:
     """The lines of calls (rows of `calls`), under a heading for each stage."""
     for stage, group in groupby(calls, lambda call: call["stage"]):
-        sent = list(group)
-        yield f"\nCALLS OF {stage} ({len(sent)})"
-        for call in sent:
-            yield from (indent(line, "  ") for line in _of_call(call))
+        of_stage = list(group)
+        yield f"\nCALLS OF {stage} ({len(of_stage)})"
+        for call in of_stage:
+            yield from (indent(line, "  ") for line in _call_lines(call))
 
 
-def _of_call(call: Row) -> Iterator[str]:
+def _call_lines(call: Row) -> Iterator[str]:
     def quoted(text: str) -> str:
         return indent(text, "  | ", lambda line: True)
 
@@ -43,7 +44,12 @@ def _of_call(call: Row) -> Iterator[str]:
     if call["messages"] is None:
         yield "what was sent was not kept"
     else:
-        yield _settings(call)
+        legal = {name: value for name, value in (call["constraint"] or {}).items() if value}
+        constrained = "".join(f", constrained to {name} {value}" for name, value in legal.items())
+        degrees = call["temperature"]
+        temperature = "the server's temperature" if degrees is None else f"temperature {degrees:g}"
+        most = f"at most {call['max_reply_tokens']} tokens of reply"
+        yield f"{temperature}, seed {call['seed']}, {most}{constrained}"
         for message in call["messages"]:
             yield f"{message['role']}:"
             yield quoted(message["content"])
@@ -54,51 +60,48 @@ def _of_call(call: Row) -> Iterator[str]:
     yield quoted(call["reply"])
 
 
-def _settings(call: Row) -> str:
-    legal = {name: value for name, value in (call["constraint"] or {}).items() if value}
-    constrained = "".join(f", constrained to {name} {value}" for name, value in legal.items())
-    degrees = call["temperature"]
-    temperature = "the server's temperature" if degrees is None else f"temperature {degrees:g}"
-    most = f"at most {call['max_reply_tokens']} tokens of reply"
-    return f"{temperature}, seed {call['seed']}, {most}{constrained}"
-
-
 def show_trace(
     options: ReadOptions, question_id: str, full: bool, prompts: bool, as_json: bool
 ) -> None:
-    """Print the trace of a question. Unless `full`, texts are cut, and of a memory only its parts
-    and problems are printed. With `prompts`, every call is printed as it was sent."""
+    """Print the trace of a question. Unless `full`, texts are cut, and a memory is printed as a
+    heading for each of its parts, with the rows that have a problem. With `prompts`, every call is
+    printed as it was sent."""
     load_plugins(plugin_folders(options.plugins))
-    found = trace(options, question_id, prompts)
+    of_question = trace(options, question_id, prompts)
     if as_json:
-        print_json(found.as_json())
+        print_json(of_question.as_json())
     else:
-        print_parts(Verbatim(text) for text in _texts(found, full, options) if text)
+        print_parts(Verbatim(text) for text in _texts(of_question, full, options) if text)
 
 
-def _texts(found: Trace, full: bool, options: ReadOptions) -> Iterator[str]:
-    yield "\n".join(_question(found.question))
-    for memory, sections in found.memories.items():
+def _texts(of_question: Trace, full: bool, options: ReadOptions) -> Iterator[str]:
+    yield "\n".join(_question_lines(of_question.question))
+    for memory, sections in of_question.memories.items():
         if memory != SHARED:
             yield f"MEMORY {memory}"
-        yield from (_text(lines, full) for lines in _of_memory(sections, full))
-        yield _text(sent_lines(found.made(memory)), full)
-    if found.memories and not full:
+        yield from (_text(lines, full) for lines in _memory_lines(sections, full))
+        yield _text(sent_lines(of_question.memory_calls(memory)), full)
+    if of_question.memories and not full:
         words = [] if options.run is None else [f"run={options.run}"]
         words += [] if options.warehouse == WAREHOUSE else [f"warehouse={options.warehouse}"]
-        command = shlex.join(["gistmill", "show", found.question["document_id"], *words])
+        command = shlex.join(["gistmill", "show", of_question.question["document_id"], *words])
         yield f"{command} prints a memory, --full all of them here"
-    if not found.methods:
+    if not of_question.methods:
         yield "no method has answered it"
-    has_repeats = any(repeat for _, repeat in found.methods)
-    for (method, repeat), sections in found.methods.items():
+    has_repeats = any(repeat for _, repeat in of_question.methods)
+    for (method, repeat), sections in of_question.methods.items():
         title = f"== {method}" + (f" (repeat {repeat})" if has_repeats else "")
-        rows = _text([line for section in sections for line in _lines(section)], full, "  ")
-        yield f"{title}\n{rows}"
-        yield _text(sent_lines(found.asked(method, repeat)), full, "  ")
+        lines: list[Line] = []
+        for section in sections:
+            if section.record is not None:
+                lines += lines_of(section.record.trace_all, section.rows)
+            else:
+                lines += [f"{section.stage}: {columns_line(row)}" for row in section.rows]
+        yield f"{title}\n{_text(lines, full, '  ')}"
+        yield _text(sent_lines(of_question.method_calls(method, repeat)), full, "  ")
 
 
-def _question(question: dict[str, Any]) -> Iterator[str]:
+def _question_lines(question: dict[str, Any]) -> Iterator[str]:
     yield f"QUESTION {question['question_id']} of document {question['document_id']}"
     yield f"  {question['question']}"
     if question["problem"]:
@@ -111,32 +114,25 @@ def _question(question: dict[str, Any]) -> Iterator[str]:
         yield f"  evidence: {shorten(text, _TEXT_CHARS)}"
 
 
-def _of_memory(sections: Sequence[Section], full: bool) -> Iterator[Sequence[Line]]:
-    """The lines of each step's rows, except rows that others show (`shows`): a heading and, unless
-    `full`, only rows that have a problem."""
-    shown = {other for section in sections if section.record for other in section.record.shows}
+def _memory_lines(sections: Sequence[Section], full: bool) -> Iterator[Sequence[Line]]:
+    """Of each step a heading and its rows; unless `full`, only rows that have a problem. Tables
+    whose rows other tables show (`Record.shows`) are left out."""
+    shown = {table for section in sections if section.record for table in section.record.shows}
     for section in sections:
-        if section.record not in shown:
-            for _, rows in groupby(section.rows, lambda row: row["step_id"]):
-                yield _lines_of_memory(section, list(rows), full)
-
-
-def _lines_of_memory(section: Section, rows: list[dict[str, Any]], full: bool) -> Sequence[Line]:
-    title = f"{section.table.upper()} ({len(rows)} rows)"
-    bad = [row for row in rows if row.get("problem")]
-    if section.record is None:
-        return titled(title, rows if full else bad, lambda row: [columns_line(row)])
-    lines, trace = lines_of(section.record.trace_all, rows), section.record.trace
-    if full or not lines:
-        return lines
-    head = lines[0] if isinstance(lines[0], str) else title
-    return lines_of(lambda bad_rows: titled(head, bad_rows, trace), bad)
-
-
-def _lines(section: Section) -> Sequence[Line]:
-    if section.record is not None:
-        return lines_of(section.record.trace_all, section.rows)
-    return [f"{section.stage}: {columns_line(row)}" for row in section.rows]
+        if section.record in shown:
+            continue
+        for _, group in groupby(section.rows, lambda row: row["step_id"]):
+            rows = list(group)
+            title = f"{section.table.upper()} ({len(rows)} rows)"
+            bad = [row for row in rows if row.get("problem")]
+            if section.record is None:
+                yield titled(title, rows if full else bad, lambda row: [columns_line(row)])
+                continue
+            lines = lines_of(section.record.trace_all, rows)
+            if lines and not full:
+                head = lines[0] if isinstance(lines[0], str) else title
+                lines = lines_of(partial(titled, head, trace=section.record.trace), bad)
+            yield lines
 
 
 def _text(lines: Iterable[Line], full: bool, margin: str = "") -> str:
@@ -150,9 +146,10 @@ def _text(lines: Iterable[Line], full: bool, margin: str = "") -> str:
 
 
 def shown_document(options: ReadOptions, document_id: str) -> dict[str, Any]:
-    """A memory of a document, one of its `memories` in the run: the chosen `pages` of all
-    `num_pages`, each with its `texts`, and `above`, the texts over several pages that include a
-    chosen one, the longest first. Raises UsageError if there is none."""
+    """One of a document's `memories` in the run, by default the shared one, or else the first.
+    `pages` are the chosen ones of all `num_pages`, each with its `texts`; `above` are the texts
+    over several pages that include a chosen one, the longest first. Raises UsageError if the run
+    has no such document, memory or page."""
     with options.opened() as (folder, connection):
         run = folder.path.name
         document_id = stored_id(connection, "document", document_id)
@@ -172,7 +169,7 @@ def shown_document(options: ReadOptions, document_id: str) -> dict[str, Any]:
             raise UsageError(f"memory={memory}: {has}")
         connection.execute("set variable memory = ?", [memory])
         pages = query(connection, _SQL["texts"])
-        shown = _selected(pages, options.page, document_id)
+        chosen = _chosen(pages, options.page, document_id)
         above = query(connection, _SQL["of_several"])
         return {
             "run": run,
@@ -182,22 +179,23 @@ def shown_document(options: ReadOptions, document_id: str) -> dict[str, Any]:
             "memory": memory,
             "memories": memories,
             "num_pages": len(pages),
-            "pages": shown,
-            "above": [text for text in above if any(_has(text, page) for page in shown)],
+            "pages": chosen,
+            "above": [text for text in above if any(_is_of(text, page) for page in chosen)],
             "left_out": query(connection, "from left_out"),
         }
 
 
-def document_parts(found: Row) -> Iterator[Part]:
-    """The memory of a document: a heading and a text for each."""
-    others = [name for name in found["memories"] if name != found["memory"]]
-    more = f"; it has memory={' and memory='.join(others)}, too" if others else ""
-    size = f"{counted(found['num_words'], 'word')}, {counted(found['num_pages'], 'page')}"
-    yield f"{found['document_id']}: {size} (memory {found['memory']} of run {found['run']}{more})"
-    left = list(found["above"])
-    for page in found["pages"]:
-        for text in [text for text in left if _has(text, page)]:
-            left.remove(text)
+def document_parts(shown: Row) -> Iterator[Part]:
+    """A heading and a text for each text of `shown_document`; a text over several pages stands
+    before the first page of them that is shown."""
+    further = [name for name in shown["memories"] if name != shown["memory"]]
+    more = f"; it has memory={' and memory='.join(further)}, too" if further else ""
+    size = f"{counted(shown['num_words'], 'word')}, {counted(shown['num_pages'], 'page')}"
+    yield f"{shown['document_id']}: {size} (memory {shown['memory']} of run {shown['run']}{more})"
+    above = list(shown["above"])
+    for page in shown["pages"]:
+        for text in [text for text in above if _is_of(text, page)]:
+            above.remove(text)
             pages = f"pages {text['page_index']} to {text['last_page_index']}"
             yield from _headed(f"{pages} · {text['heading']}", text)
         for number, text in enumerate(page["texts"]):
@@ -211,7 +209,7 @@ def _headed(heading: str, text: Row) -> Iterator[str]:
     yield _WRAP.sub(" ", (text["text"] or "-").strip())
 
 
-def _selected(pages: Sequence[Row], wanted: str | None, document_id: str) -> tuple[Row, ...]:
+def _chosen(pages: Sequence[Row], wanted: str | None, document_id: str) -> tuple[Row, ...]:
     """The pages that `wanted` names: `3`, `0..4`, `1,5..6`; all if it is None."""
     if wanted is None:
         return tuple(pages)
@@ -221,15 +219,15 @@ def _selected(pages: Sequence[Row], wanted: str | None, document_id: str) -> tup
         if not span:
             raise UsageError(f"page={wanted}: write page=3 or page=0..4 or page=1,5..6")
         first, last = int(span[1]), int(span[2] or span[1])
-        selected = {page["page_index"] for page in pages if first <= page["page_index"] <= last}
-        if not selected:
+        of_part = {page["page_index"] for page in pages if first <= page["page_index"] <= last}
+        if not of_part:
             raise UsageError(
                 f"page={part.strip()}: {document_id} has pages {pages[0]['page_index']} to "
                 f"{pages[-1]['page_index']}"
             )
-        indexes |= selected
+        indexes |= of_part
     return tuple(page for page in pages if page["page_index"] in indexes)
 
 
-def _has(text: Row, page: Row) -> bool:
+def _is_of(text: Row, page: Row) -> bool:
     return bool(text["page_index"] <= page["page_index"] <= text["last_page_index"])

@@ -1,5 +1,5 @@
-"""Collects all rows of one question, of its document's memories and of every method; the calls of
-questions and of memories, with the messages sent for them; and the reading map of a question."""
+"""Collect all rows about one question: those of every method, and those of the memories that the
+methods read. Beside them the calls, with the messages sent, and the reading map of a question."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, autoescape=True
 )
 PAGE_SPANS, READINGS = _SQL["page_spans"], _SQL["readings"]
-"""Of the documents and questions in the variables `documents` and `questions`."""
+"""Queries about the documents and questions in the variables `documents` and `questions`."""
 _LEAST = 400  # parts of a map's axis; a shorter span is drawn as one, to be visible
 Rows = list[dict[str, Any]]
 Spans = Iterable[Mapping[str, Any]]
@@ -34,8 +34,8 @@ _Joined = list[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Section:
-    """The rows that a step wrote for one question, or for its document; of a plugin that is not
-    loaded without `record`."""
+    """The rows that a step wrote for one question, or for its document. `record` is None for a
+    table of a plugin that is not loaded."""
 
     stage: str
     table: str
@@ -53,11 +53,11 @@ class Trace:
     calls: Rows  # of the document's memories and the question; none if not asked for
     left_out: Rows  # damaged files, and why
 
-    def made(self, memory: str) -> Rows:
+    def memory_calls(self, memory: str) -> Rows:
         """The calls that made a memory."""
         return [call for call in self.calls if (call["method"], call["memory"]) == (None, memory)]
 
-    def asked(self, method: str, repeat: int) -> Rows:
+    def method_calls(self, method: str, repeat: int) -> Rows:
         """The calls that a method and its raters made for the question."""
         return [c for c in self.calls if (c["method"], c["repeat"]) == (method, repeat)]
 
@@ -67,10 +67,11 @@ class Trace:
         for (method, repeat), sections in self.methods.items():
             single = {section.stage: section.rows[0] for section in sections
                       if section.record and section.record.key == ("question_id",)}  # fmt: skip
-            of_method = {**single, **_by_table(sections, self.asked(method, repeat))}
+            of_method = {**single, **_by_table(sections, self.method_calls(method, repeat))}
             methods.append({"method": method, "repeat": repeat, **of_method})
         memories = {
-            name: _by_table(sections, self.made(name)) for name, sections in self.memories.items()
+            name: _by_table(sections, self.memory_calls(name))
+            for name, sections in self.memories.items()
         }
         return {
             "question": self.question,
@@ -124,13 +125,13 @@ def read_sections(
     connection: Any, key: str, ids: Sequence[str], as_drawn: bool = False
 ) -> dict[str, list[Section]]:
     """The sections of each document or question (`key` is document_id or question_id), in the order
-    of the variable `stages`; without vectors and steps that cannot be read. `as_drawn`: tables that
-    a page draws have all columns, in place of those that a trace reads."""
+    that `order_stages` sets. Vectors are left out, and steps that cannot be read. `as_drawn`: a
+    table that the page draws has all columns; any other table has those that a trace reads."""
     connection.execute("set variable ids = ?", [list(ids)])
     tables = query(connection, _SQL["tables"])
     steps = query(connection, "select step_id, stage from steps")
     stages = {row["step_id"]: row["stage"] for row in steps}
-    places = {(row["stage"], row["table_name"]): place for place, row in enumerate(tables)}
+    positions = {(row["stage"], row["table_name"]): n for n, row in enumerate(tables)}
     of_questions = key == "question_id"
     sections: dict[str, list[Section]] = {name: [] for name in ids}
     for table in {row["table_name"] for row in tables if row["per_question"] == of_questions}:
@@ -145,22 +146,22 @@ def read_sections(
             f" and step_id in (select step_id from steps) order by {order}",
         )
         for (step_id, name), group in groupby(rows, itemgetter("step_id", key)):
-            shown = [{k: v for k, v in row.items() if not is_vector(v)} for row in group]
-            sections[name].append(Section(stages[step_id], table, record, shown))
-    for of_one in sections.values():
-        of_one.sort(key=lambda section: places[section.stage, section.table])
+            of_step = [{k: v for k, v in row.items() if not is_vector(v)} for row in group]
+            sections[name].append(Section(stages[step_id], table, record, of_step))
+    for section_list in sections.values():
+        section_list.sort(key=lambda section: positions[section.stage, section.table])
     return sections
 
 
 def order_stages(connection: Any, stages: Sequence[str]) -> None:
-    """Set the order in which `read_sections` and `sent_calls` give what stages made."""
+    """Set the order of stages in which `read_sections` and `sent_calls` return rows."""
     connection.execute("set variable stages = ?", [list(stages)])
 
 
 def sent_calls(connection: Any, key: str, ids: Sequence[str]) -> dict[str, Rows]:
-    """Rows of `calls` by id: of methods and raters about questions (`key` is question_id), or those
-    that made the memories of documents (document_id). `messages` is what the engine got, before
-    its chat template; None if it was not kept."""
+    """Rows of `calls` by id. If `key` is question_id: what methods and raters sent about questions;
+    if it is document_id: what was sent to make the memories of documents. The column `messages` is
+    what the engine got, before its chat template; None if it was not kept."""
     connection.execute("set variable asked_about = ?", [list(ids)])
     calls: dict[str, Rows] = {name: [] for name in ids}
     for row in query(connection, _SQL[key]):
@@ -169,8 +170,8 @@ def sent_calls(connection: Any, key: str, ids: Sequence[str]) -> dict[str, Rows]
 
 
 def read_sent(options: ReadOptions, question: str | None, document: str | None) -> Rows:
-    """The calls of a run's question, or of a document's memories. Raises UsageError if the run has
-    no such question or document, or unless exactly one is given."""
+    """The calls of a run's question, or of a document's memories. Raises UsageError unless exactly
+    one of them is given, and if the run does not have it."""
     if (question is None) == (document is None):
         raise UsageError("sent: name a question or a document, one of them")
     with options.opened() as (folder, connection):
@@ -195,13 +196,13 @@ def stored_id(connection: Any, kind: str, name: str) -> str:
     )
     if stored:
         return str(stored[0]["id"])
-    others = query(
+    other_runs = query(
         connection,
         f"select distinct run from all_{kind}s where {is_it} and run is not null "
         "order by run limit 3",
     )
-    if others:
-        runs = " or ".join(f"run={row['run']}" for row in others)
+    if other_runs:
+        runs = " or ".join(f"run={row['run']}" for row in other_runs)
         raise UsageError(f"{name}: not in this run; add {runs}")
     near = query(
         connection,
@@ -214,8 +215,8 @@ def stored_id(connection: Any, kind: str, name: str) -> str:
 
 @dataclass(frozen=True)
 class Lane:
-    """The text that one method read: its picture as SVG, and the percentages that it covers of the
-    document, of the gold evidence and of each passage of it; `gold` is None without evidence."""
+    """The text that one method read: a picture as SVG, and how many percent it covers of the
+    document, of the gold evidence and of each passage of that. `gold` is None without evidence."""
 
     svg: str
     read: float
@@ -275,7 +276,7 @@ class ReadingMap:
 
     def _repr_html_(self) -> str:
         pages = {memory: Markup(svg) for memory, svg in self.pages.items()}
-        methods = [(name, Markup(one.svg), one) for name, one in self.methods.items()]
+        methods = [(name, Markup(lane.svg), lane) for name, lane in self.methods.items()]
         return _TEMPLATES.get_template("reading_map.jinja").render(
             map=self, pages=pages, methods=methods
         )

@@ -1,9 +1,9 @@
-"""`gistmill ls`: the choices for a run, or the runs and steps of a warehouse; `gistmill schema` and
-the page docs/schema.md: every table and view, with the meanings of columns, everything registered,
-and the files of `conf`.
+"""`gistmill ls`: the choices for a run, or the runs and steps of a warehouse. `gistmill schema` and
+the page docs/schema.md: every table and view with the meanings of its columns, everything
+registered, and the files of `conf`.
 
-Tables are read from the record classes: a class's docstring, the comments beside its fields. Views
-are described by comments in their SQL.
+A table is described by the docstring of its record class and the comments beside the class's
+fields, a view by comments in its SQL.
 """
 
 import inspect
@@ -81,18 +81,18 @@ def registered() -> dict[str, Rows]:
     }
 
 
-def names_table(found: Mapping[str, Rows]) -> Table:
+def names_table(rows_of_kinds: Mapping[str, Rows]) -> Table:
     """A row per kind, with all its names; a stage with several kinds only once, with its kinds in
     brackets."""
-    rows = []
-    for kind, of_kind in found.items():
-        kinds = defaultdict[str, list[str]](list)
-        for row in of_kind:
+    table = []
+    for kind, rows in rows_of_kinds.items():
+        stage_kinds = defaultdict[str, list[str]](list)
+        for row in rows:
             name, _, stage_kind = row["name"].partition(" (kind ")
-            kinds[name] += [stage_kind.rstrip(")")] if stage_kind else []
-        names = (f"{name} ({', '.join(of)})" if of else name for name, of in kinds.items())
-        rows.append({"kind": kind, "names": ", ".join(names)})
-    return Table(rows, left=("names",))
+            stage_kinds[name] += [stage_kind.rstrip(")")] if stage_kind else []
+        names = (f"{name} ({', '.join(of)})" if of else name for name, of in stage_kinds.items())
+        table.append({"kind": kind, "names": ", ".join(names)})
+    return Table(table, left=("names",))
 
 
 def listing(
@@ -101,49 +101,52 @@ def listing(
     """The runs and steps of a warehouse; without one the choices of every config group, the methods
     and families, and everything registered, also by plugins. With `kinds` only these. Raises
     UsageError for an unknown kind."""
-    found = _choices(_confs(plugins)) if warehouse is None else _warehouse(warehouse)
+    rows_of_kinds = _choices(plugins) if warehouse is None else _warehouse(warehouse)
     for kind in kinds:
-        if kind not in found:
-            raise UsageError(f"ls {kind}: no such kind; {hint(kind, [*found])}")
-    return {kind: found[kind] for kind in kinds or found}
+        if kind not in rows_of_kinds:
+            raise UsageError(f"ls {kind}: no such kind; {hint(kind, [*rows_of_kinds])}")
+    return {kind: rows_of_kinds[kind] for kind in kinds or rows_of_kinds}
 
 
-def listing_parts(found: Mapping[str, Rows]) -> Iterator[Part]:
+def listing_parts(rows_of_kinds: Mapping[str, Rows]) -> Iterator[Part]:
     """A table per kind, except damaged files, which are on standard error. For registered kinds
     only the names are printed, unless there is just one kind."""
-    of_code = {name: rows for name, rows in found.items() if rows and "module" in rows[0]}
-    of_code = of_code if len(found) > 1 else {}
-    for name, rows in found.items():
-        if name != "left_out" and name not in of_code:
+    of_code = {kind: rows for kind, rows in rows_of_kinds.items() if rows and "module" in rows[0]}
+    of_code = of_code if len(rows_of_kinds) > 1 else {}
+    for kind, rows in rows_of_kinds.items():
+        if kind != "left_out" and kind not in of_code:
             names = [*rows[0]] if rows else []
+            if not any(row.get("repeat") for row in rows):
+                names = [name for name in names if name != "repeat"]
             texts = [n for n in names if not any(isinstance(row[n], int) for row in rows)]
-            yield Heading(name, 2)
-            yield Table([_shown(row, rows) for row in rows], left=texts)
+            yield Heading(kind, 2)
+            yield Table([_shown(row, names) for row in rows], left=texts)
     if of_code:
         yield Heading("by kind", 2)
         yield names_table(of_code)
         yield "gistmill ls KIND says what each is, gistmill schema NAME all about one."
 
 
-def _shown(row: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
-    """Times to the minute, repeats only if there are some."""
-    shown = {k: v.replace("T", " ")[:16] if k == "started_at" and v else v for k, v in row.items()}
-    if not any(row.get("repeat") for row in rows):
-        shown.pop("repeat", None)
+def _shown(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """These columns of a row, with times to the minute."""
+    shown = {name: row[name] for name in names}
+    if shown.get("started_at"):
+        shown["started_at"] = shown["started_at"].replace("T", " ")[:16]
     return shown
 
 
-def _confs(plugins: str | None) -> list[Path]:
+def _conf_folders(plugins: str | None) -> list[Path]:
     """The `conf` folders, ours first. Raises UsageError for a plugin that cannot be loaded."""
     *of_plugins, ours = conf_folders(plugins)
     return [ours, *of_plugins]
 
 
-def _choices(folders: Sequence[Path]) -> dict[str, Rows]:
+def _choices(plugins: str | None) -> dict[str, Rows]:
     """Each choice with the first sentence of its file's comment."""
     from pipeline.families.family import read_family_file  # `ls warehouse=` needs none of them
     from pipeline.work.methods import methods_in
 
+    folders = _conf_folders(plugins)
     groups = {group: [*map(_row, _files(folders, f"{group}/*.yaml"))] for group in _GROUPS}
     methods = []
     for file, arguments in methods_in([folder / "method" for folder in folders]).values():
@@ -206,28 +209,28 @@ def read_schema(plugins: str | None = None) -> dict[str, Any]:
     """All tables and views of every warehouse, sorted by name, the problem codes with their
     meanings, everything else that plugins may add and the files of `conf`. Raises UsageError for a
     plugin that cannot be loaded."""
-    confs = _confs(plugins)
+    folders = _conf_folders(plugins)
     source = inspect.getsource(errors)
     meanings = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     return {
         "tables": sorted(_tables(), key=itemgetter("is_view", "name")),
         "problems": {code: meanings.get(code, "") for code in typing.get_args(Problem)},
         "registered": registered(),
-        "files": _conf_files(confs),
+        "files": _conf_files(folders),
     }
 
 
 def _tables() -> Iterator[dict[str, Any]]:
-    """`type` is DuckDB's; `key`: the columns that identify a row within its step; `nullable` is
-    None for columns of views."""
+    """A dict per table and view. `type`: DuckDB's; `key`: the columns that identify a row within
+    its step; `nullable`: None for columns of views."""
     views = _views()
-    # Of columns that several tables have: stamps, and the fields of the base classes.
+    # The columns that several tables have are stamps, and the fields of the base classes.
     bases = dict.fromkeys(base for record in RECORDS.values() for base in record.__mro__)
     shared = dict(STAMPS)
     for base in bases:
         if base.__module__ == Record.__module__ and "table" not in base.__dict__:
             shared |= field_comments(base)
-    for name, typed in _typed().items():
+    for name, types in _column_types().items():
         nullable: set[str] | None = None
         key: tuple[str, ...] = ()
         if record := RECORDS.get(name):
@@ -241,13 +244,13 @@ def _tables() -> Iterator[dict[str, Any]]:
         columns = [
             {"name": column, "type": kind, "meaning": meanings.get(column, ""),
              "nullable": None if nullable is None else column in nullable}
-            for column, kind in typed.items()
+            for column, kind in types.items()
         ]  # fmt: skip
         yield {"name": name, "is_view": not record, "about": about, "key": key, "columns": columns}
 
 
-def _typed() -> dict[str, dict[str, str]]:
-    """By table and view of an empty warehouse, the columns with DuckDB's types."""
+def _column_types() -> dict[str, dict[str, str]]:
+    """The columns with DuckDB's types, by table and view of an empty warehouse."""
     with tempfile.TemporaryDirectory(prefix="gistmill-") as folder:
         write_plan(Path(folder) / "runs" / "empty" / "units.parquet", [])
         with connect(folder) as connection:
@@ -257,8 +260,9 @@ def _typed() -> dict[str, dict[str, str]]:
 
 
 def field_comments(cls: type) -> dict[str, str]:
-    """The comment of every field, inherited ones included, by name: behind the field, else right
-    above it. Fields without a comment are left out, and all of a class without a source file."""
+    """The comment of every field, by name: the one behind the field, else the one right above it.
+    Inherited fields are included. Fields without a comment are left out, and the fields of classes
+    without a source file."""
     comments: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         try:
@@ -283,7 +287,7 @@ def field_comments(cls: type) -> dict[str, str]:
 
 
 def _views() -> dict[str, tuple[str, dict[str, str]]]:
-    """By view, what the comments after `create view NAME as` say of it, and of its columns."""
+    """What the comments after `create view NAME as` say of each view, and of its columns."""
     views: dict[str, tuple[str, dict[str, str]]] = {}
     of_all = [sql_sections(file) for file in Path(pipeline.store.sql.__file__).parent.glob("*.sql")]
     of_records = [record.sql() for record in RECORDS.values()]
@@ -306,23 +310,23 @@ def _conf_files(folders: Sequence[Path]) -> Rows:
     return rows + [{"name": f.parent.name, "is": "family", "file": str(f)} for f in families]
 
 
-def named(found: Mapping[str, Any], name: str) -> Rows:
-    """Everything with this name: a table or view (the name may also be that of its all_ view),
-    registered ones, and files. Raises UsageError if there is nothing."""
-    tables = [table for table in found["tables"] if table["name"] == name.removeprefix("all_")]
+def named(schema: Mapping[str, Any], name: str) -> Rows:
+    """Everything of this name in `read_schema`'s result: tables and views (also by the names of
+    their all_ views), registered ones, and files. Raises UsageError if there is nothing."""
+    tables = [table for table in schema["tables"] if table["name"] == name.removeprefix("all_")]
     files = [{**row, "text": Path(row["file"]).read_text(encoding="utf-8")}
-             for row in found["files"] if row["name"] == name]  # fmt: skip
+             for row in schema["files"] if row["name"] == name]  # fmt: skip
     if of_name := [*tables, *_registered_as(name), *files]:
         return of_name
-    rows = [*found["tables"], *(row for rows in found["registered"].values() for row in rows)]
-    names = dict.fromkeys(row["name"] for row in (*rows, *found["files"]))
+    rows = [*schema["tables"], *(row for rows in schema["registered"].values() for row in rows)]
+    names = dict.fromkeys(row["name"] for row in (*rows, *schema["files"]))
     near = hint(name, [*names])
     raise UsageError(f"{name}: no table, view or choice that gistmill ls lists; {near}")
 
 
 def _registered_as(name: str) -> Rows:
-    """What is registered by this name, and every kind of the stage of this name: kind, module,
-    docstring, and settings, or fields of a prompt, with their comments."""
+    """A row for everything that is registered by this name, and for every kind of the stage of this
+    name: its kind, module and docstring, and its settings, or a prompt's fields, with comments."""
     rows = []
     for kind, registry in sorted(REGISTRIES.items()):
         for label in sorted(x for x in registry if name in (x, x.partition(" (kind ")[0])):
@@ -340,10 +344,10 @@ def _registered_as(name: str) -> Rows:
     return rows
 
 
-def schema_parts(found: Mapping[str, Any]) -> list[Part]:
-    rows = [{"name": t["name"], "is": _kind(t), "a row is": t["about"]} for t in found["tables"]]
+def schema_parts(schema: Mapping[str, Any]) -> list[Part]:
+    rows = [{"name": t["name"], "is": _kind(t), "a row is": t["about"]} for t in schema["tables"]]
     tables = Table(rows, left=("is", "a row is"))
-    return [tables, _problems(found), names_table(found["registered"])]
+    return [tables, _problems(schema), names_table(schema["registered"])]
 
 
 def named_parts(rows: Rows) -> Iterator[Part]:
@@ -362,19 +366,19 @@ def named_parts(rows: Rows) -> Iterator[Part]:
                 yield Table(settings, left=("meaning",))
 
 
-def schema_page(found: Mapping[str, Any]) -> Iterator[Part]:
+def schema_page(schema: Mapping[str, Any]) -> Iterator[Part]:
     yield Heading("Tables, views and columns")
     yield _HEAD
     for is_view, title in ((False, "Tables"), (True, "Views")):
         yield Heading(title, level=2)
-        for table in (table for table in found["tables"] if table["is_view"] == is_view):
+        for table in (table for table in schema["tables"] if table["is_view"] == is_view):
             key = f" A row's key in its step: {', '.join(table['key'])}." if table["key"] else ""
             yield Heading(table["name"], level=3)
             yield table["about"] + key
             yield _columns(table)
     yield Heading("Problem codes", level=2)
-    yield _problems(found)
-    for kind, rows in found["registered"].items():
+    yield _problems(schema)
+    for kind, rows in schema["registered"].items():
         yield Heading(kind.capitalize(), level=2)
         yield Table(rows, left=("about", "module"))
 
@@ -392,6 +396,6 @@ def _columns(table: Mapping[str, Any]) -> Table:
     return Table(rows, left=("type", "meaning"))
 
 
-def _problems(found: Mapping[str, Any]) -> Table:
-    rows = [{"problem": code, "meaning": text} for code, text in found["problems"].items()]
+def _problems(schema: Mapping[str, Any]) -> Table:
+    rows = [{"problem": code, "meaning": text} for code, text in schema["problems"].items()]
     return Table(rows, left=("meaning",))

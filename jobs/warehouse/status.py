@@ -1,4 +1,4 @@
-"""`gistmill status`: the done, running and failed parts of a run, from the files alone."""
+"""`gistmill status`: what of a run is done, running and failed, from its files alone."""
 
 import sys
 import time
@@ -31,14 +31,14 @@ def show_status(
     options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
 ) -> None:
     """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
-    workers. With `seconds`, print it again after each such pause, in a terminal in place, until the
-    run is no longer at work."""
-    looks = _looks(options, seconds)
+    workers. With `seconds`, print it again after each pause of so many seconds, in a terminal in
+    place, until the run is no longer at work."""
+    statuses = _statuses(options, seconds)
     if as_json or seconds is None or not sys.stdout.isatty():
-        for number, found in enumerate(looks):
+        for number, status in enumerate(statuses):
             if number:
                 print_line()
-            print_found(found, partial(status_parts, steps=steps), as_json)
+            print_found(status, partial(status_parts, steps=steps), as_json)
         return
     from rich.console import Console  # imported here: the rest of rich takes a moment
     from rich.live import Live
@@ -48,27 +48,27 @@ def show_status(
 
     console = Console(file=sys.stdout)
     with Live(console=console, auto_refresh=False) as live:  # cuts lines below the screen
-        for found in looks:
-            text = fitted_to_terminal(status_parts(found, steps), console.width)
+        for status in statuses:
+            text = fitted_to_terminal(status_parts(status, steps), console.width)
             live.update(Text(text), refresh=True)
 
 
-def _looks(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
+def _statuses(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
     while True:
-        yield (found := _found(options))
-        is_active = found["job"] and found["job"]["status"] in _ACTIVE
-        if seconds is None or not (found["driver"] or found["alive"] or is_active):
+        yield (status := _status(options))
+        is_active = status["job"] and status["job"]["status"] in _ACTIVE
+        if seconds is None or not (status["driver"] or status["alive"] or is_active):
             return
         time.sleep(seconds)
 
 
-def _found(options: ReadOptions) -> dict[str, Any]:
+def _status(options: ReadOptions) -> dict[str, Any]:
     with options.opened() as (folder, connection):
         facts = folder.report_facts()
         parts = [f"{_STEPS} where {part}" for part in parts_of_run(connection)]
         steps = [row for part in parts for row in query(connection, part)]
-        place = {stage: index for index, stage in enumerate(facts["stages"])}
-        steps.sort(key=lambda step: (place.get(step["stage"], len(place)),
+        index_of = {stage: index for index, stage in enumerate(facts["stages"])}
+        steps.sort(key=lambda step: (index_of.get(step["stage"], len(index_of)),
                                      step["method"] or "", step["repeat"]))  # fmt: skip
         (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
@@ -105,23 +105,29 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     return {"id": job.id, "status": job.status, "exit_code": job.exit_code}
 
 
-def status_parts(found: Mapping[str, Any], steps: bool = False) -> Iterator[Part]:
-    yield "\n".join(_head(found))
-    if progress := found["progress"]:
+def status_parts(status: Mapping[str, Any], steps: bool = False) -> Iterator[Part]:
+    yield "\n".join(_head(status))
+    if progress := status["progress"]:
         yield progress_line(progress)
-    yield _steps(found["steps"]) if steps else _stages(found["steps"])
-    if problems := [*found["problems"], *found["findings"]]:
+    yield _steps(status["steps"]) if steps else _stages(status["steps"])
+    if problems := [*status["problems"], *status["findings"]]:
         yield _first(problems)
-    if workers := [*map(_at_work, found["alive"]), *_refused(found["alive"], found["silent"])]:
+    alive = status["alive"]
+    workers = [*map(_at_work, alive)]
+    workers += [f"worker {worker['worker']}: its heartbeat {refusal_text(worker['refused'])}"
+                for worker in alive if worker.get("refused")]  # fmt: skip
+    workers += [f"worker {name}: no heartbeat for {age:.0f} s; it died, hangs or cannot write"
+                for name, age in status["silent"].items()]  # fmt: skip
+    if workers:
         yield _first(workers)
 
 
-def _head(found: Mapping[str, Any]) -> Iterator[str]:
-    left = sum(step["not_done"] for step in found["steps"])
+def _head(status: Mapping[str, Any]) -> Iterator[str]:
+    left = sum(step["not_done"] for step in status["steps"])
     state = f"{left} inputs not done" if left else "complete"
-    if bad := sum(step["problem"] for step in found["steps"]):
+    if bad := sum(step["problem"] for step in status["steps"]):
         state += f", {counted(bad, 'input')} with a problem"
-    driver, alive = found["driver"], found["alive"]
+    driver, alive = status["driver"], status["alive"]
     is_at_work = driver or alive
     if driver:
         host, _, pid = driver.rpartition("-")
@@ -130,12 +136,12 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
         state += f", {counted(len(alive), 'worker')} at work"
     if hosts := Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive):
         state += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
-    yield f"run {found['run']}: {state}"
-    if found["ended"] and left and not is_at_work:
-        yield f"the last launch ended early: {found['ended']}"
-    if job := found["job"]:
+    yield f"run {status['run']}: {state}"
+    if status["ended"] and left and not is_at_work:
+        yield f"the last launch ended early: {status['ended']}"
+    if job := status["job"]:
         yield f"job {job['id']}: {job['status'].lower()}"
-    if (calls := found["calls"])["bytes"]:
+    if (calls := status["calls"])["bytes"]:
         sent = decimal(calls["prompt_bytes"])
         yield f"calls of the warehouse: {decimal(calls['bytes'])}, {sent} of it what was sent"
 
@@ -182,11 +188,3 @@ def _at_work(worker: Mapping[str, Any]) -> str:
         inside = [x for x in worker.get("inside", ()) if x["document_id"] == oldest]
         line += "".join(f", {rows}" for x in inside[:1] if (rows := document_text(x)))
     return f"{line}; waiting for {away}" if (away := worker.get("waiting_for")) else line
-
-
-def _refused(alive: Rows, silent: Mapping[str, float]) -> Iterator[str]:
-    for worker in alive:
-        if worker.get("refused"):
-            yield f"worker {worker['worker']}: its heartbeat {refusal_text(worker['refused'])}"
-    for name, seconds in silent.items():
-        yield f"worker {name}: no heartbeat for {seconds:.0f} s; it died, hangs or cannot write"

@@ -1,5 +1,5 @@
-"""`gistmill rm`: deletes a run, whose rows stay for the retention; `gistmill gc`: compacts loose
-shards, then deletes files that were replaced before the retention; `gistmill verify`: reads every
+"""`gistmill rm` deletes a run, whose rows stay for the retention. `gistmill gc` compacts loose
+shards, then deletes files that were replaced before the retention. `gistmill verify` reads every
 file."""
 
 import json
@@ -44,8 +44,8 @@ def run_to_remove(options: ReadOptions) -> str:
     here = Path.cwd()
     if not is_remote(options.warehouse) and options.warehouse.resolve() in here.parents:
         raise UsageError(f"{here}: rm may delete this folder of the warehouse; call it elsewhere")
-    if at_work := holder(options.warehouse / "runs" / options.run, RUN):
-        host, _, pid = at_work.rpartition("-")
+    if process := holder(options.warehouse / "runs" / options.run, RUN):
+        host, _, pid = process.rpartition("-")
         raise UsageError(
             f"run={options.run}: being executed on {host} (process {pid}); stop it first"
         )
@@ -54,9 +54,9 @@ def run_to_remove(options: ReadOptions) -> str:
 
 def removal_line(name: str, removed: Removed) -> str:
     labels = f", {counted(removed.labels, 'label')} of people" if removed.labels else ""
-    kept = f", {removed.kept_units:,} of which stay for other runs" if removed.kept_units else ""
+    stay = f", {removed.kept_units:,} of which stay for other runs" if removed.kept_units else ""
     return (
-        f"deleted run {name}: {removed.units:,} units{kept}{labels}; gistmill gc deletes their "
+        f"deleted run {name}: {removed.units:,} units{stay}{labels}; gistmill gc deletes their "
         "files after 24 hours"
     )
 
@@ -128,6 +128,7 @@ def verify(warehouse: UPath) -> dict[str, Any]:
     }
 
 
-def verified_lines(found: Mapping[str, Any]) -> Iterator[Part]:
-    yield from (f"{row['file']}: {row['why']}" for row in found["damaged"])
-    yield f"checked {counted(found['files'], 'file')}"
+def verified_lines(verified: Mapping[str, Any]) -> Iterator[Part]:
+    """The lines that `gistmill verify` prints of the result of `verify`."""
+    yield from (f"{row['file']}: {row['why']}" for row in verified["damaged"])
+    yield f"checked {counted(verified['files'], 'file')}"

@@ -53,14 +53,13 @@ _SHARED = (None, "truncated")  # problems of shared replies; after others each d
 
 
 class Wanted(NamedTuple):
-    """A reply that is needed. `requests`, by hash: the subject's request, then those of earlier
-    attempts at the unit; `is_shared`: other documents may send the same request."""
+    """A reply that is needed."""
 
-    requests: Mapping[str, Request]
+    requests: Mapping[str, Request]  # by hash: of this attempt at the unit, then of earlier ones
     subject: Subject
     document_id: str
-    is_shared: bool
-    is_readable: Callable[[Call], bool]
+    is_shared: bool  # other documents may send the same request
+    is_readable: Callable[[str], bool]  # whether a reply that was not cut can be read
 
     @property
     def keys(self) -> list[CallKey]:
@@ -87,14 +86,14 @@ class Replies:
     journal: "Journal | None" = None
 
     async def find(self, wanted: Wanted) -> Call | None:
-        """The unit's call, of this attempt or good in the previous one, or else another document's,
-        if shared; None if the engine must be asked."""
+        """The unit's call of this attempt, or a good one of the previous attempt, or else a shared
+        one of another document; None if the engine must be asked."""
         for key in wanted.keys:
-            earlier = self._earlier_by_key.get(key)
             if call := self._calls_by_key.get(key):
                 return call
-            if earlier and self._is_good(earlier, wanted):
-                return earlier
+            call = self._earlier_by_key.get(key)
+            if call and self._is_good(call, wanted):
+                return call
         if self.shared is None or not wanted.is_shared:
             return None
         call = await self.shared.find(self._shared_name(wanted))
@@ -108,8 +107,8 @@ class Replies:
             await self.journal.add(call)
         return call
 
-    def only_one(self, wanted: Wanted) -> AbstractAsyncContextManager[object]:
-        """Lock the shared reply against the other documents of this process."""
+    def locked(self, wanted: Wanted) -> AbstractAsyncContextManager[object]:
+        """Lock a shared reply, so that one document of this process at a time looks for it."""
         if self.shared and wanted.is_shared:
             return self.shared.locks.setdefault(self._shared_name(wanted), asyncio.Lock())
         return nullcontext()
@@ -135,7 +134,7 @@ class Replies:
         }  # fmt: skip
         if "out_of_range" in problems:  # made from a reply without a problem
             return False
-        return not problems or (call.problem is None and wanted.is_readable(call))
+        return not problems or (call.problem is None and wanted.is_readable(call.reply))
 
     def _shared_name(self, wanted: Wanted) -> str:
         """The request's hash; with the attempt's number if the previous attempt sent it too."""
@@ -177,7 +176,7 @@ class SharedReplies:
 
 class Journal:
     """The journal of one unit, while it is executed in this process. Leaving the context deletes
-    it, as the unit is committed by then; after an error it stays."""
+    it, as the unit is committed by then; it stays if an exception is raised."""
 
     def __init__(self, warehouse: UPath, step_id: str, unit: str, attempt: int) -> None:
         self._folder = warehouse.joinpath("journal", step_id)
@@ -202,8 +201,8 @@ class Journal:
                 await to_thread(self.delete)
 
     def read(self) -> tuple[Call, ...]:
-        """The calls that earlier executions of the unit have written, without lines that are no
-        call, such as a torn last one. It blocks."""
+        """The calls that earlier executions of the unit have written. A line that is no call, such
+        as a torn last one, is left out. It blocks."""
         calls: list[Call | None] = []
         with ignore_refusals(), suppress(FileNotFoundError):
             while True:
@@ -213,8 +212,8 @@ class Journal:
         return tuple(call for call in calls if call and call.problem not in UNANSWERED)
 
     async def add(self, call: Call) -> None:
-        """Write a finished call, unless it has a failure after which it is sent again. Raises
-        StorageError if storage refuses it for good."""
+        """Write a finished call, unless it has no reply: then it is sent again. Raises StorageError
+        if storage refuses it for good."""
         if call.problem in UNANSWERED:
             return
         # The leading line break ends a line that a full disk has torn.
@@ -233,7 +232,7 @@ class Journal:
 
     async def _flush_later(self) -> None:
         await asyncio.sleep(_SECONDS_A_FILE)
-        with suppress(StorageError):  # the next call's file would be refused too
+        with suppress(StorageError):  # then the next call is refused, too, and raises
             await self._flush()
 
     async def _flush(self) -> None:
@@ -246,7 +245,7 @@ class Journal:
             try:
                 await asyncio.shield(writing)
             except asyncio.CancelledError:
-                await writing  # the replies are paid for
+                await writing  # a reply that is paid for is never lost
                 raise
 
     def _write(self, content: bytes) -> None:
@@ -290,7 +289,7 @@ def _json() -> TypeAdapter[Any]:
 
 
 def call_to_json(call: Call) -> bytes:
-    """The call as JSON in one line, without its request, which whoever replays it has."""
+    """The call as JSON in one line, without its request, which is rendered again for a replay."""
     return _json().dump_json(call, exclude=set(SENT))
 
 

@@ -1,5 +1,5 @@
-"""Detect that a model's replies as a whole are unhealthy, even if each can be read: lines about the
-numbers of a run (the view `reply_health`), and a watch over its first replies."""
+"""Lines about a model's replies that are unhealthy as a whole, even if each can be read: by the
+numbers of a run (the view `reply_health`), and while it runs by the first replies of a worker."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ _UNREAD = 0.3  # the highest healthy share of replies that cannot be read or wer
 _TRUNCATED = 0.2
 _EXAMPLE = 0.2  # beyond the share that would be equal to it by chance
 _COMMONEST, _LEAST_REPLIES = 0.7, 20
-_FEW = 3  # legal replies, such as verdicts, of which one may well be right most of the time
+_FEW = 3  # of so few legal replies, such as verdicts, one may be right most of the time
 _LETTER, _LEAST_CHOICES = 0.7, 10
 _COPIED, _TINY = 0.5, 0.1
 _SHOWN_CHARS = 60  # of a reply
@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 
 
 def findings(row: Row, may_constrain: bool) -> dict[str, str]:
-    """Lines about a row of the view `reply_health`, by the bound that is exceeded. `may_constrain`:
+    """Lines about a row of the view `reply_health`, by the bound that it exceeds. `may_constrain`:
     the engine takes constraints, and replies were free."""
     who = row["stage"] + (f" ({row['method']})" if row.get("method") else "")
     who += f", repeat {row['repeat']}" if row.get("repeat") else ""
@@ -70,8 +70,8 @@ def _of_replies(row: Row, may_constrain: bool) -> Iterator[tuple[str, str]]:
 
 @cache
 def _legal_replies(prompt: str) -> tuple[bool, int | None]:
-    """From a prompt's samples: whether its replies may be constrained, and the number of legal
-    replies, if it is the same for all requests. (False, None) if its plugin is not loaded."""
+    """By a prompt's samples: whether its replies may be constrained, and the number of legal ones,
+    None if requests differ in it. (False, None) if the prompt's plugin is not loaded."""
     if (cls := PROMPTS.get(prompt)) is None or cls.form is None:
         return False, None
     legal = [legal for sample in cls.samples() if (legal := sample.legal(cls.form))]
@@ -80,9 +80,9 @@ def _legal_replies(prompt: str) -> tuple[bool, int | None]:
 
 
 class ReplyWatch:
-    """Checks the first `FIRST` replies of each stage to each prompt in a worker. `findings`: lines
-    by stage, prompt and bound; with `of_engine` that dictionary, to which the engine adds its own.
-    """
+    """Checks the first `FIRST` replies of each stage to each prompt in a worker. `findings` has
+    lines by stage, prompt and bound; it is the dictionary `of_engine`, if the engine adds lines of
+    its own to one."""
 
     def __init__(
         self, may_constrain: bool = False, of_engine: dict[str, str] | None = None

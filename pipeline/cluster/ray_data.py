@@ -53,7 +53,7 @@ _PER_WORKER = 32  # blocks or more, so that workers end at about the same time
 # some 190, as many as if all blocks were in Ray before.
 _AHEAD = 32
 _NOT_IMPORTED = re.compile(r"No module named '(?:gistmill|pipeline|stages|jobs)\b[^']*'")
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colours
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colors
 _MOST_RESTARTS = 10  # of a worker that was never up between them
 _OUTPUT = "worker-*.err"
 _OF_RAY = (":job_id:", ":actor_name:", ":task_name:")  # lines that Ray writes there itself

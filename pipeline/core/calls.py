@@ -81,7 +81,8 @@ def with_sent(call: Call, request: Request | None) -> Call:
 
 
 def numbered(calls: Iterable[Call]) -> tuple[Call, ...]:
-    """Sort the calls, in whatever order they finished, and number them."""
+    """The calls with their `call_index`, sorted by what they are about: the order in which they
+    finished does not count."""
 
     def order(call: Call) -> tuple[object, ...]:
         numbers = (call.page_index, call.turn, call.reference_index)
@@ -93,25 +94,26 @@ def numbered(calls: Iterable[Call]) -> tuple[Call, ...]:
 
 @dataclass
 class UnitProgress:
-    """A stage's progress within one unit: `done` of `about` pages or questions; None: not known."""
+    """A stage's progress within one unit: it has done `done` of `about` pages or questions. `about`
+    is None if the number is not known."""
 
     done: int = 0
     about: int | None = None
     is_committed: bool = False
     _subjects: set[tuple[object, ...]] = field(default_factory=set)
-    _is_told: bool = False
+    _is_done_set: bool = False  # by `tell`
 
     def replied(self, subject: Subject) -> None:
         """Count a reply, whether new, shared or replayed."""
         self._subjects.add((subject.question_id, subject.page_index))
-        if not self._is_told:
+        if not self._is_done_set:
             self.done = len(self._subjects)
 
     def tell(self, about: int | None, done: int | None = None) -> None:
         """Set the total, and the number done if replies do not show it."""
         self.about = about
         if done is not None:
-            self.done, self._is_told = done, True
+            self.done, self._is_done_set = done, True
 
     @property
     def share(self) -> float:

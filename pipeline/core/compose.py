@@ -104,8 +104,13 @@ def _quoted(word: str, folders: Sequence[Path]) -> str:
         raise UsageError(f"{key}: no such key; Hydra's own settings cannot be overridden")
     if not value:
         raise UsageError(f"{key}= is empty; give it a value or leave it out")
-    if value == "null" and key in _GROUPS:
-        raise UsageError(f"{key}=null: no such choice; {key} is one of {_options(key, folders)}")
+    if key in _GROUPS:
+        group = "rater" if key in _LIKE_RATER else key
+        roots = [folder / group for folder in (CONF, *folders)]
+        choices = sorted({file.stem for root in roots for file in root.glob("*.yaml")})
+        if value not in choices:
+            choice = f"{key}={value[:80]}: no such choice"
+            raise UsageError(f"{choice}; {key} is one of {', '.join(choices)}")
     if key in _LIKE_RATER:
         return f"rater@{word}"
     if key not in _PLAIN or value == "null":
@@ -121,11 +126,6 @@ def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path
     if "Missing mandatory value" in text:
         key = getattr(error, "full_key", None) or text.rpartition(" ")[2]
         return f"{key} is not set; add {key}=..."
-    if option := re.search(r"Could not find '([^']+)'", text):
-        group, _, name = option[1].rpartition("/")
-        like = _LIKE_RATER if group == "rater" else ()
-        key = next((key for key in like if f"{key}={name}" in overrides), group)
-        return f"{key}={name}: no such choice; {key} is one of {_options(key, folders)}"
     if unknown := re.search(r"Could not override '([^']+)'", text):
         groups = [word for word in overrides if word.partition("=")[0] in _GROUPS]
         config = _hydra_compose([_quoted(word, folders) for word in groups], folders)
@@ -134,9 +134,3 @@ def _one_line(error: Exception, overrides: Sequence[str], folders: Sequence[Path
         beside = [key for key in keys if section and key.rpartition(".")[0] == section]
         return f"{unknown[1]}: no such key; {hint(unknown[1], beside or keys)}"
     return " ".join(text.split())
-
-
-def _options(key: str, folders: Sequence[Path]) -> str:
-    group = "rater" if key in _LIKE_RATER else key
-    files = {file.stem for folder in (CONF, *folders) for file in (folder / group).glob("*.yaml")}
-    return ", ".join(sorted(files))

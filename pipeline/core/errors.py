@@ -48,8 +48,8 @@ def redacted(text: str) -> str:
 
 
 def refuse_secret(word: str) -> None:
-    """Raise UsageError if a `key=value` word holds a remembered key, or an address with a password:
-    words are stored with a run, a Ray job's environment is not."""
+    """Raise UsageError if a `key=value` word holds a remembered key, or an address with a password,
+    as words are stored with a run. The environment of a Ray job is not stored."""
     key, _, value = word.partition("=")
     if redacted(value) != value and not key.startswith("cluster.runtime_env"):
         raise UsageError(
@@ -148,8 +148,8 @@ class Raised:
 
 @contextmanager
 def contained(*beside: type[Exception]) -> Iterator[Raised]:
-    """Execute a block that calls a plugin's code. An exception ends the block only and is recorded
-    in the yielded `Raised`; exceptions of the classes `beside` are raised."""
+    """Execute a block that calls a plugin's code. An exception ends only the block and is recorded
+    in the yielded `Raised`; an exception of one of the classes `beside` is raised."""
     raised = Raised()
     try:
         yield raised
@@ -173,7 +173,8 @@ def proxies() -> list[str]:
 
 
 def through_proxy(url: str) -> str:
-    """Words that name the variable whose proxy is used for the URL; "" if none is used."""
+    """The end of a message about a URL: which variable names the proxy that is used for it; "" if
+    none is used."""
     from urllib.request import proxy_bypass  # imported here, as it loads all of HTTP
 
     parts = urlsplit(url)

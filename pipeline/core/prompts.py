@@ -35,7 +35,7 @@ class Constraint:
     regex: str = ""
 
     def structured_outputs(self) -> dict[str, Any]:
-        """The constraint under the name that vLLM's parameters and its server use."""
+        """The constraint as vLLM's parameters and its server take it."""
         return {"choice": list(self.choices)} if self.choices else {"regex": self.regex}
 
 
@@ -85,7 +85,7 @@ def _pattern(phrase: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Prompt(Generic[T]):
-    """Base class of prompts: one field for each value that the template is filled with. References,
+    """Base class of prompts, with a field for each value that fills its template. References,
     evidence and the right option are never fields of a reader's prompt."""
 
     name: ClassVar[str]  # of its template, and in the calls table
@@ -93,7 +93,7 @@ class Prompt(Generic[T]):
     # The form of a constrained reply, with {} for the value; None: replies are free text, as legal
     # ones cannot be enumerated. Families override it.
     form: ClassVar[str | None] = None
-    others: ClassVar[tuple[str, ...]] = ()  # other legal constrained replies, in no form
+    others: ClassVar[tuple[str, ...]] = ()  # legal constrained replies without the form
     assumed: ClassVar[str] = ""  # the assumptions of `expected`, printed below a plan
     # The prompts that it may follow in a conversation.
     follows: "ClassVar[tuple[type[Prompt[Any]], ...]]" = ()

@@ -33,9 +33,9 @@ _FOLDERS: dict[str, Path] = {}  # by package name, of plugins loaded by this pro
 
 
 class Registry(dict[str, T]):
-    """All of one kind that is registered by name, ours and plugins'. `about`: a line on each.
-    `role`: how messages describe a name, such as "is the engine {!r}". `kind`: its heading in `ls`.
-    `has_versions`: a plugin's class without a `version` is refused."""
+    """The classes or functions of one kind by name, ours and those of plugins. `about`: a line on
+    each. `role`: how messages describe a name, such as "is the engine {!r}". `kind`: the heading of
+    the registry in `ls`. `has_versions`: a plugin's class without a `version` is refused."""
 
     def __init__(self, role: str, kind: str | None = None, has_versions: bool = False) -> None:
         super().__init__()
@@ -45,10 +45,13 @@ class Registry(dict[str, T]):
             REGISTRIES[kind] = self
 
     def add(self, name: str, value: T, about: str | None = None) -> None:
-        """Add a class or function; `about` is by default its docstring's first sentence. Raises
-        UsageError if another one has the name, or a plugin's class has no `version`: old rows could
-        not be told from those of changed code. One of the same file and name replaces the earlier
-        one, as dataclasses with slots are created twice."""
+        """Add a class or function; `about` is by default the first sentence of its docstring. A
+        class of the same file and name replaces the earlier one, as Python creates a dataclass with
+        slots twice.
+
+        Raises UsageError if another class or function has the name, or if a plugin's class has no
+        `version`: its old rows could not be told from those of changed code.
+        """
         maker, other = maker_of(value), maker_of(self.get(name))
         if (
             self._has_versions
@@ -97,7 +100,8 @@ def file_of(maker: Any) -> str:
 
 
 def hint(name: str, names: Sequence[str]) -> str:
-    """End a message about an unknown name by similar names, all if they are few, or the nearest."""
+    """The end of a message about an unknown name: the names that are similar; without any, all
+    names if they are few, or else the nearest."""
     similar = difflib.get_close_matches(name[:200], names, cutoff=0.74)
     if not similar and len(names) <= 30:
         return f"there are {', '.join(names)}" if names else "there is none"
@@ -105,6 +109,7 @@ def hint(name: str, names: Sequence[str]) -> str:
 
 
 def nearest(name: str, names: Sequence[str], most: int = 10) -> str:
+    """The `most` names that resemble `name` most, on one line; "..." if there are others."""
     ratio = {other: difflib.SequenceMatcher(None, name[:200], other).ratio() for other in names}
     first = sorted(names, key=lambda other: -ratio[other])[:most]  # of equal ones the earlier
     return ", ".join(first) + (" ..." if len(names) > most else "")
@@ -124,8 +129,9 @@ def conf_folders(plugins: str | None) -> tuple[Path, ...]:
     return (*load_plugins(plugin_folders(plugins)), CONF)
 
 
-def found_conf_folders(plugins: str | None) -> tuple[Path, ...]:
-    """The folders of `conf_folders` that still exist, for a stored run; imports no named plugin."""
+def existing_conf_folders(plugins: str | None) -> tuple[Path, ...]:
+    """The folders of `conf_folders` that still exist, for a stored run. Imports none of the named
+    plugins."""
     folders = [*map(Path, plugin_folders(plugins)), *import_installed("tables")]
     return (*(folder / "conf" for folder in folders if (folder / "conf").is_dir()), CONF)
 
@@ -144,9 +150,8 @@ def import_installed(part: str = "") -> tuple[Path, ...]:
     subfolder of our modules to import: `tables` saves a reading command a fifth of a second."""
     folders = []
     for entry in importlib.metadata.entry_points(group="gistmill.plugins"):
-        is_gistmill = entry.value == "stages"
-        in_one_line = _in_one_line(f"the installed plugin {entry.name} ({entry.value})")
-        with nullcontext() if is_gistmill else in_one_line:
+        is_gistmill, plugin = entry.value == "stages", f"{entry.name} ({entry.value})"
+        with nullcontext() if is_gistmill else _in_one_line(f"the installed plugin {plugin}"):
             package: ModuleType = entry.load()
             of_part = f"{entry.value}.{part}" if part and is_gistmill else None
             import_all(importlib.import_module(of_part) if of_part else package)

@@ -102,7 +102,7 @@ def _statements(text: str, form: str, others: Sequence[str]) -> Iterator[str]:
             yield sentence
 
 
-# Values that a reply marks by a notation of its own: JSON, tags, LaTeX's box.
+# Values that a reply marks: as JSON, within tags, or in LaTeX's box.
 Field = tuple[str, Any]  # a key in words, "next page"; a value of JSON, or the text within a tag
 _JSON = re.compile(r"\{\s*\"|\[\s*\{")
 _TAGGED = re.compile(r"<(?P<key>[A-Za-z][\w-]{0,30})>(?P<value>.{0,2000}?)</(?P=key)>", re.DOTALL)
@@ -114,15 +114,15 @@ _BOX = re.compile(
 )
 _LABELLED = re.compile(r"[\w\"”)][\s*_]{0,9}[:=][\s*_$]{0,9}\Z")
 _WORDS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")  # separators of a key's words
-# Fields with reasons or confidence, fields that ask for the contrary or hold rejected values, and
-# fields with the answer that a judge compares with.
+# Keys of fields that do not hold the value: reasons and confidence, rejected values, questions for
+# the contrary, and the answer that a judge compares with.
 _ASIDE = re.compile(
     r"\b(?:reason|expla|rational|justif|thought|thinking|analy|evidence|comment|quote|why"
     r"|confidence|certain|scor|probab|same|continu|wrong|incorrect|not(?:es?)?\b"
     r"|reject|exclud|eliminat|discard|missing|reference|gold)",
     re.IGNORECASE,
 )
-# Fields that hold the value, unless it is stated as `key: value`.
+# Keys of fields that hold the value.
 _OF_VALUE = re.compile(
     r"\b(?:answer|choice|choose|chosen|option|select\w*|letter|pages?|label|break ?point|action"
     r"|verdict|summary|node)\b"
@@ -136,8 +136,8 @@ _HALF = re.compile(
 
 
 def with_fields_as_lines(reply: str) -> tuple[str, list[Field]]:
-    """The reply with a line `key: value` for each tag and each field of its JSON objects, and these
-    fields, but those beside the value (reasons, confidence)."""
+    """The reply with a line `key: value` for each tag and each field of its JSON objects; and these
+    fields. Fields with reasons or confidence are left out."""
     fields: list[Field] = []
 
     def lines(of_value: list[Field]) -> str:

@@ -53,6 +53,7 @@ class RawText:
     text: str
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 Line = str | RawText
 Row = Mapping[str, Any]  # selected by SQL
 
@@ -73,13 +74,14 @@ def columns_line(row: Row) -> str:
 def lines_of(
     trace: Callable[[Sequence[Row]], Sequence[Line]], rows: Sequence[Row]
 ) -> Sequence[Line]:
-    """The lines that `trace` makes of rows; its error and the rows' columns where it raises."""
+    """The lines that `trace` makes of rows; if it raises, its error and the rows' columns."""
     with contained() as raised:
         return trace(rows)
     return [raised.line(), *map(columns_line, rows)]
 
 
 def titled(title: str, rows: Iterable[Row], trace: Callable[[Row], Sequence[Line]]) -> list[Line]:
+    """The title, then the lines of all rows, indented by two spaces."""
     lines = [line for row in rows for line in trace(row)]
     return [title, *(f"  {x}" if isinstance(x, str) else RawText(f"  {x.lead}", x.text)
                      for x in lines)]  # fmt: skip
@@ -141,7 +143,7 @@ class Record:
         they may be null, or else 0, "" or ()."""
         ids = ("document_id", "question_id", "page_index")
         shared = [name for name in ids if hasattr(row, name) and name in cls.__dataclass_fields__]
-        return cls(**_nothing(cast(Any, cls)) | {id_: getattr(row, id_) for id_ in shared} | values)
+        return cls(**_empty_values(cls) | {id_: getattr(row, id_) for id_ in shared} | values)
 
     def why_unusable(self) -> str | None:
         """A reason why a stage cannot use this row; None if it can, even if its text is
@@ -159,8 +161,14 @@ class Record:
         return [line for row in rows for line in cls.trace(row)]
 
 
-@cache
-def _nothing(record: Any) -> dict[str, Any]:
+def _cached(function: F) -> F:
+    """`functools.cache` for functions of a class, which mypy takes for unhashable."""
+    return cast(F, cache(function))
+
+
+@_cached
+def _empty_values(record: type[Record]) -> dict[str, Any]:
+    """The values of columns without a default: None where they may be null, else 0, "" or ()."""
     hints = typing.get_type_hints(record)
     fields = dataclasses.fields(record)
     required = [field.name for field in fields if field.default is dataclasses.MISSING]
@@ -299,20 +307,16 @@ def arrow_type(hint: Any) -> Any:
     return _ARROW_TYPES[origin or hint]
 
 
-def _column_hints(record: Any) -> dict[str, Any]:
+def _column_hints(record: type[Record]) -> dict[str, Any]:
     hints = typing.get_type_hints(record, include_extras=True)
     names = [field.name for field in dataclasses.fields(record)]
     names.sort(key=lambda name: _LAST.index(name) if name in _LAST else -1)
     return {name: hints[name] for name in names}
 
 
+@_cached
 def schema(record: type[Record]) -> Any:
     """The Arrow schema of a record's table: its stamps, then its fields."""
-    return _schema(cast(Any, record))
-
-
-@cache
-def _schema(record: Any) -> Any:
     stamps = [n for n in STAMPS if n in ("corpus", "step_id", "unit", *record.stamps)]
     return pa.schema(
         [(name, pa.int64() if name == "repeat" else pa.string()) for name in stamps]
@@ -335,7 +339,7 @@ def to_arrow(record: type[Record], rows: Sequence[Record], stamps: Iterable[Row]
 def from_arrow(record: type[R], rows: Any) -> tuple[R, ...]:
     """The records of an Arrow table. A column that an earlier version lacked gets its default."""
     names = [field.name for field in dataclasses.fields(record) if field.name in rows.column_names]
-    return tuple(_rows_of(cast(Any, record)).validate_python(rows.select(names).to_pylist()))
+    return tuple(_list_of(record).validate_python(rows.select(names).to_pylist()))
 
 
 def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
@@ -343,7 +347,7 @@ def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
     names = [field.name for field in dataclasses.fields(record)]
     values = [{name: getattr(row, name) for name in names} for row in rows]
     try:
-        _columns_of(cast(Any, record)).validate_python(values, strict=True)
+        _columns_of(record).validate_python(values, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         index, *column = first["loc"]
@@ -360,13 +364,13 @@ def wrong_value(record: type[Record], rows: Sequence[Record]) -> str | None:
     return None
 
 
-@cache
-def _rows_of(row: Any) -> TypeAdapter[Any]:
+@_cached
+def _list_of(row: type) -> TypeAdapter[Any]:
     rows: Any = types.GenericAlias(list, row)
     return TypeAdapter(rows)
 
 
-@cache
-def _columns_of(record: Any) -> TypeAdapter[Any]:
+@_cached
+def _columns_of(record: type[Record]) -> TypeAdapter[Any]:
     typed: Any = TypedDict
-    return _rows_of(typed(record.__name__, _column_hints(record)))
+    return _list_of(typed(record.__name__, _column_hints(record)))

@@ -61,19 +61,25 @@ def text_of(file: Path) -> str:
 
 def read_yaml(file: Path, kind: type[M], unchecked: frozenset[str] = frozenset()) -> M:
     """The content of a YAML file. Raises UsageError, naming file and key, for wrong content."""
-    text = text_of(file)
+    content = parsed_yaml(text_of(file), kind, file)
     try:
-        content = kind.model_validate(yaml.load(text, YAML_LOADER) or {})
         refuse_nonsense(content.model_dump(exclude={*unchecked}))
+    except UsageError as error:
+        raise UsageError(f"{file}: {error}") from None
+    return content
+
+
+def parsed_yaml(text: str | bytes, kind: type[M], file: object) -> M:
+    """The content of a YAML text; an empty one has no keys. Raises UsageError that begins with
+    `file` and names the wrong key."""
+    try:
+        return kind.model_validate(yaml.load(text, YAML_LOADER) or {})
     except yaml.YAMLError as error:
         raise UsageError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UsageError(f"{file}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
-    except UsageError as error:
-        raise UsageError(f"{file}: {error}") from None
-    return content
 
 
 def refuse_nonsense(value: Any, key: str = "") -> None:

@@ -78,7 +78,8 @@ def table_file(module: str, table: str) -> Path | None:
     return file if file is not None and file.is_file() else None
 
 
-@cache  # a worker's copy of a plugin's file exists only during the import of its modules
+# Cached also because a worker's copy of a plugin's file exists only while its modules are imported.
+@cache
 def table_sql(module: str, table: str) -> Mapping[str, str]:
     """The sections of a table's file, by name; empty if it has no file. Raises UsageError, naming
     file and section, for a section that is neither a view nor one of `PARTS`."""

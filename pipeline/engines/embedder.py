@@ -23,14 +23,15 @@ Kind = Literal["document", "query"]  # some models have a prompt of their own fo
 
 _HUGGING_FACE_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _MODEL_FILES = ("modules.json", "config.json")  # every model's folder has one of them
-# Of texts that many documents have, as chat histories share sessions: 300 MB at 768 dimensions.
+# The latest vectors, as documents share texts: chat histories have the same sessions. At 768
+# dimensions they take 300 MB.
 _VECTORS: dict[str, np.ndarray[Any, Any]] = {}
 _MOST_VECTORS = 100_000
 _THREAD = ThreadPoolExecutor(1, thread_name_prefix="embedder")
 
 
 class EmbedderSettings(Settings):
-    """The `embedder` section. Hashed are `model` and `chunk_words`: they change the vectors."""
+    """The `embedder` section. `model` and `chunk_words` are hashed, as they change the vectors."""
 
     model: str | None  # a folder, or a Hugging Face name; null: none, if no method needs one
     # A long text is embedded in pieces of this many words; null: whole.
@@ -39,8 +40,8 @@ class EmbedderSettings(Settings):
     batch_size: PositiveInt
 
     def refuse_unusable(self, method: str) -> None:
-        """Raise UsageError where the vectors that `method` needs certainly cannot be made: looks at
-        names and files only."""
+        """Raise UsageError if names and files show that the vectors that `method` needs cannot be
+        made."""
         if self.model is None:
             raise UsageError(
                 f"embedder.model is not set, and {method} needs it; add embedder.model=FOLDER or "
@@ -58,8 +59,8 @@ class EmbedderSettings(Settings):
             raise UsageError(f"embedder.model={self.model}: {wrong}")
 
     def identity(self) -> str:
-        """The model in a step's hash: the hash of a folder's content, so that a moved folder is the
-        same model, or a Hugging Face name; "" without a model. Raises UsageError."""
+        """The model in a step's hash: the hash of a folder's content, as a moved folder is the same
+        model, or a Hugging Face name; "" without a model. Raises UsageError."""
         if not self.model:
             return ""
         folder = Path(self.model)

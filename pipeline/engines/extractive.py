@@ -1,5 +1,5 @@
-"""The built-in extractive engine: deterministic replies by lexical rules, which are in the modules
-of prompts. It demonstrates the pipeline on real text; it does not replace a model."""
+"""The built-in extractive engine: deterministic replies by the lexical rules of each prompt
+(`Prompt.extractive`). It shows the pipeline on real text; it does not replace a model."""
 
 import re
 import time
@@ -72,4 +72,4 @@ class ExtractiveEngine:
 @lru_cache(maxsize=16)  # a prompt is counted when its length is checked and when it is answered
 def num_tokens(text: str) -> int:
     """The number of tokens: runs of letters and digits, and each punctuation mark."""
-    return sum(1 for _ in _TOKEN.finditer(text))  # a list of them would be larger than the text
+    return sum(1 for _ in _TOKEN.finditer(text))  # a list of tokens would be larger than the text

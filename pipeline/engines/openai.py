@@ -1,5 +1,5 @@
-"""An engine that sends its requests to a running OpenAI-compatible server, each by itself. Its
-settings, stored with the run, hold only the name of the variable with the API key."""
+"""An engine that sends its requests to a running OpenAI-compatible server. Its settings, which are
+stored with the run, hold only the name of the variable with the API key."""
 
 import asyncio
 import re
@@ -16,7 +16,7 @@ from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import StartError, UsageError, redacted
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.settings import sha
-from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient, with_address
+from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient
 
 T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
@@ -27,10 +27,10 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\U00020000-\U0003ffff]"
 )
-_MOST_CHARS_PER_TOKEN = 4  # of these; tokenizers that were made for them have two
-_LEAST_READ = 0.75  # of `least_tokens`; some tokenizers have tokens of several words
+_MOST_CHARS_PER_TOKEN = 4  # of these scripts; tokenizers made for them have two
+_LEAST_READ = 0.75  # the least share of `least_tokens`: some tokenizers join several words
 _MODELS_SHOWN = 5
-# Patterns of keys whose value may hold a secret, so that messages leave it out; and what to do.
+# Patterns of keys whose value may hold a secret, and advice. Messages do not show such a value.
 _FORMS = {
     "base_url": (
         "https?://[^/@?#]+(/[^@?#]*)?",
@@ -94,9 +94,9 @@ class OpenAISettings(EngineSettings):
         return {"model": self.model, "args": self.args, "thinking_tokens": self.thinking_tokens}
 
     async def start(self) -> "OpenAIEngine":
-        """List the server's models, then request a short reply. Raises StartError where it refuses
-        one of the two, does not serve the model or ignores constraints, and where its context is
-        too small or unknown."""
+        """List the server's models, then request a short reply. Raises StartError if the server
+        refuses one of the two, does not serve the model or ignores constraints, and if its context
+        is too small or unknown."""
         client = OpenAIClient(self.base_url, self.model, self.api_key_env, self.retries)
         try:
             try:
@@ -108,7 +108,7 @@ class OpenAISettings(EngineSettings):
             engine = OpenAIEngine(self, client, self._usable_context(client.address, models))
             await engine.check_server()
         except FailedError as error:
-            raise StartError(with_address(client.address, error)) from None
+            raise StartError(f"{client.address}: {error}") from None
         return engine
 
     def _usable_context(self, address: str, models: Mapping[str, int | None] | None) -> int:
@@ -139,8 +139,8 @@ class OpenAIEngine:
     """Sends requests to one server, at most `sequences` at a time.
 
     The server's reasoning text becomes the Reply's `thinking`. A request allows `thinking_tokens`
-    more than the reply budget; as a server has one limit for both, an answer may also use tokens
-    that the thinking left over.
+    more than the reply budget. A server has one limit for both, so an answer may also use tokens
+    that the thinking has left over.
     """
 
     def __init__(self, settings: OpenAISettings, client: OpenAIClient, context_tokens: int) -> None:
@@ -160,7 +160,7 @@ class OpenAIEngine:
             constraint=Constraint(choices=("ready",)) if settings.takes_constraints else None,
             temperature=settings.temperature,
         )
-        probe = partial(self._reply, self._short_request)  # any reply will do
+        probe = partial(self._reply, self._short_request)  # its text does not matter
         self._gate = Gate(client.address, probe, settings.outage_minutes, settings.retries)
         self.findings: dict[str, str] = {}  # lines about unusual behavior of the server, by subject
         self.waiting_for, self.close = self._gate.waiting_for, client.close
@@ -224,7 +224,7 @@ class OpenAIEngine:
             settings.max_tokens_key: most_tokens,
             **({} if request.temperature is None else {"temperature": request.temperature}),
             **({"seed": request.seed} if request.temperature != 0 else {}),
-            # as vLLM's server expects it
+            # in the form that vLLM's server takes
             **({"structured_outputs": constraint.structured_outputs()} if constraint else {}),
             **settings.args,
         }
@@ -233,7 +233,7 @@ class OpenAIEngine:
         reply = replace(reply, seconds=time.perf_counter() - started)
         num_read, least = reply.prompt_tokens, least_tokens(messages)
         if num_read == 0 or num_read + reply.cached_tokens >= _LEAST_READ * least:
-            return reply  # some count the cached ones apart
+            return reply  # some servers count cached tokens apart
         cut = f"the server read {num_read} tokens of a prompt that has at least {least}"
         fix = (
             "it cuts prompts in silence; raise its context (num_ctx of Ollama), then gistmill "

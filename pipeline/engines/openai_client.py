@@ -37,7 +37,8 @@ _KEY, _BUSY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or ev
 _TOO_LARGE = 413
 _OF_PROXIES = (407, 502, 503, 504)  # statuses that a proxy before the server may answer with
 _MOST_TOKENS = 2**31
-# How servers call the end of a reply, in lower case. A text with another end, or none, is a reply.
+# Words of servers for the end of a reply, in lower case. A text counts as a whole reply if its end
+# has another word, or none.
 _WORDS_OF_ENDS: Mapping[FinishReason, str] = {
     "stop": "stop eos eos_token end_turn stop_sequence complete finished",
     "length": "length max_tokens max_output_tokens max_length model_length token_limit "
@@ -47,8 +48,8 @@ _WORDS_OF_ENDS: Mapping[FinishReason, str] = {
     "prohibited_content tool_calls tool_use function_call malformed_function_call",
 }
 _ENDS = {word: end for end, words in _WORDS_OF_ENDS.items() for word in words.split()}
-# What servers say of a prompt that is too long: a word for the prompt and one for excess, near each
-# other; or a name that says both. What they say of time and rates has the same words.
+# Errors about a prompt that is too long have a word for the prompt near one for excess, or a name
+# that says both. Errors about time and rates have the same words: `_OVERFLOW` leaves them out.
 _PROMPT = (
     r"prompt|(?<!invalid )input|context|conversation|message|sequence length|model length"
     r"|max_seq_len|max_num_tokens|token[ _]limit"
@@ -67,8 +68,8 @@ _OVERFLOW = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SEARCHED_CHARS = 1000  # of an error: some servers repeat the prompt in it
-# Of the statuses that speak of the key, money, the address and rates, only words for a single
-# request that is larger than any rate allows.
+# These statuses are about the key, money, the address and rates. With them a prompt is too long
+# only if the server calls the single request larger than any rate allows.
 _OTHER_MATTERS = (*_KEY, 402, 404, *_BUSY)
 _OVER_EVERY_RATE = re.compile(r"request too large", re.IGNORECASE)
 
@@ -76,7 +77,8 @@ _OVER_EVERY_RATE = re.compile(r"request too large", re.IGNORECASE)
 class FailedError(Exception):
     """A request without a reply. `problem`: the row's; None: engine_failed. `status`: of HTTP, 0
     without a response. `after`: the seconds that the server asks to wait. `is_busy`: the server
-    says so; `is_key`: it refuses the key; `is_final`: it would answer the same again."""
+    says that it is busy; `is_key`: it refuses the key; `is_final`: it would answer the same
+    again."""
 
     def __init__(
         self, why: str, problem: Problem | None = None, status: int = 0, after: float = 0.0
@@ -91,11 +93,11 @@ class FailedError(Exception):
 class Gate:
     """Sends the requests to one server, and holds them back while it is away.
 
-    After a request has failed, one probe is sent for all. While probes fail, the gate is closed for
-    up to `minutes`, and then the request is sent again. If the first probe succeeds, the request
-    itself is at fault: it is sent again up to `retries` times; never if the answer is final; for up
-    to `minutes` if the server says that it is busy, as a limit of requests a minute refuses
-    ordinary requests.
+    After a request has failed, one probe is sent for all requests. While probes fail, the gate is
+    closed, for up to `minutes`; then the request is sent again. If the first probe succeeds, the
+    request itself is at fault. Then it is given up at once if the answer is final, and otherwise
+    sent again: up to `retries` times, or for up to `minutes` if the server says that it is busy, as
+    a limit of requests a minute refuses ordinary requests.
     """
 
     def __init__(
@@ -131,7 +133,7 @@ class Gate:
                 is_there = await self._is_there()
                 busy_since = min(busy_since, time.monotonic()) if is_there else math.inf
                 failures += not error.is_busy
-                # After an outage once more at least; what causes outages is not sent for ever.
+                # After an outage it is sent once more at least, not for ever: it may cause them.
                 is_given_up = failures > max(self._retries, not is_there)
                 if error.is_busy:
                     is_given_up = time.monotonic() - busy_since >= self._seconds
@@ -158,16 +160,11 @@ class Gate:
                 self._is_closed, now = True, time.monotonic()
                 self._away_since = self._away_since or now
                 if error.is_key or now - self._away_since >= self._seconds:
-                    words = with_address(self._address, error)
+                    words = f"{self._address}: {error}"
                     if not error.is_key:
                         words += f", for {self._seconds / 60:g} minutes (engine.outage_minutes)"
                     raise OutageError(f"{words}; run the same command to resume") from None
                 await asyncio.sleep(_wait(failures, error.after))
-
-
-def with_address(address: str, error: FailedError) -> str:
-    words = str(error)
-    return words if words.startswith(address) else f"{address}: {words}"
 
 
 def _wait(failures: int, after: float) -> float:
@@ -181,8 +178,8 @@ class OpenAIClient:
 
     Control tokens that messages spell are broken before sending, and the breaks removed from
     replies. Raises StartError if a proxy or certificates that the environment names cannot be used.
-    Every method raises FailedError if it gets no reply, with one line that names the address or has
-    the server's own words.
+    Every method raises FailedError if it gets no reply, with one line, if possible in the server's
+    own words.
     """
 
     def __init__(self, base_url: str, model: str, api_key_env: str | None, retries: int) -> None:
@@ -192,7 +189,7 @@ class OpenAIClient:
         self._base_url, self._model, self._retries = base_url, model, retries
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
-        # The library by which the openai package sends requests: httpx, from its version 3 httpx2.
+        # The library by which the openai package sends requests: httpx, or httpx2 since version 3.
         (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
         self._http: Any = sys.modules[module.partition(".")[0]]
         with environment_errors(self.address, self._http.InvalidURL):
@@ -200,7 +197,7 @@ class OpenAIClient:
                 base_url=base_url,
                 api_key=self._key or "none",
                 max_retries=0,
-                # No limit on a reply: a request's deadline is that of the engine.
+                # A reply may take any time: the engine keeps a request's deadline.
                 timeout=openai.Timeout(None, connect=_CONNECT_SECONDS),
             )
         self.close = self._client.close
@@ -209,7 +206,7 @@ class OpenAIClient:
         """The served models, and the context length of each in tokens; a length is None if the
         server does not list it (vLLM and SGLang do). Returns None for no list of models."""
         client = self._client.with_options(max_retries=self._retries)
-        answer: Any = await self._answer(client.get("/models", cast_to=object))
+        answer = await self._answer(client.get("/models", cast_to=object))
         models = _field(answer, "data") or ([] if _field(answer, "object") == "list" else None)
         if not isinstance(models, list):
             return None
@@ -220,8 +217,8 @@ class OpenAIClient:
         }
 
     async def complete(self, messages: Sequence[Message], body: Body, most_tokens: int) -> Reply:
-        """The reply to a chat, without `seconds`: the caller measures them. `most_tokens`: those
-        that the body allows the reply. Raises FailedError if the response has no text."""
+        """The reply to a chat, without `seconds`, which the caller measures. The body allows the
+        reply `most_tokens`. Raises FailedError if the response has no text."""
         return self._reply(await self._post("/chat/completions", messages, body), most_tokens)
 
     async def count_tokens(self, messages: Sequence[Message], body: Body) -> int | None:
@@ -246,7 +243,7 @@ class OpenAIClient:
         http = self._http
         try:
             answer = await response
-            # A text: the server does not say that its answer is JSON.
+            # It is a text if the server does not declare it as JSON.
             return json.loads(answer) if isinstance(answer, str) else answer
         except openai.APIStatusError as error:
             raise self._refused(error.status_code, error.body, error.response.headers) from None
@@ -257,8 +254,7 @@ class OpenAIClient:
                 fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
             elif through:
                 fix = "correct that variable, or name the server's host in NO_PROXY"
-            why = f"{self.address}: no server answers{through} ({why}); {fix}"
-            raise FailedError(why) from None
+            raise FailedError(f"no server answers{through} ({why}); {fix}") from None
         except (ValueError, RecursionError):  # the latter if it is nested too deeply
             raise FailedError("the response is not JSON") from None
         except (openai.OpenAIError, http.HTTPError, http.InvalidURL, http.StreamError) as error:
@@ -268,18 +264,18 @@ class OpenAIClient:
         through = through_proxy(self._base_url) if status in _OF_PROXIES else ""
         words = f"{status}{through}: {server_words(body)}"
         if status in _KEY:
-            refusal = f"requires an API key ({words}); put it into "
-            refusal += self._key_env or "the variable that engine.api_key_env names"
+            variable = self._key_env or "the variable that engine.api_key_env names"
+            refusal = f"requires an API key ({words}); put it into {variable}"
             if self._key:
-                refusal = f"refuses the key in {self._key_env} ({words}); correct it"
-            return FailedError(f"{self.address}: the server {refusal}", status=status)
+                refusal = f"refuses the key in {variable} ({words}); correct it"
+            return FailedError(f"the server {refusal}", status=status)
         if _is_too_long(status, body):
             return FailedError(words, "context_overflow", status)
         return FailedError(words, "refused", status, _seconds_to_wait(headers))
 
     def _reply(self, completion: Any, most_tokens: int) -> Reply:
-        """The Reply in a chat completion. Raises FailedError if it has no text, with the server's
-        own words where it has an error instead. Servers differ in which parts they leave out."""
+        """The Reply in a chat completion, of which servers leave out different parts. Raises
+        FailedError if it has no text, in the server's own words if it has an error instead."""
         choices = _field(completion, "choices")
         choice = choices[0] if isinstance(choices, list) else None
         message = choice.get("message") if isinstance(choice, dict) else None
@@ -299,7 +295,7 @@ class OpenAIClient:
         reply_tokens = _tokens(usage, "completion_tokens")
         reason = _field(choice, "finish_reason")
         end = _ENDS.get(str(reason).lower()) or ("stop" if text else "abort")
-        # Words other than the API's own do not tell whether a reply was cut at the budget.
+        # Only the API's own word for an end tells that a reply was not cut at the budget.
         if end == "stop" != reason and most_tokens <= reply_tokens:
             end = "length"
         return Reply(
@@ -328,14 +324,14 @@ def _is_too_long(status: int, body: object) -> bool:
 
 
 def _values(body: object, depth: int = 5) -> str:
-    """All that the body of an error says: messages, codes and what it quotes of other servers."""
+    """All values in the body of an error: messages, codes, and answers of other servers."""
     parts = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
     return " ".join(_values(part, depth - 1) for part in parts) if parts and depth else str(body)
 
 
 def server_words(body: object, depth: int = 5) -> str:
-    """The message in the body of an error, where servers nest it differently, in one short line and
-    without the key."""
+    """The message in the body of an error, in one short line and without the key. Servers nest it
+    in different fields."""
     words = str(body)
     if depth and isinstance(body, list):
         words = " ".join(server_words(part, depth - 1) for part in body[:3])

@@ -95,9 +95,9 @@ def read_family_file(folder: Path) -> FamilyFile:
 
 def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]:
     """The folders that a family is read from, with their family.yaml, in order of precedence: the
-    family; its bases, each followed by its own; then every `generic`, the one beside the family
-    before those in `roots` (folders of families). Raises UsageError for a folder without a family,
-    and for a base that is unknown or its own base."""
+    family; its bases, each followed by its own bases; then every `generic`, first the one beside
+    the family, then those in `roots` (folders of families). Raises UsageError for a folder without
+    a family, and for a base that is unknown or its own base."""
     if not (folder / "family.yaml").is_file():
         raise UsageError(f"{folder}: no family.yaml there; name a folder of prompts")
     layers: dict[Path, FamilyFile] = {}
@@ -114,7 +114,7 @@ def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]
             if not bases:
                 names = ", ".join(_names(roots))
                 raise UsageError(f"{key}: no family {name!r}; there are {names}")
-            # A base of the same name as the family is another one, if there is any.
+            # A base with the family's own name is another folder of that name, if there is one.
             add(min(bases, key=lambda path: path == family), (*above, family))
 
     add(folder, ())
@@ -127,9 +127,9 @@ def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]
 
 @dataclass(frozen=True)
 class Family:
-    """A resolved family. `sources`: its templates by file name; `files`: the path of each.
-    `own_refusals`: its words of refusals if they differ from the shipped ones, for the hash of
-    steps. `known_answers`, the words that audits use as answers by kind, are in no step's hash."""
+    """A family, completed by its bases. `sources`: its templates by file name; `files`: the path of
+    each. `own_refusals`: its words of refusals if they differ from the shipped ones, for the hash
+    of steps. `known_answers`: the words that audits use as answers, by kind; in no step's hash."""
 
     name: str
     folder: str
@@ -193,7 +193,10 @@ class Family:
                 is_of_sample = any(value in line or line in value for value in values)
                 if is_of_sample or not (begins or _VALUE_ALONE.match(line)):
                     continue
-                if _depends_on_question(self.read(sample, line, is_cut=False)):
+                value: object = self.read(sample, line, is_cut=False)
+                parts = value if isinstance(value, tuple) else (value,)
+                # A number, or a list that is not empty; a word would be a fixed reply.
+                if not isinstance(value, str) and any(part or part == 0 for part in parts):
                     examples[line] = None
         return (*examples,)
 
@@ -283,14 +286,7 @@ def _compared(text: str) -> str:
     return " ".join(plain_text(text).casefold().split())
 
 
-def _depends_on_question(value: object) -> bool:
-    """True for a number, or a list that is not empty."""
-    if isinstance(value, tuple):
-        return any(part or part == 0 for part in value)
-    return value is not None and not isinstance(value, str)
-
-
-@cache  # as many steps ask for the same template
+@cache  # many steps ask for the same template
 def _parsed(source: str, file: str) -> nodes.Template:
     return SandboxedEnvironment().parse(source, filename=file)
 
@@ -320,8 +316,8 @@ def _names(roots: Sequence[Path]) -> list[str]:
 def load_family(
     folder: Path, roots: Sequence[Path], reply_tokens: Mapping[str, int] | None = None
 ) -> Family:
-    """The family in `folder`, completed as `family_layers` has it. `reply_tokens` overrides budgets
-    by prompt. Raises UsageError naming the file and the wrong key, and where two `generic` families
+    """The family in `folder`, completed by its `family_layers`. `reply_tokens` overrides budgets by
+    prompt. Raises UsageError that names the file and the wrong key, and if two `generic` families
     of `roots` have a template of the same name."""
     first: dict[str, Path] = {}
     for template in (t for root in roots for t in sorted((root / GENERIC).glob("*.jinja"))):

@@ -52,11 +52,11 @@ class Lease:
 
     def is_held(self) -> bool:
         """True if no other process has taken the lease over. Raises StorageError."""
-        is_newest = _files(self._folder, self._name)[-1:] == [self._path]
+        is_newest = [*_files(self._folder, self._name).values()][-1:] == [self._path]
         return is_newest and read_object(self._path).get("token") == self._token
 
     def renew(self) -> None:
-        """Renew the lease until its release. If a renewal fails, the next one makes up for it."""
+        """Renew the lease again and again until its release; a renewal that fails is skipped."""
         while not self._ended.wait(SECONDS / 4):
             with ignore_refusals(), self._lock:
                 if not self._ended.is_set() and self.is_held():
@@ -67,7 +67,7 @@ class Lease:
         self._ended.set()
         with ignore_refusals(), self._lock:
             if self.is_held():
-                for file in _files(self._folder, self._name):  # files of dead holders too
+                for file in _files(self._folder, self._name).values():  # also of dead holders
                     delete(file)
 
     def _content(self) -> bytes:
@@ -83,7 +83,7 @@ def lease(folder: UPath, name: str) -> Iterator[Lease | None]:
     StorageError."""
     files = _files(folder, name)
     new = [] if is_remote(folder) else [f for f in (folder, *folder.parents) if not exists(f)]
-    taken = Lease(folder, name, _number(files[-1]) + 1 if files else 1)
+    taken = Lease(folder, name, max(files, default=0) + 1)
     if _holder(files) is not None or not taken.take():
         yield None
         return
@@ -101,9 +101,10 @@ def holder(folder: UPath, name: str) -> str | None:
     return _holder(_files(folder, name))
 
 
-def _holder(files: list[UPath]) -> str | None:
-    """None also if the lease has expired, its holder is known to have ended, or it is no lease."""
-    content = read_object(files[-1]) if files else {}
+def _holder(files: dict[int, UPath]) -> str | None:
+    """The holder that the newest of a lease's files names. None also if the lease has expired, if
+    its holder is known to have ended, and if that file is no lease."""
+    content = read_object(files[max(files)]) if files else {}
     try:
         process = f"{content['host']}-{int(content['pid'])}"
         is_fresh = float(content["expires_at"]) >= time.time()
@@ -117,12 +118,7 @@ def is_a_run_at_work(warehouse: UPath) -> bool:
     return any(holder(folder, RUN) for folder in folders)
 
 
-def _files(folder: UPath, name: str) -> list[UPath]:
-    """The files of a lease, the newest last."""
-    return sorted(list_paths(folder, f"{name}.*.lease"), key=_number)
-
-
-def _number(file: UPath) -> int:
-    """The number in a lease's name; 0 for another file."""
-    number = file.name.rsplit(".", 2)[1]
-    return int(number) if number.isdecimal() else 0
+def _files(folder: UPath, name: str) -> dict[int, UPath]:
+    """The files of a lease by number, the newest last."""
+    files = ((f.name.rsplit(".", 2)[1], f) for f in list_paths(folder, f"{name}.*.lease"))
+    return dict(sorted((int(number), f) for number, f in files if number.isdecimal()))

@@ -181,8 +181,8 @@ def _remote_paths(folder: UPath, pattern: str) -> list[UPath]:
 def map_files(
     function: Callable[[A], B], files: Iterable[A], folder: UPath | None = None
 ) -> list[B]:
-    """Call `function` for every file, in threads unless the folder is local: a local file is read
-    sooner than a thread starts."""
+    """Call `function` for every file; the results are in the order of `files`. In threads, unless
+    the folder is local: a local file is read sooner than a thread starts."""
     if folder is not None and not is_remote(folder):
         return [*map(function, files)]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -410,8 +410,8 @@ def refusal_reason(error: Exception) -> str:
 
 
 class Advisory:
-    """Tries operations on files that are soon written or read again, such as heartbeats: a refusal
-    raises no error. `is_refused`: the last operation was refused."""
+    """Tries operations on files that are soon written or read again, such as heartbeats. A refusal
+    raises no error. `is_refused`: storage refused the last operation."""
 
     def __init__(self) -> None:
         self.is_refused = False

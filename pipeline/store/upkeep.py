@@ -1,19 +1,19 @@
-"""Upkeep of a warehouse: compaction, removal of runs, and garbage collection, the only deletion of
-tables' files.
+"""Upkeep of a warehouse: compaction, removal of runs, and garbage collection, which alone deletes
+files of tables.
 
-`compact` makes few large files and an index of many small shards, row for row. A file,
+`compact` writes the rows of many small shards into few large files, with an index. A file,
 <warehouse>/compacted/<table>/<name>.parquet, is sorted by document; a shard lies in one of its row
 groups, and is written again whenever its file doubles. The old state is valid until the new index
-is committed. Of two concurrent compactions one commits, and one that lost its lease does not.
+is committed. Of two concurrent compactions one commits; a compaction that lost its lease does not.
 
-`remove_run` deletes a run's folder and leaves its planned units as a record,
-<warehouse>/removed/<run>.<hex>.parquet. Until a collection a run that plans some of them again has
-their rows without a call.
+`remove_run` deletes a run's folder and records its planned units in
+<warehouse>/removed/<run>.<hex>.parquet. A run that plans some of them again before `collect` has
+deleted them has their rows without a call.
 
-`collect` deletes what was replaced or removed 24 hours ago, by this machine's clock, so that a
-reader keeps its files for that long. With `older_than=0` open queries lose their files: they fail,
-naming a missing file, and a new query succeeds. Planned units of removed runs stay while any run is
-executed, as it may plan them again, and while the plan of any run cannot be read.
+`collect` deletes files that were replaced or removed 24 hours ago, by this machine's clock, so that
+a reader keeps its files for that long. With `older_than=0` open queries lose their files: they
+fail, naming a missing file, and a new query succeeds. Planned units of removed runs stay while any
+run is executed, as it may plan them again, and while the plan of any run cannot be read.
 """
 
 import gc
@@ -52,7 +52,7 @@ from pipeline.store.shards.shard_index import (
 )
 from pipeline.store.shards.shards import list_shard_files, loose_shards
 
-WORTH_IT = 200  # loose shards of a table, from which on queries wait for them noticeably
+WORTH_IT = 200  # loose shards of a table: with so many, queries are noticeably slower
 _GROUP_BYTES = 1_000_000  # in memory: a row group is read for the rows of one unit
 # In memory. The prompts of a document share most of their text, which is stored once per page of a
 # column: 31 MB of prompts took 1.0 MB in groups of a megabyte and pages of the default size.
@@ -63,8 +63,8 @@ _DENSELY = {"compression_level": 9, "data_page_size": 64_000_000, "write_statist
 _BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 4_000
 _READ_AT_ONCE = 256  # shards
 RETENTION = 24 * 3600.0  # seconds
-_CHECKED, _READERS = "checked.json", "readers"  # of version 0.2
 _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
+_CHECKED, _READERS = "checked.json", "readers"  # of version 0.2
 
 
 class Compaction(NamedTuple):
@@ -75,7 +75,7 @@ class Compaction(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """The rows of one shard. `facts`: its entry in the index; its new position is missing there."""
+    """The rows of one shard, and its entry in the index (`facts`) without its new position."""
 
     rows: Any
     facts: dict[str, Any]
@@ -86,7 +86,7 @@ def compact(warehouse: storage.AnyPath, least: int = WORTH_IT) -> Compaction | N
     Damaged shards stay as they are. Raises DamagedError if a compacted file that is written again
     is damaged."""
     root = storage.as_path(warehouse)
-    if not _worth(root, newest_index(root / "compacted"), least):
+    if not _tables_to_compact(root, newest_index(root / "compacted"), least):
         return Compaction()
     with lease(root, UPKEEP) as upkeep_lease:
         return None if upkeep_lease is None else _rewrite(root, upkeep_lease, least)
@@ -95,10 +95,10 @@ def compact(warehouse: storage.AnyPath, least: int = WORTH_IT) -> Compaction | N
 def _rewrite(
     root: UPath, upkeep_lease: Lease, least: float = math.inf, gone: Collection[UnitKey] = ()
 ) -> Compaction | None:
-    """As `compact`, without the units `gone`; None, too, if the lease was taken over meanwhile."""
+    """As `compact`, without the units `gone`. Returns None also if the lease was taken over."""
     raise_layout(root)
     index = newest_index(root / "compacted")
-    files = _worth(root, index, least)
+    files = _tables_to_compact(root, index, least)
     entries = index.read().cast(SCHEMA)
     is_gone = is_among(entries, gone)
     written: list[UPath] = []
@@ -138,7 +138,8 @@ def is_among(entries: Any, units: Collection[UnitKey]) -> Any:
     return pc.is_in(pc.binary_join_element_wise(*names, "/"), wanted).combine_chunks()
 
 
-def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:
+def _tables_to_compact(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:
+    """The loose shards of each table that has `least` or more."""
     loose = loose_shards(root, list_shard_files(root), index)
     return {table: files for table, files in loose.items() if len(files) >= least}
 
@@ -146,9 +147,9 @@ def _worth(root: UPath, index: Index, least: float) -> dict[str, list[UPath]]:
 def _to_rewrite(
     root: UPath, entries: Any, table: str, num_new: int, gone: Collection[UnitKey]
 ) -> tuple[Any, Any]:
-    """The entries that stay, and those that are written again: of the table's files that hold some
-    of `gone`, and of small files with no more shards than are written before them, `num_new` loose
-    ones first: a shard is written again only into a file with twice as many."""
+    """The entries that stay, and the entries that are written again. Written again are the table's
+    files that hold some of `gone`, and small files with no more shards than are written before
+    them, `num_new` loose ones first: so a shard goes only into a file with twice as many."""
     of_table = entries.filter(pc.equal(entries["table_name"], table))
     again = {*of_table.filter(is_among(of_table, gone))["file"].to_pylist()}
     counts = [("num_rows", "sum"), ("num_rows", "count"), ("num_bytes", "sum")]
@@ -180,7 +181,7 @@ def _pieces(root: UPath, table: str, files: list[UPath], again: Any) -> Iterator
         groups = parse_compacted(root / "compacted" / table / name, read_groups)
         for entry in entries:
             rows = groups[entry["row_group"]].slice(entry["first_row"], entry["num_rows"])
-            # Without the checksum that version 0.2 wrote: no two files would have the same columns.
+            # Version 0.2 wrote a checksum into the schema: no two files had the same columns.
             yield _Piece(rows.drop_columns([ATTEMPT]).replace_schema_metadata(None), entry)
 
 
@@ -209,31 +210,32 @@ def _loose_piece(path: UPath) -> _Piece | None:
 
 def _cut(pieces: Iterable[_Piece], most_bytes: int) -> Iterator[list[_Piece]]:
     """Groups of pieces of about `most_bytes` in memory, with at most a batch's shards each."""
-    run: list[_Piece] = []
+    group: list[_Piece] = []
     num_bytes = 0
     for piece in pieces:
-        run.append(piece)
+        group.append(piece)
         num_bytes += piece.facts["num_bytes"]
-        if num_bytes >= most_bytes or len(run) == _BATCH_SHARDS:
-            yield run
-            run, num_bytes = [], 0
-    if run:
-        yield run
-
-
-def _position(piece: _Piece) -> tuple[str, ...]:
-    document_id = piece.rows["document_id"][0].as_py() if piece.rows.num_rows else ""
-    return (document_id, *(piece.facts[name] for name in ("step_id", "unit", "attempt")))
+        if num_bytes >= most_bytes or len(group) == _BATCH_SHARDS:
+            yield group
+            group, num_bytes = [], 0
+    if group:
+        yield group
 
 
 def _write(folder: UPath, pieces: Iterable[_Piece], written: list[UPath]) -> Iterator[Any]:
     """Write compacted files of one table, and add them to `written`; yields their shards' entries.
-    Shards of versions with other columns go into other files: a missing column is no null."""
+    Shards with other columns, of other versions, go into other files: a missing column is no null.
+    """
+
+    def sort_key(piece: _Piece) -> tuple[str, ...]:
+        document_id = piece.rows["document_id"][0].as_py() if piece.rows.num_rows else ""
+        return (document_id, *(piece.facts[name] for name in ("step_id", "unit", "attempt")))
+
     yield empty_table(SCHEMA)
     group_bytes = _GROUP_BYTES_OF_CALLS if folder.name == Call.table else _GROUP_BYTES
     for batch in _cut(pieces, _BATCH_BYTES):
         by_columns: dict[str, list[_Piece]] = defaultdict(list)
-        for piece in sorted(batch, key=_position):
+        for piece in sorted(batch, key=sort_key):
             by_columns[str(piece.rows.schema)].append(piece)
         for alike in by_columns.values():
             written.append(file := folder / f"{uuid.uuid4().hex}.parquet")
@@ -282,12 +284,14 @@ def run_names(root: UPath) -> list[str]:
 
 
 def removal_records(root: UPath) -> list[UPath]:
-    """The planned units of removed runs, until what a run alone had used is deleted."""
+    """The files with the planned units of removed runs, which stay until `collect` has deleted the
+    units that no other run plans."""
     return storage.list_paths(root / "removed", "*.parquet")
 
 
 def _plans(root: UPath) -> list[UPath]:
-    """The planned units of every run, and the plans of launches of 0.2 that were killed."""
+    """The files with the planned units of every run, and the plans that killed launches of 0.2 left
+    behind."""
     return [*planned_files(root), *storage.list_paths(root / "runs", "*/plan/*.parquet")]
 
 
@@ -295,15 +299,15 @@ def remove_run(root: UPath, name: str) -> Removed:
     """Delete a run's folder, and leave a record of its units; a second call resumes a removal that
     was killed. Raises UsageError if the run is being executed, DamagedError."""
     folder = root / "runs" / name
-    with lease(folder, RUN) as held:
-        if held is None:
+    with lease(folder, RUN) as run_lease:
+        if run_lease is None:
             raise UsageError(f"run={name}: a command executes it now; stop it first")
         units, used, labels = set[UnitKey](), set[UnitKey](), num_labels(folder)
         plans = _plans(root)
-        if of_run := [file for file in plans if folder in file.parents]:
-            units = units_in(of_run)
+        if plans_of_run := [file for file in plans if folder in file.parents]:
+            units = units_in(plans_of_run)
             used = units_in(file for file in plans if folder not in file.parents)
-            for file in of_run:
+            for file in plans_of_run:
                 record = root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet"
                 storage.write(record, storage.read(file))
             storage.delete(folder / "units.parquet")  # from here on no command sees the run
@@ -331,9 +335,9 @@ def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed 
 
 
 def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> list[int] | None:
-    """Delete what these removed runs alone had planned: shards, journals, then the records. Returns
-    the files' sizes, or None if another process has taken the lease over. A run that begins now
-    waits."""
+    """Delete the shards and journals of the units that only these removed runs had planned, then
+    the records. Returns the files' sizes, or None if another process has taken the lease over. A
+    run that begins now waits."""
     used = units_in({*removal_records(root), *_plans(root)} - {*records})
     gone = units_in(records) - used
     files = [
@@ -362,12 +366,12 @@ def _replaced(root: UPath, before: float) -> Iterator[UPath]:
     that time. Compacted files that no index names come from a killed compaction."""
     shards, indexes = list_shard_files(root), generations(root / "compacted")
     old = [file for file in indexes if _modified(file) <= before]
-    was, now = (Index(files[-1] if files else None) for files in (old, indexes))
+    old_index, newest = (Index(files[-1] if files else None) for files in (old, indexes))
     for (table, step_id), names in shards.items():
-        compacted = was.names(table, step_id) & now.names(table, step_id)
+        compacted = old_index.names(table, step_id) & newest.names(table, step_id)
         yield from (root / "tables" / table / step_id / name for name in names if name in compacted)
-    used = {*was.files(), *now.files()}
-    # A file that was written after the old index may be in one between the two.
+    used = {*old_index.files(), *newest.files()}
+    # A file that was written after the old index may be in an index between the two.
     written_before = _modified(old[-1]) if old else 0.0
     for file in storage.list_paths(root / "compacted", "*/*.parquet"):
         if f"{file.parent.name}/{file.name}" not in used and _modified(file) <= written_before:
@@ -376,8 +380,8 @@ def _replaced(root: UPath, before: float) -> Iterator[UPath]:
 
 
 def _left_over(root: UPath, before: float) -> Iterator[UPath]:
-    """Temporary files that no process will finish (an object store has none), and what version 0.2
-    kept of its checks and readers."""
+    """Temporary files that no process will finish (an object store has none), and the files in
+    which version 0.2 kept its checks and its readers."""
     yield from storage.list_paths(root, _CHECKED)
     yield from storage.list_paths(root / _READERS, "*.lease")
     before = min(before, time.time() - _SECONDS_OF_A_WRITE)

@@ -2,25 +2,31 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from pipeline.core.errors import UsageError
-from pipeline.core.prompts import PROMPTS, Prompt, rendered_values
+from pipeline.core.prompts import PROMPTS, rendered_values
 from pipeline.families.family import Family, load_family, read_family_file
 from pipeline.work.methods import stage_specs
 from pipeline.work.stage import STAGES
 
 
 def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
-    """One line per failure of the family in `folder`: stages accept its settings; every prompt's
-    samples render, each of their values in the text; parsers read the expected values from example
-    replies and forms. Raises UsageError if the folder is no family."""
+    """One line per failure of the family in `folder`. Stages must accept its settings; every
+    prompt's samples must render, with each of their values in the text; parsers must read the
+    expected values from example replies and forms. Raises UsageError if the folder is no family."""
     family, file = load_family(folder, roots), folder / "family.yaml"
     failures = list(wrong_settings(family))
-    for prompt in PROMPTS.values():
-        failures += _not_rendered(family, prompt)
+    for sample in (sample for prompt in PROMPTS.values() for sample in prompt.samples()):
+        try:
+            text = "\n".join(message["content"] for message in family.render(sample))
+        except UsageError as error:
+            failures.append(str(error))
+            continue
+        name = f"{family.folder}: {sample.name}"
+        lost = [value for value in rendered_values(sample) if value not in text]
+        failures += (f"{name}: {value!r} is not in the rendered prompt" for value in lost)
     for name, examples in read_family_file(folder).examples.items():
         for index, example in enumerate(examples):
             sample = PROMPTS[name].samples()[0]
@@ -42,12 +48,11 @@ def wrong_settings(family: Family) -> Iterator[str]:
     """One line per setting that no stage has or that a stage refuses, and for the first unknown
     stage in `judging`."""
     file = f"{family.folder}/family.yaml"
-    stages = [*STAGES.values()]
     for key in family.settings:
-        if not any(key in stage.model_fields for stage in stages):
+        if not any(key in stage.model_fields for stage in STAGES.values()):
             yield f"{file}: settings.{key}: no stage has such a setting; remove it"
     refused: dict[str, None] = {}
-    for stage in stages:
+    for stage in STAGES.values():
         values = {key: value for key, value in family.settings.items() if key in stage.model_fields}
         try:
             stage(**values)
@@ -62,16 +67,3 @@ def wrong_settings(family: Family) -> Iterator[str]:
         stage_specs(f"{file}: judging", family.judging)
     except UsageError as error:
         yield str(error)
-
-
-def _not_rendered(family: Family, prompt: type[Prompt[Any]]) -> Iterator[str]:
-    for sample in prompt.samples():
-        try:
-            text = "\n".join(message["content"] for message in family.render(sample))
-        except UsageError as error:
-            yield str(error)
-            continue
-        for value in rendered_values(sample):
-            if value not in text:
-                name = f"{family.folder}: {prompt.name}"
-                yield f"{name}: {value!r} is not in the rendered prompt"

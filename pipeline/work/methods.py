@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
@@ -64,33 +64,32 @@ def stage_specs(place: str, stages: Any, defaults: Mapping[str, Any] = {}) -> tu
     memory's name. Raises UsageError naming `place` and the stage."""
     if not isinstance(stages, Mapping) or not stages:
         raise UsageError(f"{place}: stages: write a list of stages, `name: {{settings}}` each")
-    return tuple(_stage_spec(place, str(key), own, defaults) for key, own in stages.items())
-
-
-def _stage_spec(place: str, key: str, written: Any, defaults: Mapping[str, Any]) -> StageSpec:
-    place = f"{place}: {key}"
-    if written is not None and not isinstance(written, Mapping):
-        raise UsageError(f"{place}: write its settings as {{key: value}}")
-    settings = dict(written or {})
-    name, reads_from = settings.pop("stage", key), settings.pop("from", {})
-    kinds = {stage.kind: stage for stage in STAGES.values() if stage.name == name}
-    if not kinds:
-        names = ", ".join(sorted({stage.name for stage in STAGES.values()}))
-        raise UsageError(f"{place}: no stage {name!r}; there are {names}")
-    alone = "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None
-    kind = settings.pop("kind", alone)
-    if not isinstance(kind, str) or kind not in kinds:
-        what = "kind is missing" if kind is None else f"no kind {kind!r}"
-        named = ", ".join(sorted(filter(None, kinds))) or "none"
-        raise UsageError(f"{place}: {what}; the stage {name} has {named}")
-    if not isinstance(reads_from, Mapping):
-        raise UsageError(f"{place}: from: write {{table: stage}}")
-    reads_from = {str(table): str(stage) for table, stage in reads_from.items()}
-    # A memory is named by its stage, the kind and the settings that differ from `defaults`.
-    shown = {"kind": kind} if kind else {}
-    shown |= {k: v for k, v in settings.items() if k not in defaults or defaults[k] != v}
-    memory = f"{name}({','.join(f'{key}={value}' for key, value in sorted(shown.items()))})"
-    return StageSpec(key, kinds[kind], settings, reads_from, memory)
+    specs = []
+    for key, written in stages.items():
+        at = f"{place}: {key}"
+        if written is not None and not isinstance(written, Mapping):
+            raise UsageError(f"{at}: write its settings as {{key: value}}")
+        settings = dict(written or {})
+        name, reads_from = settings.pop("stage", str(key)), settings.pop("from", {})
+        kinds = {stage.kind: stage for stage in STAGES.values() if stage.name == name}
+        if not kinds:
+            names = ", ".join(sorted({stage.name for stage in STAGES.values()}))
+            raise UsageError(f"{at}: no stage {name!r}; there are {names}")
+        only = "" if "" in kinds else next(iter(kinds)) if len(kinds) == 1 else None
+        kind = settings.pop("kind", only)
+        if not isinstance(kind, str) or kind not in kinds:
+            wrong = "kind is missing" if kind is None else f"no kind {kind!r}"
+            names = ", ".join(sorted(filter(None, kinds))) or "none"
+            raise UsageError(f"{at}: {wrong}; the stage {name} has {names}")
+        if not isinstance(reads_from, Mapping):
+            raise UsageError(f"{at}: from: write {{table: stage}}")
+        reads_from = {str(table): str(stage) for table, stage in reads_from.items()}
+        # A memory is named by its stage, the kind and the settings that differ from `defaults`.
+        shown = {"kind": kind} if kind else {}
+        shown |= {k: v for k, v in settings.items() if k not in defaults or defaults[k] != v}
+        memory = f"{name}({','.join(f'{k}={value}' for k, value in sorted(shown.items()))})"
+        specs.append(StageSpec(str(key), kinds[kind], settings, reads_from, memory))
+    return tuple(specs)
 
 
 @dataclass(frozen=True)
@@ -112,23 +111,17 @@ class _File(BaseModel):
     optional: dict[str, dict[str, Any]] = {}
     papers: list[str] = []
 
-    @field_validator("arguments", "optional", mode="before")
-    @classmethod
-    def _none_is_empty(cls, value: object) -> object:
-        return {} if value is None else value
-
 
 def _read(file: Path) -> _File:
     """A method's file. Raises UsageError, naming file and key, if it describes no method."""
     declared = read_yaml(file, _File)
-    waiting = [yaml.compose(text_of(file), YAML_LOADER)]
-    while waiting:
-        node = waiting.pop(0)
+    nodes = [yaml.compose(text_of(file), YAML_LOADER)]
+    for node in nodes:  # which grows: a mapping adds its values
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
         keys = Counter(key.value for key, _ in pairs)
         if doubles := [key for key, number in keys.items() if number > 1]:  # YAML uses the last
             raise UsageError(f"{file}: {doubles[0]} occurs twice; give one of them another name")
-        waiting += (value for _, value in pairs)
+        nodes += (value for _, value in pairs)
     for name, changed in declared.optional.items():
         if unknown := [key for key in changed if key not in declared.arguments]:
             raise UsageError(f"{file}: optional.{name}.{unknown[0]}: no such argument")

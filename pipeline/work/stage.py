@@ -126,13 +126,13 @@ class Stage(Settings):
     def row_per(self) -> str:
         """The column that identifies a row's input: question_id, page_index for rows of the pages
         in the first of `reads`, or else document_id."""
-        if self.per_question():
+        if is_per_question(self.writes):
             return "question_id"
         return "page_index" if "page_index" in self.writes.key and self.reads else "document_id"
 
     def inputs(self, rows: UnitRows) -> Sequence[Record]:
         """The inputs of its rows, in order: the questions, a row of each page, or the document."""
-        if self.per_question():
+        if is_per_question(self.writes):
             return rows.questions
         if self.row_per() == "document_id":
             return (rows.document,)
@@ -152,18 +152,18 @@ class Stage(Settings):
         """Raise AccountingError unless every input has rows, in the order of the inputs: one row,
         or, if the table's key has more columns, any number with different keys. If there is one
         such column and it is a whole number, such as a turn, it must count from 0."""
-        of = self.row_per()
-        others = [name for name in self.writes.key if name not in ("document_id", of)]
-        is_number = [self.writes.__dataclass_fields__[name].type for name in others] == [int]
+        per = self.row_per()
+        columns = [name for name in self.writes.key if name not in ("document_id", per)]
+        is_number = [self.writes.__dataclass_fields__[name].type for name in columns] == [int]
         inputs: list[Any] = []
         is_whole = True
-        for key, group in groupby(made, key=attrgetter(of)):
+        for key, group in groupby(made, key=attrgetter(per)):
             inputs.append(key)
-            keys = [tuple(getattr(row, name) for name in others) for row in group]
+            keys = [tuple(getattr(row, name) for name in columns) for row in group]
             numbers = [(number,) for number in range(len(keys))]
             is_whole = is_whole and (keys == numbers if is_number else len({*keys}) == len(keys))
-        if not is_whole or inputs != [getattr(row, of) for row in self.inputs(rows)]:
-            what = f"{self.writes.table} do not match {of.split('_')[0]}s"
+        if not is_whole or inputs != [getattr(row, per) for row in self.inputs(rows)]:
+            what = f"{self.writes.table} do not match {per.split('_')[0]}s"
             raise AccountingError(f"{rows.document.document_id}: {what}")
 
     def expected(self, rows: UnitRows) -> int | None:
@@ -171,7 +171,7 @@ class Stage(Settings):
         unit; None if only `run` can report it (`ask.progress`)."""
         if self.asks_in_turn:
             return None
-        if self.per_question():
+        if is_per_question(self.writes):
             return len(rows.questions)
         return max((len(rows[record]) for record in self.reads), default=None)
 
@@ -209,11 +209,6 @@ class Stage(Settings):
     def columns(self) -> Columns:
         """Its columns of the report; settings may add to `report_columns`."""
         return self.report_columns
-
-    @classmethod
-    def per_question(cls) -> bool:
-        """True if a unit is a chunk of a document's questions, False if it is the document."""
-        return is_per_question(cls.writes)
 
     @classmethod
     def is_index(cls) -> bool:
@@ -300,32 +295,32 @@ def _register(name: str, maker: Any) -> None:
         MEASURES.add(name, maker)
 
 
-def wrong_rows(stage: Stage, rows: UnitRows, made: Any, is_checked: bool = True) -> str:
-    """Describe the first wrong row, naming the stage's file: a wrong class, a column's value, an id
-    that is not of the unit, or a repeated key; or, with `is_checked`, the error of `Stage.check`.
-    "" if no row is wrong."""
+def wrong_rows(stage: Stage, inputs: UnitRows, rows: Any, is_checked: bool = True) -> str:
+    """Describe the first wrong one of the `rows` that a stage returned, naming its file: a wrong
+    class, a column's value, an id that is not of the unit, or a repeated key; or, with
+    `is_checked`, the error of `Stage.check`. "" if no row is wrong."""
     record, wrong = stage.writes, ""
-    if not isinstance(made, list | tuple):
-        wrong = f"returned {type(made).__name__}, not a list of {record.__name__}"
-    elif others := [number for number, row in enumerate(made) if type(row) is not record]:
-        name = type(made[others[0]]).__name__
-        wrong = f"row {others[0]} is of class {name}, not {record.__name__}"
-    elif why := wrong_value(record, made) or _wrong_key(record, rows, made):
+    if not isinstance(rows, list | tuple):
+        wrong = f"returned {type(rows).__name__}, not a list of {record.__name__}"
+    elif of_other_class := [n for n, row in enumerate(rows) if type(row) is not record]:
+        number = of_other_class[0]
+        wrong = f"row {number} is of class {type(rows[number]).__name__}, not {record.__name__}"
+    elif why := wrong_value(record, rows) or _wrong_key(record, inputs, rows):
         wrong = f"{record.table}: {why}"
     elif is_checked:
         try:
-            stage.check(rows, made)
+            stage.check(inputs, rows)
         except AccountingError as error:
             wrong = str(error)
     return wrong and f"{file_of(type(stage))}: stage {stage.label()}: {wrong}"
 
 
-def _wrong_key(record: type[Record], rows: UnitRows, made: Sequence[Record]) -> str | None:
-    ids = {None, *(question.question_id for question in rows.questions)}
+def _wrong_key(record: type[Record], inputs: UnitRows, rows: Sequence[Record]) -> str | None:
+    ids = {None, *(question.question_id for question in inputs.questions)}
     keys = set()
-    for number, row in enumerate(made):
+    for number, row in enumerate(rows):
         question = getattr(row, "question_id", None)
-        if row.document_id != rows.document.document_id or question not in ids:
+        if row.document_id != inputs.document.document_id or question not in ids:
             return f"row {number}: {question or row.document_id!r} is not an input of this unit"
         key = tuple(getattr(row, name) for name in record.key)
         if key in keys:

@@ -14,8 +14,8 @@ from pipeline.core.rows import Document, Question, Record, is_per_question
 from pipeline.core.settings import sha, sha_of_json
 from pipeline.work.stage import Stage
 
-Fields = tuple[str, ...] | None  # of records that a stage is given; None: all
-_STATE = ("problem", "skipped", "detail")  # given to every stage, too
+Fields = tuple[str, ...] | None  # of a document or question that a stage gets; None: all
+_STATE = ("problem", "skipped", "detail")  # fields that every stage gets as well
 _LONG = 1_000  # characters; a longer value is hashed once, for all sets of fields
 
 
@@ -78,7 +78,7 @@ class Step:
 
 
 class QuestionKey(NamedTuple):
-    """The hashes of one question that name units, one for each set of fields in use."""
+    """Hashes of one question, which name units: one for each set of fields that a step uses."""
 
     question_id: str
     shas: Mapping[Fields, str]
@@ -89,8 +89,8 @@ _MOST_CHARS_OF_A_WORD = 20  # of more, as in tables of numbers, a word counts as
 
 
 class DocumentKey(NamedTuple):
-    """The hashes of one document and its questions that name units, all that the driver keeps of
-    it. `is_named_only`: questions name it, but the corpus lacks it."""
+    """Hashes of one document and of its questions, which name units. The driver keeps nothing else
+    of a document. `is_named_only`: questions name it, but the corpus lacks it."""
 
     document_id: str
     shas: Mapping[Fields, str]
@@ -196,16 +196,31 @@ class Committed:
     problems: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     retry_policy: RetryPolicy | None = None
 
-    def attempt(self, step_id: str, unit: str) -> int | None:
-        return self.units.get(step_id, {}).get(unit)
-
-    def needs_retry(self, step: Step, unit: str) -> bool:
-        problems, policy = self.problems.get(step.id, {}).get(unit), self.retry_policy
-        if not problems or policy is None or step.stage is None:
-            return False
-        retried = policy.problems if step.prompts else policy.problems & {"unit_failed"}
-        attempt = self.attempt(step.id, unit) or 1
-        return not retried.isdisjoint(problems) and attempt < policy.most_attempts
+    def unit(
+        self, step: Step, document_id: str, name: str, inputs: Mapping[str, str], chunk: int | None
+    ) -> Unit:
+        """The unit as it is in the store; pending if it is not there or must be retried."""
+        attempt = self.units.get(step.id, {}).get(name)
+        is_retried, policy = False, self.retry_policy
+        # Calls may have problems before there are rows (a worker died between the two commits):
+        # then the rows are made from them, at the same attempt.
+        if attempt is not None and policy is not None and step.stage is not None:
+            retried = policy.problems if step.prompts else policy.problems & {"unit_failed"}
+            is_retried = (
+                not retried.isdisjoint(self.problems.get(step.id, {}).get(name, ()))
+                and attempt < policy.most_attempts
+                # If some of its questions are another run's, only that run can plan all of it.
+                and (not inputs or unit_name(inputs.values()) == name)
+            )
+        return Unit(
+            step_id=step.id,
+            unit=name,
+            document_id=document_id,
+            inputs=inputs,
+            chunk=chunk,
+            attempt=(attempt or 1) + is_retried,
+            is_done=attempt is not None and not is_retried,
+        )
 
 
 def plan_document(
@@ -213,18 +228,18 @@ def plan_document(
 ) -> list[Unit]:
     """The document's units in every step, done or pending; `steps` are in dependency order.
 
-    Hashes of ids put the document's questions into chunks of about `questions_per_unit`. Committed
-    questions keep their unit; the rest of a chunk forms a new unit. A bad document has, beside its
-    own row, only question units, for `upstream` rows; one that the corpus lacks has no row of its
-    own either. A bad question is in `questions` only.
+    Hashes of ids put the document's questions into chunks of about `questions_per_unit`. Questions
+    that are committed keep their unit; the rest of a chunk forms a new unit. A bad document has its
+    own row, and units of questions, whose rows get the problem `upstream`; a document that the
+    corpus lacks has no row of its own. A bad question is in `questions` only.
     """
     planned: dict[str, list[Unit]] = {}
     num_chunks = -(-len(key.questions) // questions_per_unit)
     ids = (question.question_id for question in key.questions)
     chunk_of = {name: int(sha(name, 8), 16) % num_chunks if num_chunks > 1 else 0 for name in ids}
     for step in steps:
-        # The upstream shards that the rows are made from, with their questions (None: all read it),
-        # without those of `documents` and `questions`, whose rows have hashes of their own.
+        # The upstream shards that the rows are made from, with their questions (None: all questions
+        # need it). The rows of `documents` and `questions` have hashes of their own.
         shards = [
             (f"{u.step_id}/{u.unit}.{u.attempt}", u.inputs if upstream.per_question else None)
             for upstream in step.upstream
@@ -237,36 +252,8 @@ def plan_document(
         elif not key.is_bad or (step.writes is Document and not key.is_named_only):
             of_document = [shard for shard, inputs in shards if inputs is None]
             named = [(sha([key.shas[step.document_fields], *of_document], 16), {}, 0)]
-        planned[step.id] = [
-            _unit(step, key.document_id, committed, name, inputs, chunk)
-            for name, inputs, chunk in named
-        ]
+        planned[step.id] = [committed.unit(step, key.document_id, *unit) for unit in named]
     return [unit for units in planned.values() for unit in units]
-
-
-def _unit(
-    step: Step,
-    document_id: str,
-    committed: Committed,
-    name: str,
-    inputs: Mapping[str, str],
-    chunk: int | None,
-) -> Unit:
-    """A unit as it is in the store; if it is not there or must be retried, pending."""
-    attempt = committed.attempt(step.id, name)
-    # If some of its questions are another run's, only that run can plan all of it again.
-    is_again = committed.needs_retry(step, name) and (
-        not inputs or unit_name(inputs.values()) == name
-    )
-    return Unit(
-        step_id=step.id,
-        unit=name,
-        document_id=document_id,
-        inputs=inputs,
-        chunk=chunk,
-        attempt=(attempt or 1) + is_again,
-        is_done=attempt is not None and not is_again,
-    )
 
 
 def _question_units(
@@ -279,29 +266,29 @@ def _question_units(
     """The name, inputs and chunk of each unit of questions, first of those that are committed."""
     # The `questions` step does not depend on the document's text.
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
-    brought = step.stage.inputs_per_question() if step.stage else {}
+    of_stage = step.stage.inputs_per_question() if step.stage else {}
     chunks: dict[int, dict[str, str]] = defaultdict(dict)
     for question_id, shas, is_bad in key.questions:
         if not is_bad or step.writes is Question:
-            read = [shard for shard, inputs in shards if inputs is None or question_id in inputs]
-            answer = [brought[question_id]] if brought.get(question_id) is not None else []
-            hashed = [document, shas[step.question_fields], *read, *answer]
+            upstream = [shard for shard, ids in shards if ids is None or question_id in ids]
+            answer = [of_stage[question_id]] if of_stage.get(question_id) is not None else []
+            hashed = [document, shas[step.question_fields], *upstream, *answer]
             chunks[chunk_of[question_id]][question_id] = sha(hashed, 16)
-    before: dict[str, dict[str, str]] = defaultdict(dict)  # by committed unit
-    left: dict[int, dict[str, str]] = defaultdict(dict)  # by chunk
-    in_store = committed.inputs.get(step.id, {})
+    in_store: dict[str, dict[str, str]] = defaultdict(dict)  # by committed unit
+    pending: dict[int, dict[str, str]] = defaultdict(dict)  # by chunk
+    names, unit_of = committed.units.get(step.id, {}), committed.inputs.get(step.id, {})
     for chunk, inputs in sorted(chunks.items()):
         name = unit_name(inputs.values())
-        if committed.attempt(step.id, name):  # complete: no question needs to be looked up
-            before[name] = inputs
+        if name in names:  # complete: no question needs to be looked up
+            in_store[name] = inputs
             continue
         for question_id, input_sha in inputs.items():
-            of = before[in_store[input_sha]] if input_sha in in_store else left[chunk]
-            of[question_id] = input_sha
-    for name, inputs in before.items():
+            unit = in_store[unit_of[input_sha]] if input_sha in unit_of else pending[chunk]
+            unit[question_id] = input_sha
+    for name, inputs in in_store.items():
         of_chunks = {chunk_of[question_id] for question_id in inputs}
         yield name, inputs, of_chunks.pop() if len(of_chunks) == 1 else None
-    for chunk, inputs in sorted(left.items()):
+    for chunk, inputs in sorted(pending.items()):
         yield unit_name(inputs.values()), inputs, chunk
 
 
@@ -383,7 +370,7 @@ def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
     if a unit has questions of several chunks. Index units count as done."""
     pending: dict[int | None, list[Unit]] = defaultdict(list)
     done_for = defaultdict[str, list[int]](list)  # by question: indexes of done units
-    of_all = [index for index, unit in enumerate(planned) if not unit.inputs]
+    shared = [index for index, unit in enumerate(planned) if not unit.inputs]
     for index, unit in enumerate(planned):
         if unit.inputs and not unit.is_done:
             pending[unit.chunk].append(unit)
@@ -394,5 +381,5 @@ def _chunks(planned: Sequence[Unit]) -> Iterator[list[Unit]]:
     for units in pending.values():
         ids = {question_id for unit in units for question_id in unit.inputs}
         done = {index for question_id in ids for index in done_for.get(question_id, ())}
-        read = (planned[index] for index in sorted({*of_all, *done}))
-        yield [*(replace(unit, is_done=True) for unit in read), *units]
+        needed = (planned[index] for index in sorted({*shared, *done}))
+        yield [*(replace(unit, is_done=True) for unit in needed), *units]

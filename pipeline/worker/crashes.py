@@ -1,8 +1,8 @@
 """Crashes of workers, recognized by a marker file for each document in flight.
 
-<run>/in_flight/<launch>/<item>/<process>.json is deleted when an attempt at the item ends; one that
-is left behind means that its process crashed. As every launch of the driver has its own folder, a
-killed driver does not count as a crash; nor does a machine that the cluster has lost.
+<run>/in_flight/<launch>/<item>/<process>.json is deleted when an attempt at the item ends. A marker
+that is left behind means that its process crashed. A killed driver does not count as a crash, as
+every launch of the driver has its own folder; nor does a machine that the cluster has lost.
 """
 
 import asyncio
@@ -48,9 +48,10 @@ class Placement:
 class Crashes:
     """Crashes of workers that had an item in flight."""
 
-    # How many such items may be in flight at the next attempt: a quarter of the number at the first
-    # crash, then a sixteenth, in the end one; None without a crash. If they were alone at once, the
-    # bystanders of one crash would take hours on an idle engine.
+    # How many of the items that were in flight at a crash may be in flight together at the next
+    # attempt: a quarter of them after the first crash, then a sixteenth, in the end one; None
+    # without a crash. One at a time from the first crash on would take hours on an idle engine,
+    # as all items but one were only bystanders.
     together: int | None = None
     # Crashes with nothing else in flight, by unit; "" stands for a crash between two units.
     alone: Counter[str] = field(default_factory=Counter)
@@ -58,10 +59,6 @@ class Crashes:
     @property
     def is_alone(self) -> bool:
         return self.together == 1
-
-    def weight(self, size: int, capacity: int) -> int:
-        """The part of a worker's capacity that an item of this size takes."""
-        return max(size, capacity // self.together) if self.together else size
 
     def give_up(self, unit: str = "") -> bool:
         """True if workers crashed too often on the unit, or between units, with the item alone."""
@@ -104,8 +101,8 @@ class Attempt:
 
 
 class InFlight:
-    """The markers that one worker process writes in a launch of a run, and those left by others. If
-    storage refuses one, a crash is not counted."""
+    """The markers that one worker process writes in a launch of a run, and the markers that crashed
+    processes have left there. If storage refuses a marker, a crash is not counted."""
 
     def __init__(self, folder: AnyPath, placement: Placement) -> None:
         self._folder = as_path(folder)

@@ -9,12 +9,10 @@ from asyncio import to_thread
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Reader
+from pipeline.asking.ask import Ask, Reader
 from pipeline.asking.replies import Journal, Replies, SharedReplies
 from pipeline.core.calls import Call, UnitProgress, UsageCounters
 from pipeline.core.errors import (
@@ -37,6 +35,8 @@ Rows = tuple[Any, ...]
 
 @dataclass(kw_only=True)
 class DocumentExecutor:
+    """The units of one document in a phase, and the tasks that make or load their rows."""
+
     shards: Shards
     steps: Mapping[str, Step]
     reader: Reader | None
@@ -52,6 +52,7 @@ class DocumentExecutor:
     by_question: dict[str, dict[str, list[Record]]] = field(default_factory=dict)  # by step_id
 
     async def finish(self) -> None:
+        """Commit every pending unit, unless the run ends before."""
         pending = [unit for unit in self.units if not unit.is_done]
         for unit in pending:
             self.progress.begun(unit, self.steps[unit.step_id], UnitProgress())
@@ -87,7 +88,8 @@ class DocumentExecutor:
         return rows
 
     def _load(self, step: Step, unit: Unit) -> Rows:
-        """The committed rows of a unit, of its own questions. It blocks."""
+        """The committed rows of a unit, without the rows of questions that are not its own. It
+        blocks."""
         rows: Rows = self.shards.load(step.writes, step.id, unit.unit, unit.attempt)
         if not step.per_question:
             return rows
@@ -129,6 +131,7 @@ class DocumentExecutor:
         Another worker may commit first. If it committed the calls, rows are made from those; if it
         committed the rows, ours are discarded.
         """
+        commit = self.shards.commit
         started_at, keeps_journal = utc_now(), bool(self.reader and self.reader.keeps_journal)
         committed: Rows | None = None
         async with Journal(self.shards.warehouse, step.id, unit.unit, unit.attempt) as journal:
@@ -148,8 +151,11 @@ class DocumentExecutor:
                     self.summary.asked[step.id] = num_sent
                     for call in ask.sent_calls:
                         self.summary.called(call)
-                new_calls = None if replies.is_committed else calls
-                committed = await to_thread(self._commit, step, unit, new_calls, rows, started_at)
+                if replies.is_committed or await to_thread(
+                    commit, Call, step, unit, calls, started_at
+                ):
+                    is_ours = await to_thread(commit, step.writes, step, unit, rows, started_at)
+                    committed = rows if is_ours else await to_thread(self._load, step, unit)
         return committed
 
     def _replies_of(
@@ -177,22 +183,6 @@ class DocumentExecutor:
             journal=journal,
         )
 
-    def _commit(
-        self,
-        step: Step,
-        unit: Unit,
-        calls: Sequence[Call] | None,
-        rows: Rows,
-        started_at: datetime,
-    ) -> Rows | None:
-        """Commit the calls (None: they are committed already), then the rows. Returns the committed
-        rows, maybe another worker's; None if another has committed other calls. It blocks."""
-        commit = self.shards.commit
-        if calls is not None and not commit(Call, step, unit, calls, started_at):
-            return None
-        is_ours = commit(step.writes, step, unit, rows, started_at)
-        return rows if is_ours else self._load(step, unit)
-
 
 async def stage_rows(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
     """The stage's rows; if an input is unusable, the stage raises or its rows are wrong, a row with
@@ -203,9 +193,9 @@ async def stage_rows(stage: Stage, rows: UnitRows, ask: Ask) -> Rows:
         if detail := stage.why_unusable(rows):
             problem = "upstream"
         else:
-            made = await stage.run(rows, ask)
-            if not (detail := wrong_rows(stage, rows, made)):
-                return tuple(made)
+            new_rows = await stage.run(rows, ask)
+            if not (detail := wrong_rows(stage, rows, new_rows)):
+                return tuple(new_rows)
     detail = raised.trace() if raised.error else detail
     with contained(*not_a_row) as raised:
         failed = stage.failed(rows, problem, detail)

@@ -69,17 +69,16 @@ class DocumentProgress:
             done, whole = done + words * progress.share, whole + words
             if progress.about:
                 by_table.setdefault(step.table, []).append(progress)
-        begun = (
-            (table, units) for table, units in by_table.items() if any(u.share < 1 for u in units)
-        )
-        table, of_table = next(begun, (None, []))
+        incomplete = (t for t, units in by_table.items() if any(unit.share < 1 for unit in units))
+        table = next(incomplete, None)
+        units = by_table[table] if table else []
         return {
             "document_id": self.document_id,
             "words": whole,
             "share": round(done / whole, 6) if whole else 0.0,
             "table": table,
-            "done": sum(unit.done for unit in of_table),
-            "about": sum(unit.about or 0 for unit in of_table),
+            "done": sum(unit.done for unit in units),
+            "about": sum(unit.about or 0 for unit in units),
         }
 
 
@@ -106,7 +105,7 @@ class Heartbeat:
     @contextmanager
     def starting(self) -> Iterator[None]:
         self._is_starting = True
-        self._keep_beating()
+        self._task = self._task or asyncio.create_task(self._beat())
         try:
             yield
         finally:
@@ -116,7 +115,7 @@ class Heartbeat:
     def document(self, document_id: str) -> Iterator[DocumentProgress]:
         progress = DocumentProgress(document_id)
         self._in_flight.append(progress)
-        self._keep_beating()
+        self._task = self._task or asyncio.create_task(self._beat())
         try:
             yield progress
         finally:
@@ -126,10 +125,6 @@ class Heartbeat:
         if self._task is not None:
             self._task.cancel()
         self._thread.shutdown(wait=False)
-
-    def _keep_beating(self) -> None:
-        if self._task is None:
-            self._task = asyncio.create_task(self._beat())
 
     async def _beat(self) -> None:
         loop = asyncio.get_running_loop()

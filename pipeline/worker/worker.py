@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain, count
 
-from pipeline.asking.reader import Capacity, Reader
+from pipeline.asking.ask import Capacity, Reader
 from pipeline.asking.replies import SharedReplies
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Closable
@@ -97,9 +97,11 @@ class Worker:
                 f"{document_id}: workers crash while they load its rows (too little memory?); give "
                 "them more or leave the document out, then run the same command to resume"
             )
+        if crashes.together:  # suspects take so much of the capacity that only so many fit in
+            num_words = max(num_words, _WORDS_IN_FLIGHT // crashes.together)
         try:
             async with (
-                self._capacity.held(crashes.weight(num_words, _WORDS_IN_FLIGHT)),
+                self._capacity.held(num_words),
                 self._in_flight.attempt(item, crashes) as attempt,
             ):
                 with self._heartbeat.document(document_id) as progress:
@@ -174,9 +176,9 @@ _ERRORS = (AccountingError, StorageError, *_AT_ONCE)
 
 
 async def outcome(worker: Worker, document: DocumentWork) -> Outcome:
-    """The outcome of work on a document, as it travels between processes: Ray preserves only the
-    text of an exception that is raised. Raises EngineError: the worker must be made anew, and the
-    document executed again."""
+    """The summary of work on a document, or the error that it ended with. The error is returned, as
+    Ray preserves only the text of an exception that is raised. Raises EngineError: the worker must
+    be made anew, and the document executed again."""
     try:
         summary = await worker.work(document.document_id, document.units, document.num_words)
     except _ERRORS as error:
@@ -193,9 +195,9 @@ def take(result: Outcome, done: Done) -> None:
 
 @contextmanager
 def ended_by(should_stop: ShouldStop) -> Iterator[None]:
-    """Call `should_stop` every second, in a thread; the error that it returns is raised from the
-    `with` block, which waits inside Ray or for a thread and is therefore interrupted by a signal:
-    SIGUSR1, as `nohup` may have disabled SIGINT."""
+    """Call `should_stop` every second, in a thread, and raise the error that it returns from the
+    `with` block. The block waits inside Ray or for a thread, so a signal interrupts it: SIGUSR1, as
+    `nohup` may have disabled SIGINT."""
     is_over, raised = threading.Event(), list[CommandError]()
 
     def watch() -> None:
@@ -239,66 +241,57 @@ def execute_inline(
     command ends, and the same command resumes it. Nor can a thread be ended: a deadline or an
     interruption waits for files that are being read.
     """
-    execution = _InlineExecution(make_worker, work, num_in_flight, done)
+    loop = asyncio.new_event_loop()
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(_execute(make_worker, num_in_flight, work, done))
+
+    def cancel_all() -> None:  # documents in flight, and an engine that starts
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+
     with ended_by(should_stop), ThreadPoolExecutor(1) as thread:
-        running = thread.submit(lambda: asyncio.run(execution.finish()))
+        running = thread.submit(run)
         try:
             running.result()
         finally:
-            execution.cancel()
+            with suppress(RuntimeError):  # the loop is closed: everything has ended
+                loop.call_soon_threadsafe(cancel_all)
 
 
-class _InlineExecution:
-    """The documents of an execution, in an event loop."""
+async def _execute(make_worker: MakeWorker, num_in_flight: int, work: Work, done: Done) -> None:
+    """Execute every document, by another worker after each dead engine, first the documents that
+    were in flight then. Raises EngineError if a document alone was cancelled."""
+    left: Iterator[DocumentWork] = iter(work.documents)
+    in_flight: list[DocumentWork] = []
+    this = asyncio.current_task()
 
-    def __init__(self, make_worker: MakeWorker, work: Work, num_in_flight: int, done: Done) -> None:
-        self._make_worker, self._done = make_worker, done
-        self._left: Iterator[DocumentWork] = iter(work.documents)
-        self._begun: list[DocumentWork] = []  # in flight
-        self._num_in_flight = num_in_flight
-        self._is_cancelled = False
-        self._loop: asyncio.AbstractEventLoop | None = None
+    async def take_documents() -> None:
+        for document in left:
+            in_flight.append(document)
+            take(await outcome(worker, document), done)
+            in_flight.remove(document)
 
-    def cancel(self) -> None:
-        """Cancel the documents in flight and an engine that starts, from another thread."""
-        self._is_cancelled = True
-
-        def cancel_all() -> None:
-            for task in asyncio.all_tasks():
-                task.cancel()
-
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(cancel_all)
-
-    async def finish(self) -> None:
-        """Execute every document, by another worker after each dead engine, first those that were
-        in flight before. Raises EngineError if one was cancelled, unless by `cancel`."""
-        self._loop = asyncio.get_running_loop()
-        is_finished = False
-        while not is_finished and not self._is_cancelled:
-            self._left, self._begun = chain(self._begun, self._left), []
-            worker = self._make_worker(Placement("inline"))
-            tasks = [asyncio.create_task(self._work(worker)) for _ in range(self._num_in_flight)]
-            try:
-                await asyncio.gather(*tasks)
-                is_finished = True
-            except asyncio.CancelledError:
-                if not self._is_cancelled:
-                    why = "a document was cancelled; run the same command"
-                    raise EngineError(why) from None
-            except StartError:
+    # Checked here, too, as `gather` does not raise a cancellation that comes while a dead engine is
+    # closed, or at which an engine dies.
+    while not (this and this.cancelling()):
+        left, in_flight = chain(in_flight, left), []
+        worker = make_worker(Placement("inline"))
+        tasks = [asyncio.create_task(take_documents()) for _ in range(num_in_flight)]
+        try:
+            await asyncio.gather(*tasks)
+            return
+        except asyncio.CancelledError:
+            if this and this.cancelling():
                 raise
-            except EngineError:  # the marker of the document that raised it stays
-                pass
-            finally:
-                for in_flight in tasks:
-                    in_flight.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-                await worker.close()
-
-    async def _work(self, worker: Worker) -> None:
-        for document in self._left:
-            self._begun.append(document)
-            take(await outcome(worker, document), self._done)
-            self._begun.remove(document)
+            raise EngineError("a document was cancelled; run the same command") from None
+        except StartError:
+            raise
+        except EngineError:  # the marker of the document that raised it stays
+            pass
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await worker.close()

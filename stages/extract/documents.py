@@ -1,5 +1,8 @@
-"""Texts of web pages, EPUB books and Word files as Markdown: lxml parses HTML, the tree is reduced
-to the elements that shape the text, and html-to-markdown writes headings, lists and tables."""
+"""Texts of web pages, EPUB books and Word files as Markdown.
+
+lxml parses HTML, the tree is reduced to the elements that shape the text, and html-to-markdown
+writes headings, lists and tables. mammoth converts Word files to HTML.
+"""
 
 import io
 import re
@@ -35,13 +38,13 @@ _LONGEST_CELL = 1000  # characters: a table with longer ones is for the page's l
 _ITEM = re.compile(r" *(?:-|\d+\.) ")  # text that looks like an item has _TEXT before it
 _BARE = re.compile(r" *(?:(?:-|\d+\.) *)+|#+")  # items and headings without a text
 
-# Navigation, headers, footers and cookie notices of web pages are recognized by the element, its
-# role, its class or id, or because a block has only links.
+# Navigation, headers, footers and cookie notices of web pages are recognized by their element, its
+# role, class or id, or because a block has only links.
 _BESIDE = frozenset({"nav", "footer", "button", "select", "dialog"})
-# Elements that are kept within these, where they are the title or notes.
+# Elements that are kept inside these, where they are the title or notes.
 _UNLESS_INSIDE = {"header": {"article", "main"}, "aside": {"article"}, "form": {"article", "main"}}
 _ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "menu", "menubar", "toolbar"})
-# Words of classes and ids; words of _TITLED beside them make them meaningless.
+# Words of classes and ids that mark navigation, unless words of _TITLED stand beside them.
 _NAMES = frozenset({
     "nav", "navbar", "navigation", "menu", "breadcrumb", "breadcrumbs", "footer", "sidebar",
     "cookie", "cookies", "consent", "masthead", "topbar", "toolbar", "skip", "share", "social",
@@ -55,14 +58,11 @@ _MOST_LEFT = 0.2  # share of a block outside of its links; navigation has no mor
 _LEAST_KEPT = 0.2  # share of a page's characters; a page with fewer left is made of links
 
 _PARTS = re.compile(r"(?i)word/(?:document\d*|footnotes|endnotes)\.xml")
-# Signs before and between the parts of an equation on a line, as in Word's linear format.
-_BEFORE = {"sub": "_", "sup": "^", "lim": "_"}
-_BETWEEN = {"f": "/", "d": "|", "mr": ", ", "m": "; ", "eqArr": "; ", "func": " "}
-_GROUPED = ("num", "den", "lim", "sub", "sup")
+_LOST = {"oMath": "equation", "chart": "chart", "relIds": "diagram"}  # by their tags
 
 
 def html_tree(html: str) -> Any:
-    """The root element of a page, without invisible elements; in <pre>, line ends become <br>."""
+    """The root element of a page without invisible elements. In <pre>, line ends become <br>."""
     import lxml.html
     from lxml import etree
 
@@ -81,7 +81,7 @@ def html_tree(html: str) -> Any:
 
 
 def markdown(root: Any) -> str:
-    """The text of the tree, which it changes. Raises UnreadableError if it is nested too deep."""
+    """The text of the tree, which is changed. Raises UnreadableError if it is nested too deep."""
     import html_to_markdown
     from lxml import etree
 
@@ -109,7 +109,7 @@ def markdown(root: Any) -> str:
 
 
 def _make_plain(etree: Any, root: Any) -> None:
-    """Keep only what shapes the text; white space becomes one space, as in a browser."""
+    """Keep the elements that shape the text; white space becomes one space, as in a browser."""
     for element in [*root.iter("caption")]:
         if (table := element.getparent()) is not None and table.getparent() is not None:
             table.addprevious(element)
@@ -133,8 +133,8 @@ def _make_plain(etree: Any, root: Any) -> None:
 
 
 def _is_layout(table: Any) -> bool:
-    """True for a table of one row or column, or with a table, a heading or a long text in a
-    cell; its cells become paragraphs."""
+    """True for a table of one row or column, or with a table, a heading or a long text in a cell.
+    Its cells become paragraphs."""
     if next(table.iterdescendants("table", *HEADINGS), None) is not None:
         return True
     rows = [[" ".join(cell.itertext()).strip() for cell in row.iter("td", "th")]
@@ -158,9 +158,9 @@ def web_text(content: bytes) -> Extracted:
         if element.getparent() is not None and (_is_beside(element) or _is_links(element)):
             element.drop_tree()
     text = markdown(root)
-    # Otherwise it is a page of links, or most of it is in an element that is never closed.
-    is_text = len(text) >= _LEAST_KEPT * len(everything)
-    return Extracted(text if is_text else everything, note=page.note)
+    if len(text) < _LEAST_KEPT * len(everything):
+        text = everything  # a page of links, or most of it is in an element that is never closed
+    return Extracted(text, note=page.note)
 
 
 def _page(content: bytes) -> Decoded:
@@ -179,7 +179,7 @@ def _is_beside(element: Any) -> bool:
     inside = {ancestor.tag for ancestor in element.iterancestors(*_MAIN)}
     named = [element.get("class") or ""]
     if tag in ("div", "ul", "ol", "table", "header", "aside", "form"):
-        named += [element.get("id") or ""]  # those of sections are made from their headings
+        named += [element.get("id") or ""]  # not of sections, whose ids come from their headings
     names = {*re.findall("[a-z]+", " ".join(named).lower())}
     if names & _TITLED or tag in _SMALL:
         return False
@@ -192,8 +192,8 @@ def _is_links(element: Any) -> bool:
     if element.tag not in ("p", "ul", "ol", "div", "table", "dl"):
         return False
     below = element.iterdescendants("div", *_MAIN, *HEADINGS)
-    around = chain(element.iterancestors(*_MAIN), below)
-    return next(around, None) is None and _has_links_alone(element)
+    is_text = next(chain(element.iterancestors(*_MAIN), below), None) is not None
+    return not is_text and _has_links_alone(element)
 
 
 def _has_links_alone(element: Any) -> bool:
@@ -207,8 +207,8 @@ def _has_links_alone(element: Any) -> bool:
 def epub_text(content: bytes) -> Extracted:
     """The text of all files that the book's spine names, in its order, without the table of
     contents; without a usable spine, that of all its pages, by name. Chapters that are encrypted,
-    damaged or not in the archive are `missing`. Raises UnreadableError for what is torn, no EPUB,
-    encrypted, or has no text."""
+    damaged or not in the archive are `missing`. Raises UnreadableError for a file that is torn, no
+    EPUB, encrypted, or has no text."""
     from lxml import etree
 
     book = _Book(content)
@@ -230,9 +230,9 @@ def epub_text(content: bytes) -> Extracted:
         except UnreadableError as error:
             missing.setdefault(str(error).partition(";")[0], []).append(name)
     if not parts:
-        locked = "an encrypted EPUB; get one without copy protection"
-        none = "no text in this EPUB, or it is none; fetch it again"
-        raise UnreadableError(locked if "encrypted" in missing else none)
+        if "encrypted" in missing:
+            raise UnreadableError("an encrypted EPUB; get one without copy protection")
+        raise UnreadableError("no text in this EPUB, or it is none; fetch it again")
     lost = [f"{why}: {', '.join(names[:5])}" for why, names in missing.items()]
     lost += [] if spine else ["no order of chapters in it, read by name"]
     note = "; ".join(f"{name}: {note}" for note, name in notes.items())
@@ -246,15 +246,15 @@ class _Book:
         self._archive = _archive(content, "EPUB")
         self._locked: set[str | None] = set()
         self._names = {_key(name): name for name in reversed(self._archive.namelist())}
-        locks = self._elements(self._found("META-INF/encryption.xml"), "CipherReference")
-        self._locked = {self._found(lock.get("URI", "")) for lock in locks}
+        locks = self._elements(self._file("META-INF/encryption.xml"), "CipherReference")
+        self._locked = {self._file(lock.get("URI", "")) for lock in locks}
 
     def spine(self) -> list[str]:
         """The pages that the spine lists, each once; empty where the archive has none of them."""
-        roots = self._elements(self._found("META-INF/container.xml"), "rootfile")
-        packages = [self._found(root.get("full-path", "")) for root in roots]
-        others = sorted(name for name in self._names.values() if name.lower().endswith(".opf"))
-        package = next(filter(None, [*packages, *others]), None)
+        roots = self._elements(self._file("META-INF/container.xml"), "rootfile")
+        packages = [self._file(root.get("full-path", "")) for root in roots]
+        packages += sorted(name for name in self._names.values() if name.lower().endswith(".opf"))
+        package = next(filter(None, packages), None)
         items = {item.get("id"): item for item in self._elements(package, "item")}
         folder = dirname(package or "")
         names: dict[str, None] = {}
@@ -262,7 +262,7 @@ class _Book:
             item = items.get(reference.get("idref"))
             if item is not None and "nav" not in item.get("properties", "").split():
                 href = item.get("href", "")
-                names[self._found(href, folder) or normpath(f"{folder}/{href}")] = None
+                names[self._file(href, folder) or normpath(f"{folder}/{href}")] = None
         return [] if {*names}.isdisjoint(self._names.values()) else [*names]
 
     def pages(self) -> list[str]:
@@ -281,9 +281,9 @@ class _Book:
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError):
             raise UnreadableError("damaged") from None
 
-    def _found(self, href: str, folder: str = "") -> str | None:
-        """The file that a link leads to, however it is spelled; else the only one of its name."""
-        keys = [_key(f"{folder}/{way.strip()}") for way in (re.split("[?#]", href)[0], href)]
+    def _file(self, href: str, folder: str = "") -> str | None:
+        """The file that a link leads to, however it is spelled; else the only file of its name."""
+        keys = [_key(f"{folder}/{path.strip()}") for path in (re.split("[?#]", href)[0], href)]
         for key in keys:
             if key in self._names:
                 return self._names[key]
@@ -297,7 +297,7 @@ class _Book:
 
         with suppress(UnreadableError, etree.XMLSyntaxError, ValueError, LookupError):
             content = self.read(name) if name else b""
-            root = etree.fromstring(content, _xml_parser(etree, recover=True))
+            root = etree.fromstring(content, _xml_parser(recover=True))
             return [] if root is None else [*root.iter(f"{{*}}{tag}")]
         return []
 
@@ -319,7 +319,9 @@ def _archive(content: bytes, kind: str) -> zipfile.ZipFile:
         raise UnreadableError(f"{why}; fetch it again, or save it without a password") from None
 
 
-def _xml_parser(etree: Any, recover: bool) -> Any:
+def _xml_parser(recover: bool) -> Any:
+    from lxml import etree
+
     return etree.XMLParser(
         recover=recover, resolve_entities=False, no_network=True, huge_tree=True,
         remove_comments=True, remove_pis=True,
@@ -328,25 +330,25 @@ def _xml_parser(etree: Any, recover: bool) -> Any:
 
 @extractor("docx")
 def word_text(content: bytes) -> Extracted:
-    """The text of a .docx: headings, paragraphs, lists, tables and notes, equations on a line, text
-    boxes behind the paragraph that has them; without pictures. Embedded objects, charts and
-    diagrams are `missing`. Raises UnreadableError for one that is torn or encrypted."""
+    """The text of a .docx: headings, paragraphs, lists, tables and notes, text boxes behind the
+    paragraph that has them; without pictures. Equations, embedded objects, charts and diagrams are
+    `missing`. Raises UnreadableError for one that is torn or encrypted."""
     import mammoth
     from lxml import etree
 
-    plain, lost = io.BytesIO(), Counter[str]()  # lost: objects whose text is not extracted
+    plain, lost = io.BytesIO(), Counter[str]()  # lost: by kind, what has no text here
     with _archive(content, "Word file") as old, zipfile.ZipFile(plain, "w") as new:
         if not {"word/document.xml", "[Content_Types].xml"} & {*old.namelist()}:
             raise UnreadableError("a zip archive, no Word file; unpack it or save it as .docx")
         for name in dict.fromkeys(n for n in old.namelist() if n.endswith((".xml", ".rels"))):
             part = old.read(name)
             if _PARTS.fullmatch(name):
-                root = etree.fromstring(part, _xml_parser(etree, recover=False))
+                root = etree.fromstring(part, _xml_parser(recover=False))
                 for item in root.iter("{*}OLEObject"):
                     lost[f"embedded {item.get('ProgID', 'object')}"] += 1
-                for tag, kind in (("chart", "chart"), ("relIds", "diagram")):
+                for tag, kind in _LOST.items():
                     lost += Counter(kind for _ in root.iter(f"{{*}}{tag}"))
-                _write_runs(root)
+                _make_readable(root)
                 part = etree.tostring(root)
             new.writestr(name, part)
     no_pictures = mammoth.images.img_element(lambda image: {})
@@ -357,52 +359,14 @@ def word_text(content: bytes) -> Extracted:
     return Extracted(text, f"not read: {named}" if named else None)
 
 
-def _write_runs(root: Any) -> None:
-    """Convert what mammoth leaves out: equations, ruby, text boxes without an old-format copy."""
+def _make_readable(root: Any) -> None:
+    """Convert what mammoth leaves out: ruby, and text boxes without a copy in the old format."""
     for box in [*root.iter("{*}txbxContent")]:
         outer = [*box.iterancestors("{*}AlternateContent", "{*}drawing")][-1:]
         if outer and next(outer[0].iterfind(".//{*}Fallback//{*}txbxContent"), None) is None:
             outer[0].addprevious(box)
     for ruby in [*root.iter("{*}ruby")]:
-        within = ruby.tag.replace("}ruby", "}ins")  # whose content mammoth reads
-        for part in ruby:
-            part.tag = within if _name(part) == "rubyBase" else part.tag
-        ruby.tag = within
-    for equation in [*root.iter("{*}oMath")]:
-        if (host := next(equation.iterancestors("{*}p"), None)) is None:
-            continue
-        run, above = host.makeelement(f"{host.tag[:-1]}r"), equation.getparent()
-        run.append(host.makeelement(f"{host.tag[:-1]}t"))
-        run[0].text, run.tail = f" {_linear(equation)} ", equation.tail
-        above.replace(equation, run)
-        if _name(above) == "oMathPara":
-            above.tag = f"{host.tag[:-1]}ins"
-
-
-def _linear(part: Any) -> str:
-    name = _name(part)
-    if name in ("t", "chr"):
-        return part.text or next(iter(part.values()), "")
-    texts = [text for child in part if (text := _linear(child))]
-    text = _BETWEEN.get(name, "").join(texts)
-    if name in _GROUPED and len(text) > 1 and not text.isdigit():
-        text = f"({text})"
-    if name == "d":
-        signs = [part.find(f"{{*}}dPr/{{*}}{side}Chr") for side in ("beg", "end")]
-        begin, end = (
-            usual if sign is None else next(iter(sign.values()), "")
-            for sign, usual in zip(signs, "()", strict=True)
-        )
-        text = begin + text + end
-    elif name == "nary" and texts:
-        sign = "" if part.find("{*}naryPr/{*}chr") is not None else "∫"
-        text = f"{sign}{''.join(texts[:-1])} {texts[-1]}"
-    elif name == "rad" and texts:
-        text = f"{''.join(texts[:-1])}√({texts[-1]})"
-    elif name == "acc":
-        text = "".join(reversed(texts))
-    return _BEFORE.get(name, "") + text
-
-
-def _name(element: Any) -> str:
-    return str(element.tag).rpartition("}")[2]
+        insertion = ruby.tag.replace("}ruby", "}ins")  # whose content mammoth reads
+        for base in ruby.iterfind("{*}rubyBase"):
+            base.tag = insertion
+        ruby.tag = insertion

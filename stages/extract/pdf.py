@@ -64,6 +64,10 @@ class _Row(NamedTuple):
     text: str
 
     @property
+    def words(self) -> str:
+        return _without_digits(self.text)
+
+    @property
     def is_number(self) -> bool:
         return _ALONE.fullmatch(self.text) is not None
 
@@ -73,8 +77,8 @@ class _Row(NamedTuple):
         return {text for text in texts if not text.endswith(":")}
 
     def numbers(self, pattern: re.Pattern[str] = _NUMBER) -> set[int]:
-        """The row's numbers that match, or the one that it is, minus `page`: for a page's number
-        the same difference on all pages."""
+        """The row's numbers that match the pattern, or the number that the row is; each minus
+        `page`, which gives the same difference on all pages for the pages' numbers."""
         if alone := _ALONE.fullmatch(self.text):
             if alone[1].isdigit():
                 return {int(alone[1]) - self.page}
@@ -90,66 +94,67 @@ def _without_digits(text: str) -> str:
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """The lines of each page without heads and feet: rows that recur at one height of several
-    pages, or have the page's number at an end. A page of nothing else is kept."""
-    rows = [_edge_rows(page, lines) for page, lines in enumerate(pages)]
-    first = _first_copies(pages)
-    heads: dict[tuple[int, str], set[str]] = {}  # by row: parts that are on no other page
-    steps = {1}  # a page's number minus its index in the file
-    for whole in _bands([row for page in rows for row in page]):
-        band = [row for row in whole if first[row.page] == row.page or row.is_number]
-        times = Counter(step for row in band for step in row.numbers())
-        counted = {s for s, num in times.items() if num >= max(2, _LEAST_SHARE * len(band))}
+    """The lines of each page without heads and feet, which are rows that recur at one height of
+    several pages, or have the page's number at an end. A page that has nothing else keeps them."""
+    edges = [_edge_rows(page, lines) for page, lines in enumerate(pages)]
+    originals = _originals(pages)
+    # By the page and words of a head's row, the parts of the row that are text.
+    heads: dict[tuple[int, str], set[str]] = {}
+    offsets = {1}  # a page's number minus its index in the file
+    for at_one_height in _bands([row for rows in edges for row in rows]):
+        band = [row for row in at_one_height if originals[row.page] == row.page or row.is_number]
+        least = max(2, _LEAST_SHARE * len(band))
+        times = Counter(offset for row in band for offset in row.numbers())
+        counted = {offset for offset, num_rows in times.items() if num_rows >= least}
         parts = Counter(part for row in band for part in row.parts())
-        likes = Counter(_without_digits(part) for row in band for part in row.parts())
-        words = Counter(_without_digits(row.text) for row in band)
-        again = {row for row in band if any(parts[part] > 1 for part in row.parts())}
+        alike = Counter(_without_digits(part) for row in band for part in row.parts())
+        words = Counter(row.words for row in band)
+        recurring = {row for row in band if any(parts[part] > 1 for part in row.parts())}
         numbered = {row for row in band if row.numbers() & counted}
-        # "Exercise 3: ..." counts, too: its number is a page's only beside words that recur.
-        paged = {r for r in numbered if r.is_number or words[_without_digits(r.text)] > 1}
-        sure = again | paged
-        if len(sure) < max(2, _LEAST_PAGES * len({*first}), _LEAST_SHARE * len(band)):
+        # The numbers of "Exercise 3: ..." count up, too: they are pages' beside words that recur.
+        paged = {row for row in numbered if row.is_number or words[row.words] > 1}
+        if len(recurring | paged) < max(least, _LEAST_PAGES * len({*originals})):
             continue
-        steps |= counted
+        offsets |= counted
         for row in band:
-            if row in again or row.numbers(_AT_END) & counted:
-                alone = {part for part in row.parts() if likes[_without_digits(part)] == 1}
-                is_kept = row in again and row not in numbered
-                heads[row.page, _without_digits(row.text)] = alone if is_kept else set()
+            if row in recurring or row.numbers(_AT_END) & counted:
+                alone = {part for part in row.parts() if alike[_without_digits(part)] == 1}
+                has_text = row in recurring and row not in numbered
+                heads[row.page, row.words] = alone if has_text else set()
     bodies: list[list[Line]] = []
-    for lines, edges in zip(pages, rows, strict=True):
-        keys = {row: (first[row.page], _without_digits(row.text)) for row in edges}
+    for lines, rows in zip(pages, edges, strict=True):
+        keys = {row: (originals[row.page], row.words) for row in rows}
         of_page = {row: heads[key] for row, key in keys.items() if key in heads}
-        bodies.append(_without(lines, edges, of_page, steps))
+        bodies.append(_without(lines, rows, of_page, offsets))
     return bodies
 
 
 def _without(
-    lines: Sequence[Line], rows: Sequence[_Row], heads: Mapping[_Row, set[str]], steps: set[int]
+    lines: Sequence[Line], rows: Sequence[_Row], heads: Mapping[_Row, set[str]], offsets: set[int]
 ) -> list[Line]:
     """The lines of a page without its heads, from its edges inwards, and without its number.
-    More rows than a head can have are recurring text, which is kept."""
+    More rows than a head can have are text that recurs, and stay."""
 
     def is_number(row: _Row) -> bool:
-        return row.is_number and not row.numbers().isdisjoint(steps)
+        return row.is_number and not row.numbers().isdisjoint(offsets)
 
-    left: dict[int, Line] = {}  # the rest of each line, by id()
+    texts: dict[int, Line] = {}  # what is left of a line, by its id()
     for is_top in (True, False):
         edge = [row for row in (rows if is_top else rows[::-1]) if row.is_top == is_top]
         outer = [*takewhile(lambda row: row in heads or is_number(row), edge)]
         for row in outer if len(outer) <= _EDGE_ROWS else filter(is_number, outer):
             for line in row.lines:
                 rest = (cell.words for cell in line.cells() if cell.text in heads.get(row, ()))
-                left[id(line)] = line._replace(words=tuple(chain.from_iterable(rest)))
-    body = (left.get(id(line), line) for line in lines)
+                texts[id(line)] = line._replace(words=tuple(chain.from_iterable(rest)))
+    body = (texts.get(id(line), line) for line in lines)
     return [line for line in body if line.words] or [*lines]
 
 
-def _first_copies(pages: Sequence[Sequence[Line]]) -> list[int]:
+def _originals(pages: Sequence[Sequence[Line]]) -> list[int]:
     """For each page the earlier page that it is a copy of, or itself. Copies have most lines in
-    common at the same places, so recurring lines in them are not evidence of heads."""
+    common at the same places, so lines that recur in them are no evidence of heads."""
     first: list[int] = []
-    originals: dict[int, set[tuple[str, int]]] = {}  # their lines by page
+    originals: dict[int, set[tuple[str, int]]] = {}  # the lines of pages that are no copies
     for page, lines in enumerate(pages):
         texts = [line for line in lines if not _ALONE.fullmatch(line.text)]
         here = {(line.text, round(line.bottom)) for line in texts}
@@ -203,13 +208,13 @@ class _Block:
     num_lines: int = 1
 
     def is_full(self, line: Line) -> bool:
-        """True if the last line had no space left for the first word of the next one."""
+        """True if the last line had no space left for the first word of `line`."""
         width = line.words[0].right - line.words[0].left + _SPACE * line.height
         edge = max(near.right for near in self.near)
         return self.last.is_cut or self.last.right + width > edge
 
     def space(self) -> str:
-        """What stands between the text and a line that goes on with it."""
+        """The space between the text and a line that continues it, or none."""
         return "" if self.last.is_cut or _DASH.search(self.last.words[-1].text) else " "
 
 

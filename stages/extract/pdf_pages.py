@@ -1,6 +1,8 @@
-"""The pages of a PDF. PDFium gives lines of words with their places, in the order in which they
-were written into the file; columns that were written across the page are separated. pdfplumber
-gives tables with rules."""
+"""The pages of a PDF, as lines and tables.
+
+PDFium gives lines of words with their places, in the order in which they were written into the
+file. Columns that were written across the page are separated. pdfplumber gives tables with rules.
+"""
 
 import ctypes
 import io
@@ -88,9 +90,9 @@ Table = tuple[str, float, float, float, float]
 
 
 def pages_of(content: bytes) -> tuple[list[list[Line]], Mapping[int, Sequence[Table]], str | None]:
-    """The lines of every page; tables by page, from 0; and a line on pages without text and
-    pages not searched for tables. Raises UnreadableError for a PDF that is damaged, encrypted or
-    has no text (a scan)."""
+    """The lines of every page; the tables by page, from 0; and a line on pages without text and on
+    pages that were not searched for tables. Raises UnreadableError for a PDF that is damaged,
+    encrypted or has no text (a scan)."""
     import pypdfium2
 
     try:
@@ -213,8 +215,8 @@ def _by_columns(lines: Sequence[Line]) -> list[Line]:
 
 
 def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
-    """The tables of these pages, by page. Leaves out the first page that pdfplumber cannot read,
-    although PDFium can, and all after it, and pages left when time is up."""
+    """The tables of these pages, by page. Where pdfplumber cannot read a page that PDFium can read,
+    or time is up, this page and all after it are left out."""
     import pdfplumber
     from pdfminer.psexceptions import PSException
     from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
@@ -236,8 +238,8 @@ def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
 
 
 def _markdown(rows: Sequence[Sequence[str | None]]) -> str:
-    """Rows of equal length as a Markdown table; the first one is its head. "" for frames and forms:
-    a table has words in several rows and columns, and in most cells."""
+    """Rows of equal length as a Markdown table, the first as its head; "" for frames and forms. A
+    table has words in several rows and columns, and in at least half of its cells."""
     num_filled = sum(bool(cell) for row in rows for cell in row)
     is_wide = sum(map(any, rows)) > 1 < sum(map(any, zip(*rows, strict=True)))
     if not is_wide or 2 * num_filled < len(rows) * len(rows[0]):
@@ -247,12 +249,12 @@ def _markdown(rows: Sequence[Sequence[str | None]]) -> str:
         for row in rows
         if any(row)
     ]
-    head, *others = [f"| {' | '.join(row)} |" for row in cells]
-    return "\n".join([head, "|" + " --- |" * len(rows[0]), *others])
+    head, *body = [f"| {' | '.join(row)} |" for row in cells]
+    return "\n".join([head, "|" + " --- |" * len(rows[0]), *body])
 
 
 def with_tables(lines: Sequence[Line], tables: Sequence[Table]) -> list[Line]:
-    """The lines, with each table in place of its first word; tables without words are left out."""
+    """The lines, with each table in the place of its first word; without tables that have none."""
     for text, left, bottom, right, top in tables:
         rest: list[Line] = []
         for line in lines:

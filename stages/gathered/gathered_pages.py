@@ -14,7 +14,6 @@ from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Document, Record, UnitRows
 from pipeline.core.settings import sha
-from pipeline.store.sql.connection import query
 from pipeline.work.stage import Stage
 from pipeline.work.units import Step
 from stages.index.gist_pages import with_copied
@@ -42,6 +41,8 @@ where p.text is not null order by document_id, memory, page_index"""
 
 def read_pages(connection: Any) -> list[MemoryPage]:
     """The pages of all memories of a run, in order; `connection` must show the run."""
+    from pipeline.store.sql.connection import query  # here, so that `ls` starts without DuckDB
+
     return [MemoryPage(**row) for row in query(connection, _PAGES)]
 
 
@@ -69,8 +70,9 @@ class Gathered:
 def gather(
     name: str, pages: Sequence[MemoryPage], files: Mapping[str, str], question: str, most_words: int
 ) -> Gathered:
-    """The best pages for the question by BM25 over name, text and gist, up to the one that would
-    pass `most_words`. Documents are ordered by their best page and keep their pages' order.
+    """The best pages for the question by BM25 over name, text and gist, as many as have
+    `most_words` or fewer together, and always one. Documents are ordered by their best page and
+    keep their pages' order.
 
     `files` has file names by document id. Each page has a heading with file and page, in braces, so
     that the extractive engine takes it for no sentence.
@@ -196,6 +198,8 @@ class AskedAnswer:
 
 def read_answers(connection: Any) -> list[dict[str, Any]]:
     """The answers of a run as `quoted_answers` takes them; `connection` must show the run."""
+    from pipeline.store.sql.connection import query
+
     return query(connection, _ANSWERS)
 
 
@@ -238,9 +242,11 @@ def rarity(texts: Sequence[str]) -> dict[str, float]:
 def passage(
     page: str, question: str, answer: str, weight: Mapping[str, float]
 ) -> tuple[str, float]:
-    """The best sentence of `page` with its neighbours: those that share weight up to 60 words, any
-    up to 20; and the sum of the weights of the terms shared with answer and question. `weight` has
-    each term's weight, see `rarity`. On one line, but headings and rows of tables on their own."""
+    """The sentences of `page` that answer and question share the rarest terms with, and the sum of
+    the weights of these terms. `weight` has each term's weight, see `rarity`.
+
+    The best sentence comes with its neighbors: up to 20 words with any, up to 60 with those that
+    share terms, too. All are on one line, except headings and rows of tables."""
     sentences = [page[start:end].strip() for start, end in sentence_spans(page)]
     sentences = [_on_lines([" ".join(line.split()) for line in text.splitlines()])
                  for text in sentences if text]  # fmt: skip

@@ -45,17 +45,15 @@ def gist_memory(
     """Gists in page order, with the raw pages `used` in place of their gists (section 3.2)."""
     used = set(used)
     raw = _raw([page for page in pages if page.page_index in used], first_page)
-    left = [gist for gist in gists if gist.page_index not in used]
     passages = dict(zip(raw.page_indexes, raw.passages, strict=True))
-    passages |= {
-        gist.page_index: Passage("gist", gist.page_index + first_page, gist.gist or "")
-        for gist in left
-    }
-    return replace(
-        raw,
-        passages=tuple(passages[index] for index in sorted(passages)),
-        num_words=raw.num_words + sum(gist.num_words for gist in left),
-    )
+    words = raw.num_words
+    for gist in gists:
+        if gist.page_index not in used:
+            number = gist.page_index + first_page
+            passages[gist.page_index] = Passage("gist", number, gist.gist or "")
+            words += gist.num_words
+    in_order = tuple(passages[index] for index in sorted(passages))
+    return replace(raw, passages=in_order, num_words=words)
 
 
 def raw_pages(rows: UnitRows, used: Collection[int], first_page: int) -> Context:

@@ -19,8 +19,13 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import gist_memory
-from stages.index.paginate import Paginate, PaginateInConversations, is_asked
-from stages.index.windows import Conversation, InConversations, shown_text
+from stages.index.paginate import (
+    Conversation,
+    InConversations,
+    Paginate,
+    PaginateInConversations,
+    is_asked,
+)
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.prompts.readagent_memory import (
@@ -158,7 +163,7 @@ class FollowUpGists(InConversations, GistPages):
                 end = bisect_left(ends, page.end_char) + 1
                 prompt = None
                 if is_asked(page):
-                    shown = shown_text(text, page.start_char, page.end_char)
+                    shown = without_header(page.text or "").strip()
                     prompt = ShownPageGist(shown, await conversation.prompt(labels, ask), end)
                 conversation.ended(labels, end, is_asked(page))
                 fits = prompt and await ask.fits(prompt, ask.max_reply_tokens(ShownPageGist))
@@ -167,8 +172,9 @@ class FollowUpGists(InConversations, GistPages):
 
 
 class _FitsContext(Stage):
-    """Base class of stages that make the gist memory fit, with a question of `question_tokens` and
-    the replies of a look-up and an answer; its gists have `least_words` or more."""
+    """Base class of stages that make the gist memory fit the context, together with a question of
+    `question_tokens` and the replies of a look-up and an answer. No gist is shortened to fewer than
+    `least_words`."""
 
     leaves_room_for = (AnswerQuestion, ParallelLookUp)
     question_tokens: NonNegativeInt
@@ -227,13 +233,14 @@ class MergedPages(_FitsContext, Paginate):
     """Pages merged with those that follow, as long as the gist memory with its longest page raw
     does not fit the context; a document that fits keeps its pages without a call.
 
-    The model is asked page by page whether the next one starts a new chapter: at "no" they are
-    merged, at "not sure" as `not_sure` says (the paper leaves that open; by default they are, since
-    only documents that are too long come here). A merged page never takes more than `page_share` of
-    the context, so that it can be looked up. It stops as soon as the memory would fit if a merged
-    page's gist were as long as the longest of its parts' gists, or at the last page with
-    `merge_until` end. Where the pages are still so many that even gists of `least_words` would not
-    fit, neighbours are merged without asking. No page goes past a form feed.
+    The model is asked page by page whether the next one starts a new chapter. After "no" the two
+    are merged; after "not sure" `not_sure` decides (the paper leaves that open; by default they are
+    merged, since only documents that are too long come here). A merged page never takes more than
+    `page_share` of the context, so that it can be looked up. Merging ends as soon as the memory
+    would fit if a merged page's gist were as long as the longest of its parts' gists; with
+    `merge_until` end it goes on to the last page. If there are still so many pages that even gists
+    of `least_words` would not fit, neighbors are merged without asking. No page goes past a form
+    feed.
     """
 
     kind = "merged"
@@ -328,10 +335,10 @@ class FittedGists(_FitsContext, GistPages):
     """A page that was not merged keeps its gist without a call, a merged one is shortened to one.
 
     Where the gist memory with its longest page raw does not fit, gists are shortened again, older
-    ones first, as older memories are fuzzier: each is given half of its words, from the first page
-    on and round after round, until all together fit. Each is asked for once with the words it ends
-    with, and once more from that reply where it was longer; what is too long even then is cut, and
-    so truncated. None is asked for fewer than `least_words`.
+    ones first, as older memories are fuzzier: the allowance of each is halved, from the first page
+    on and round after round, until all together fit, and never below `least_words`. Only then is
+    the model asked, once a gist, and a second time where its reply is too long. What is too long
+    even then is cut, and so truncated.
     """
 
     kind = "fitted"

@@ -20,12 +20,11 @@ from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
-from stages.index.paginate import segments
 from stages.prompts.answer import Passage
 from stages.prompts.memorag import ChunkGist, ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
 from stages.tables.keys import MemoryPassage
 from stages.tables.pages import Gist, Page
-from stages.text.fit_to_limit import largest_part
+from stages.text.fit_to_limit import largest_part, segments
 from stages.text.words import num_words
 
 CLUES = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
@@ -44,7 +43,8 @@ class Memorize(Stage, ABC):
     name = "memorize"
     writes = MemoryPassage
     role: ClassVar[Role] = "memory"
-    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = CLUES  # which only measure what fits
+    # The clues are not asked here: their length says how much memory fits beside them.
+    prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = CLUES
     memory_fit: MemoryFit
     question_tokens: NonNegativeInt
 

@@ -44,8 +44,9 @@ _PROMPTS: Mapping[str, type[OfChat[Any]]] = {
 
 class Expand(Stage):
     """Ask the role extractor for items of each page: `extracted` says which. `side`: the turns that
-    it is shown, the user's alone in the paper. Not `enabled`, or of none, it asks nothing. With
-    `extraction_examples` prompts for facts and events have ten examples (appendix D).
+    it is shown, the user's alone in the paper. If it is not `enabled`, or `extracted` is none, it
+    asks nothing. With `extraction_examples` prompts for facts and events have ten examples
+    (appendix D).
     """
 
     name = "expand"
@@ -244,7 +245,7 @@ class EmbedKeys(_EmbedTexts):
         return {**super().hashed(), **model}
 
     def texts(self, rows: UnitRows) -> list[tuple[str, list[Span]]]:
-        """The keys of each page on a line each."""
+        """For each page its keys, one a line."""
         texts: list[tuple[str, list[Span]]] = []
         for _, of_page in groupby(rows[Key], lambda row: row.page_index):
             text, spans = "", list[Span]()

@@ -12,9 +12,9 @@ from pipeline.core.calls import Subject
 from pipeline.core.errors import AccountingError, Problem
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
-from stages.index.paginate import first_segment
 from stages.prompts.memwalker import MAX_REPLIES, CompressSummaries, SummarizeSegment, Triage
 from stages.tables.pages import Node, Page
+from stages.text.fit_to_limit import first_segment
 from stages.text.words import num_words
 
 
@@ -22,11 +22,11 @@ class BuildTree(Stage):
     """Leaves are summaries of segments; up to `max_children` consecutive nodes share a parent, up
     to a single root.
 
-    A parent's summary is those of its children, joined; only where that has more than `node_words`
+    A parent's summary is the summaries of its children, joined. If that has more than `node_words`
     words, or more tokens than its share of a triage prompt with `question_tokens` for the question,
-    it is compressed by a second prompt. What a reply has beyond that share is cut, so that
-    `max_children` summaries fit the context. Where there is no reply with a word, what would have
-    been summarized stands in, up to that share: no text is out of reach.
+    it is compressed by a second prompt. A reply longer than that share is cut, so that
+    `max_children` summaries fit the context. If no reply has a word, the text that was to be
+    summarized stands in, up to that share: no text is out of reach.
     """
 
     name = "tree"

@@ -2,8 +2,8 @@
 
 ReadAgent section 4.1: both prompts are asked for every answer and reference; the view `lr` combines
 the verdicts into LR-1 and LR-2. LongMemEval A.4, figure 10: an answer is rated once, by the rubric
-of its question's type. A missing answer, or one with a problem, is wrong. One whose verdict cannot
-be read is unscored, as a rater's failure says nothing about the method (docs/deviations.md).
+of its question's type. A missing answer, or one with a problem, is wrong. An answer whose verdict
+cannot be read is unscored, as a rater's failure says nothing about the method (docs/deviations.md).
 """
 
 import asyncio
@@ -42,10 +42,10 @@ class AnswerRater(Stage, ABC):
     """Base class of judges: writes a row per verdict.
 
     Questions with options or without references give one skipped row; an answer with a problem
-    gives an `upstream` row of value 0 for each verdict. Where an audit's answer is one of the
+    gives an `upstream` row of value 0 for each verdict. If an audit's answer is one of the
     references that a verdict compares it with, the row is skipped.
 
-    `rubrics` has the prompts by rubric, which is also the measure that the verdicts make. A judge
+    `rubrics` has the prompts by rubric; the verdicts make a measure of the rubric's name. A judge
     with one rubric, of all references together, is
 
         class RateFluent(AnswerRater):

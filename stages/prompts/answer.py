@@ -63,7 +63,9 @@ class OfPassages(Filled[T], Generic[T]):
 @dataclass(frozen=True)
 class AnswerQuestion(OfPassages[int | str]):
     """Answer the question from the passages (none for a closed-book answer). The value: its text;
-    with options the index of one, or "out_of_range" for a letter of none."""
+    with options the index of one, or "out_of_range" for a letter of none. Asked by the stages
+    `answer` (except the kinds for chats and those without a call) and, with `answer_each_look_up`,
+    `look_up` (kind sequential)."""
 
     name = "answer"
     max_reply_tokens = 512
@@ -95,8 +97,9 @@ class AnswerQuestion(OfPassages[int | str]):
         return one_of(form, ascii_uppercase[: len(self.options)]) if self.options else None
 
     def extractive(self) -> str:
-        """The option that, with the question, best matches one sentence, else the longest; without
-        options the best sentences, or the question, cut to fit, as what nothing was read of."""
+        """With options, the one that together with the question best matches a single sentence;
+        the longest if no option matches any. Without options, the sentences that match the question
+        best; if there is no sentence, a remark that nothing was read about the question."""
         if self.options:
             said = [sentence.text for text in self.texts() for sentence in sentences(text)]
             match = relevance(said, self.question)

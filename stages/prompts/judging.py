@@ -4,7 +4,7 @@ LongMemEval's rubric for each type of question (A.4)."""
 import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar
 
@@ -95,7 +95,7 @@ def _holds(answer: str, reference: str) -> bool:
     return bool(wanted) and {*wanted} <= {*said}
 
 
-def _terms_of(answer: str, reference: str) -> tuple[list[str], list[str]]:
+def _terms_of(answer: str, reference: str) -> tuple[Sequence[str], Sequence[str]]:
     """The terms of both; all words where either has only stop words."""
     said, wanted = terms(answer), terms(reference)
     if said and wanted:
@@ -104,7 +104,7 @@ def _terms_of(answer: str, reference: str) -> tuple[list[str], list[str]]:
 
 
 @dataclass(frozen=True)
-class _Rating(OneOf[T]):
+class _RatingPrompt(OneOf[T]):
     """Base class of prompts that show an answer and the right one."""
 
     fills = (("Who rang {{ it }}?", "The sexton <1>.", "Nobody; {% no %}."),)
@@ -113,7 +113,7 @@ class _Rating(OneOf[T]):
     reference: str
 
 
-class YesOrNo(_Rating[Strict]):
+class YesOrNo(_RatingPrompt[Strict]):
     """Base class of judges' prompts. `reference` is the right answer, or a text that the rubric
     defines."""
 
@@ -137,7 +137,7 @@ class YesOrNo(_Rating[Strict]):
 
 
 class StrictRating(YesOrNo):
-    """Does the answer agree with the reference? YES or NO"""
+    """Does the answer agree with the reference? YES or NO. Asked by the stage `rate`."""
 
     name = "rate_strict"
     max_reply_tokens = 16
@@ -147,8 +147,9 @@ class StrictRating(YesOrNo):
         return agreement(self.answer, self.reference) >= AGREES
 
 
-class PermissiveRating(_Rating[Verdict]):
-    """Does the answer agree with the reference? Yes; Yes, partially; No"""
+class PermissiveRating(_RatingPrompt[Verdict]):
+    """Does the answer agree with the reference? Yes; Yes, partially; No. Asked by the stage `rate`,
+    together with the strict prompt."""
 
     name = "rate_permissive"
     max_reply_tokens = 16
@@ -173,7 +174,7 @@ class PermissiveRating(_Rating[Verdict]):
 
 class JudgeGeneric(YesOrNo):
     """A.4, "other question types". Yes: all of the right answer is there, or all the steps to it; a
-    part of it is not enough."""
+    part of it is not enough. Asked by the stage `rate` (kind by_type)."""
 
     name = "judge_generic"
 
@@ -182,14 +183,15 @@ class JudgeGeneric(YesOrNo):
 
 
 class JudgeKnowledgeUpdate(JudgeGeneric):
-    """A.4, "knowledge-update". Yes: the updated answer is there; an outdated one may be, too."""
+    """A.4, "knowledge-update". Yes: the updated answer is there; an outdated one may be, too. Asked
+    by the stage `rate` (kind by_type)."""
 
     name = "judge_knowledge_update"
 
 
 class JudgePreference(YesOrNo):
     """A.4, "single-session-preference". `reference` says what the user would like to read; not all
-    of it must be met."""
+    of it must be met. Asked by the stage `rate` (kind by_type)."""
 
     name = "judge_preference"
 
@@ -199,7 +201,7 @@ class JudgePreference(YesOrNo):
 
 class JudgeAbstention(YesOrNo):
     """Questions with `_abs` in their id. Yes: the answer says that it cannot be given. `reference`
-    explains why the chats do not hold it."""
+    explains why the chats do not hold it. Asked by the stage `rate` (kind by_type)."""
 
     name = "judge_abstention"
 
@@ -209,7 +211,7 @@ class JudgeAbstention(YesOrNo):
 
 class JudgeTemporal(YesOrNo):
     """A.4, "temp-reasoning". As the generic rubric, but counts of days, weeks or months may be off
-    by one."""
+    by one. Asked by the stage `rate` (kind by_type)."""
 
     name = "judge_temporal"
 

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stages.prompts.answer import DATE, OPTIONS, QUESTION, AnswerQuestion, Passage
-from stages.prompts.parsing import Filled, Fills, decoded, list_items, parse_lines
+from stages.prompts.parsing import Filled, Fills, json_at, list_items, parse_lines
 from stages.text.chat_text import MONTH, day_of, days_in
 from stages.text.excerpts import best_clauses, best_sentences, gist, sentences, spread_pieces
 from stages.text.ranking import rank, terms, weights
@@ -91,7 +91,8 @@ def user_sentences(chat: str) -> list[str]:
 
 
 class ExtractSummary(OfChat[str]):
-    """Summarize the chat, above all what the user tells and asks. A cut summary counts."""
+    """Summarize the chat, above all what the user tells and asks. A cut summary counts. Asked by
+    the stage `expand`."""
 
     name = "extract_summary"
     max_reply_tokens = 500
@@ -105,7 +106,8 @@ class ExtractSummary(OfChat[str]):
 
 
 class ExtractKeyphrases(OfChat[tuple[str, ...]]):
-    """Ask what the chat is about, in keyphrases. The value: each as written; () for none."""
+    """Ask what the chat is about, in keyphrases. The value: each as written; () for none. Asked by
+    the stage `expand`."""
 
     name = "extract_keyphrases"
     max_reply_tokens = 100
@@ -153,11 +155,11 @@ class ListFromChat(OfChat[tuple[T, ...]], Generic[T]):
 
     @abstractmethod
     def item(self, value: Any) -> T | None:
-        """The item that a value of the JSON list is; None if it is none."""
+        """The item for a value of the JSON list; None if the value cannot be one."""
 
     def read(self, reply: str, is_cut: bool) -> tuple[T, ...] | None:
-        """The items of the JSON list, up to the cut of a cut one. None where nothing is left of a
-        list that is not empty, or it cannot be read."""
+        """The items of the JSON list; of a list that is cut off, those before the cut. None if
+        there is no list that can be read, or none of its values is an item."""
         values = list_items(reply, is_cut)
         if values is None:
             return None
@@ -177,7 +179,8 @@ def _as_json(items: Iterable[Any]) -> str:
 
 
 class ExtractFacts(ListFromChat[str]):
-    """Ask what users state about themselves. The value: a fact each."""
+    """Ask what users state about themselves. The value: a fact each. Asked by the stage
+    `expand`."""
 
     name = "extract_facts"
 
@@ -193,7 +196,8 @@ class ExtractFacts(ListFromChat[str]):
 
 
 class ExtractEvents(ListFromChat[Event]):
-    """Ask for what happened to the user, or will, on days that chat and date tell."""
+    """Ask for what happened to the user, or will, on days that chat and date tell. Asked by the
+    stage `expand`."""
 
     name = "extract_events"
 
@@ -234,7 +238,8 @@ class ExtractEvents(ListFromChat[Event]):
 @dataclass(frozen=True)
 class TimeRange(Filled[TimeLimits]):
     """In which days did that happen which the question asks about? The value: first and last day as
-    YYYY/MM/DD, "" for an open end; `NO_RANGE` for N/A, where the question names no time.
+    YYYY/MM/DD, "" for an open end; `NO_RANGE` for N/A, where the question names no time. Asked by
+    the stage `queries` (kind time_range).
 
     Free text: legal replies cannot be enumerated, as a first day after the last would be one.
     """
@@ -254,7 +259,7 @@ class TimeRange(Filled[TimeLimits]):
         limits: set[TimeLimits | None] = set()
         if _NONE.search(rest) and "{" not in rest:  # of a cut object it may be one limit only
             limits.add(NO_RANGE)
-        for value, _ in (decoded(text, 0) for text in _OBJECT.findall(reply)):
+        for value, _ in (json_at(text, 0) for text in _OBJECT.findall(reply)):
             if isinstance(value, dict) and {"start", "end"} & value.keys():
                 start, end = _limit(value.get("start")), _limit(value.get("end"))
                 is_range = start is not None and end is not None
@@ -289,7 +294,7 @@ def _limit(said: Any) -> str | None:
 @dataclass(frozen=True)
 class NoteOnChat(OfChat[str]):
     """Ask what the chat says about the question. The value is the note, stripped; "" where it has
-    nothing on it."""
+    nothing on it. Asked by the stage `notes`."""
 
     name = "note"
     max_reply_tokens = 500
@@ -320,7 +325,8 @@ class NoteOnChat(OfChat[str]):
 
 class AnswerFromChats(AnswerQuestion):
     """Answer the question from the passages: chats by date, each with its date in its text, or
-    notes on them. Fields and value are `AnswerQuestion`'s."""
+    notes on them. Fields and value are `AnswerQuestion`'s. Asked by the stages `answer` (kinds
+    chats, expanded_chats, notes)."""
 
     name = "answer_chats"
     max_reply_tokens = 500
@@ -335,7 +341,8 @@ class AnswerFromChats(AnswerQuestion):
 
 class AnswerWithNotes(AnswerFromChats):
     """Note what the chats say about the question, then answer it from the notes. Fields and value
-    are `AnswerQuestion`'s; no reply is constrained, as notes are free text."""
+    are `AnswerQuestion`'s; no reply is constrained, as notes are free text. Asked by the same
+    stages as `answer_chats`, where their settings say so."""
 
     name = "answer_chats_con"
     fills = (AnswerFromChats.fills[1], AnswerFromChats.fills[0], *AnswerFromChats.fills[2:])
@@ -345,8 +352,8 @@ class AnswerWithNotes(AnswerFromChats):
 
     def read(self, reply: str, is_cut: bool) -> int | str | None:
         """The text after the last `Answer:` that opens a line and is followed by text, without bold
-        marks that were opened before it. None without one, as notes and answer could not be told
-        apart."""
+        marks that were opened before it. None if there is none: then notes and answer cannot be
+        told apart."""
         said = []
         for part in _ANSWER.split(reply)[1:]:
             text = _BOLD.sub("", part).strip()

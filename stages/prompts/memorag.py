@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import ClassVar, Generic, Literal, TypeVar, get_args
+from typing import ClassVar, Generic, TypeVar
 
 from stages.prompts.answer import DATE, MEMORY, OPTIONS, QUESTION, TEXT_RUNS, OfPassages
 from stages.prompts.parsing import Filled, Fills, parse_lines
@@ -32,15 +32,12 @@ _DRAFT_WORDS, _PASSAGE_WORDS = 30, 100
 _MOST_PARTS = 4
 _BETWEEN = re.compile(r"\s+and\s+|,(?!\d)|[;?，；？、]", re.IGNORECASE)  # not in 1,000
 _ASKING = re.compile(r"\s*(?:who|whom|whose|what|which|when|where|why|how)\b\s*", re.IGNORECASE)
-_ENOUGH = re.compile(r"\W*(ENOUGH\b|(?i:enough)\W*\Z)")
-Action = Literal["rewrite", "decompose", "disambiguate"]
-ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
 @dataclass(frozen=True)
 class ChunkGist(Filled[str]):
     """Shorten one chunk to its gist (MemoRAG-Lite, whose memory is the gists of chunks of 4,096
-    tokens)."""
+    tokens). Asked by the stage `memorize` (kind gists)."""
 
     name = "gist_chunk"
     max_reply_tokens = 512
@@ -60,7 +57,8 @@ class ChunkGist(Filled[str]):
 
 @dataclass(frozen=True)
 class FromMemory(OfPassages[T], Generic[T]):
-    """Base class of prompts that show a memory: a text or its gists."""
+    """Base class of prompts that show a memory: a text or its gists. The stage `memorize` leaves
+    room for them."""
 
     fills: ClassVar[Fills] = (
         (MEMORY, QUESTION, ()),
@@ -94,7 +92,7 @@ class LinesFromMemory(Lines, FromMemory[tuple[str, ...]]):
 
 class ClueSpans(LinesFromMemory):
     """Which pieces of the text (spans) may have the answer (text evidence)? The value: one a line,
-    as recalled, so they need not stand in the text."""
+    as recalled, so they need not stand in the text. Asked by the stage `queries` (kind clues)."""
 
     name = "clue_spans"
     max_reply_tokens = 128
@@ -105,7 +103,7 @@ class ClueSpans(LinesFromMemory):
 
 class ClueQuestions(LinesFromMemory):
     """Which more concrete questions (surrogate queries) together lead to the answer? The value: one
-    a line."""
+    a line. Asked by the stage `queries` (kind clues)."""
 
     name = "clue_questions"
     max_reply_tokens = 128
@@ -128,8 +126,8 @@ class ClueQuestions(LinesFromMemory):
 
 
 class KeyPoints(LinesFromMemory):
-    """Ask for the key points of the text. The value: one a line. `question` is how a summary is
-    asked for, "" where it goes without saying."""
+    """Ask for the key points of the text. The value: one a line. `question` is the request for a
+    summary; "" if there is none. Asked by the stage `queries` (kind clues)."""
 
     name = "key_points"
     max_reply_tokens = 512
@@ -141,7 +139,7 @@ class KeyPoints(LinesFromMemory):
 
 class DraftAnswer(FromMemory[str]):
     """Answer in brief from what is remembered, even if details may be wrong. The value is the
-    text, stripped, also of a question with options."""
+    text, stripped, also of a question with options. Asked by the stage `queries` (kind clues)."""
 
     name = "draft_answer"
     max_reply_tokens = 128
@@ -168,7 +166,8 @@ class WithoutText(Filled[T], Generic[T]):
 
 class Hypothetical(WithoutText[str]):
     """Write a passage that could stand in the text and answers the question (HyDE). No text is
-    shown. The value is the passage, stripped; a cut one can be searched with, too."""
+    shown. The value is the passage, stripped; a cut one can be searched with, too. Asked by the
+    stage `queries` (kind hypothetical)."""
 
     name = "hypothetical"
     assumed = f"a passage of {_PASSAGE_WORDS} words"
@@ -183,7 +182,8 @@ class Hypothetical(WithoutText[str]):
 
 class SubQuestions(Lines, WithoutText[tuple[str, ...]]):
     """Which questions to search for instead of this one (RQ-RAG)? No text is shown. The value:
-    one a line, per thing asked or per reading."""
+    one a line, per thing asked or per reading. Asked by the stage `queries` (kind sub_questions).
+    """
 
     name = "sub_questions"
 
@@ -194,43 +194,3 @@ class SubQuestions(Lines, WithoutText[tuple[str, ...]]):
 
     def expected(self) -> str:
         return _numbered(spread_pieces([self.question, *self.options], _LINES, _LINE_WORDS))
-
-
-@dataclass(frozen=True)
-class RefineQuery(OfPassages[str]):
-    """Ask for the next query of the loop of retrieving and refining (RQ-RAG, section 2.3). The
-    value: the query; "" where the passages, which were found so far, are enough.
-
-    `action`: what is to be done with the question before anything was found; None: after that,
-    where any may be.
-    """
-
-    name = "refine_query"
-    max_reply_tokens = 128
-    assumed = "the question once, then nothing more"
-    fills = (
-        *(((), QUESTION, (), (), action) for action in ACTIONS),
-        (MEMORY, QUESTION, OPTIONS, ("bell {{ rope }}",), None, DATE),
-        (TEXT_RUNS, QUESTION, (), ("Who {% rang %}?", "Where?"), None),
-    )
-    queries: tuple[str, ...]  # searched for so far
-    action: Action | None
-    asked_at: str = ""  # the date of the question, where it has one
-
-    def read(self, reply: str, is_cut: bool) -> str | None:
-        """The first line; "" where it begins with `ENOUGH` or is "enough" alone."""
-        if _ENOUGH.match(reply):
-            return ""
-        lines = parse_lines(reply, is_cut)
-        return lines[0] if lines else None
-
-    def extractive(self) -> str:
-        """First the question; then its terms that are in no passage, if any."""
-        if not self.queries:
-            return self.question
-        read = {term for text in self.texts() for term in terms(text)}
-        query = " ".join(word for word in self.question.split() if set(terms(word)) - read)
-        return "ENOUGH" if not query or query in self.queries else query
-
-    def expected(self) -> str:
-        return "ENOUGH" if self.queries else self.question

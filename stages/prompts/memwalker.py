@@ -35,7 +35,8 @@ _LEAF_SHARE, _INNER_SHARE = 0.15, 0.3  # of the words shortened; the paper gives
 
 @dataclass(frozen=True)
 class SummarizeSegment(Filled[str]):
-    """Summarize one segment (appendix A.1.1, leaves). The value is the summary, stripped."""
+    """Summarize one segment (appendix A.1.1, leaves). The value is the summary, stripped. Asked by
+    the stage `tree`."""
 
     name = "summarize"
     max_reply_tokens = 512
@@ -54,7 +55,7 @@ class SummarizeSegment(Filled[str]):
 @dataclass(frozen=True)
 class CompressSummaries(Filled[str]):
     """Compress each of the consecutive summaries that are too long for their node (appendix A.1.1),
-    to one text of all."""
+    to one text of all. Asked by the stage `tree`."""
 
     name = "compress"
     max_reply_tokens = 512
@@ -131,7 +132,7 @@ def _legal_actions(form: str, actions: str, reasoning: bool) -> Constraint:
 @dataclass(frozen=True)
 class Triage(Filled[int]):
     """Behind which summary is the answer (section 3)? The value is its number from 0, or -1 to
-    revert; one that is not legal here is a value, too."""
+    revert; one that is not legal here is a value, too. Asked by the stage `navigate`."""
 
     name = "triage"
     max_reply_tokens = 512
@@ -152,8 +153,9 @@ class Triage(Filled[int]):
     num_invalid: int | None = None  # replies to this very question without a legal action
 
     def read(self, reply: str, is_cut: bool) -> int | None:
-        is_named = re.search(r"\baction\b", reply, re.IGNORECASE)  # else an answer is read as one
-        return parse_action(reply if is_named else _NUMBER_AS_ANSWER.sub("Action", reply), is_cut)
+        if not re.search(r"\baction\b", reply, re.IGNORECASE):  # it may be given as the answer
+            reply = _NUMBER_AS_ANSWER.sub("Action", reply)
+        return parse_action(reply, is_cut)
 
     def is_legal(self, value: int) -> bool:
         return value in self.actions()
@@ -182,7 +184,7 @@ class Triage(Filled[int]):
 @dataclass(frozen=True)
 class ReadLeaf(Filled[_LeafReply]):
     """Can the question be answered from this segment (section 3)? If so, the answer; an action that
-    is not legal is a value, too."""
+    is not legal is a value, too. Asked by the stage `navigate`."""
 
     name = "read_leaf"
     max_reply_tokens = 512
@@ -257,7 +259,8 @@ def answer_text(reply: str) -> str:
 @dataclass(frozen=True)
 class UpdateSummary(Filled[str]):
     """Rewrite the summary of the text before `segment` ("" for none) to include what the segment
-    says about the question, or for a question "" about anything."""
+    says about the question, or for a question "" about anything. Asked by the stage
+    `update_summary`."""
 
     name = "update_summary"
     max_reply_tokens = 500

@@ -54,7 +54,8 @@ SENTENCE_CHARS = 300
 
 
 def settled(*readings: Iterable[T]) -> T | None:
-    """The value of the first reading (strictest first) that has any; None if it has two."""
+    """The value of the first reading (strictest first) that is not empty; None if that one has two
+    different values."""
     for reading in readings:
         if values := set(reading):
             return values.pop() if len(values) == 1 else None
@@ -85,7 +86,7 @@ def text_before(text: str, match: re.Match[str]) -> str:
     return text[max(0, match.start() - SENTENCE_CHARS) : match.start()]
 
 
-_SPECIAL = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
+_REGEX_SIGNS = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
 NUMBERS = (0, 1, 9, 10, 57, 100, 2748)  # samples of each length, to check forms with
 
 
@@ -97,7 +98,7 @@ def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
 
 def matching(form: str, value: str) -> str:
     """A regex of replies in this form; `value` is the regex of the value."""
-    before, after = (part.translate(_SPECIAL) for part in form.split("{}"))
+    before, after = (part.translate(_REGEX_SIGNS) for part in form.split("{}"))
     return f"{before}{value}{after}"
 
 
@@ -241,7 +242,7 @@ def _json_items(reply: str, start: int, is_cut: bool) -> tuple[list[Any] | None,
     if reply.startswith("]", start):
         return items, start + 1
     while True:
-        value, end = decoded(reply, start)
+        value, end = json_at(reply, start)
         after = _AFTER_ITEM.match(reply, end) if end > start else None
         if after is None:
             is_end = is_cut or "]" not in reply[start:]
@@ -252,7 +253,7 @@ def _json_items(reply: str, start: int, is_cut: bool) -> tuple[list[Any] | None,
         start = after.end()
 
 
-def decoded(reply: str, start: int) -> tuple[Any, int]:
+def json_at(reply: str, start: int) -> tuple[Any, int]:
     """The JSON value at `start` and its end, which is `start` where there is none."""
     try:
         return _DECODER.raw_decode(reply, start)

@@ -123,7 +123,8 @@ _ITEM_END = re.compile(r"\n|(?<=[.!])\s+(?=I\s)|,?\s+and\s+(?=Page\s?\[)")
 
 @dataclass(frozen=True)
 class ParallelLookUp(OfPassages[tuple[int, ...]]):
-    """Which pages, at most `max_pages`, to read again? The value: page numbers, as asked for."""
+    """Which pages, at most `max_pages`, to read again? The value: page numbers, as asked for. Asked
+    by the stage `look_up` (kind parallel)."""
 
     name = "look_up_p"
     max_reply_tokens = 128
@@ -291,7 +292,8 @@ _ONE_NUMBER = re.compile(
 
 @dataclass(frozen=True)
 class SequentialLookUp(OfPassages[_Turn]):
-    """Which single page to read again, or STOP? The value is a page number or "stop"."""
+    """Which single page to read again, or STOP? The value is a page number or "stop". Asked by the
+    stage `look_up` (kind sequential)."""
 
     name = "look_up_s"
     max_reply_tokens = 128

@@ -128,7 +128,8 @@ class PageEnd(parsing.Filled[int]):
 
 @dataclass(frozen=True)
 class BreakPoint(PageEnd):
-    """Where to end the page that starts with the first paragraph? The value is a label shown."""
+    """Where to end the page that starts with the first paragraph? The value is a label shown. Asked
+    by the stages `paginate` (kinds model and conversation)."""
 
     name = "break_point"
     fills = (
@@ -143,11 +144,12 @@ class BreakPoint(PageEnd):
 
 @dataclass(frozen=True)
 class NextBreakPoint(PageEnd):
-    """Where to end the page that starts where the last one ended? The value is a label shown."""
+    """Where to end the page that starts where the last one ended? The value is a label shown. Asked
+    by the stage `paginate` (kind conversation)."""
 
     name = "break_point_follow_up"
     follows: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
-    after: PageEnd  # that found the end of the last page
+    after: PageEnd  # the prompt whose reply ended the last page
     ended: int  # the label it ended at
     paragraphs: tuple[Labelled, ...]  # of the page's whole window
     num_shown: int  # of the first of these, which the conversation has shown
@@ -200,8 +202,8 @@ _HEADING = re.compile(
 
 @dataclass(frozen=True)
 class StartsChapter(parsing.OneOf[_StartsNew]):
-    """Does `next_page` start a chapter, section or book that is not that of `page`? (Appendix H,
-    page merging.)"""
+    """Does `next_page` start a chapter, section or book that is not that of `page`? Appendix H,
+    page merging. Asked by the stage `paginate` (kind merged)."""
 
     name = "starts_chapter"
     max_reply_tokens = 16
@@ -235,7 +237,8 @@ class StartsChapter(parsing.OneOf[_StartsNew]):
 
 @dataclass(frozen=True)
 class PageGist(parsing.Filled[str]):
-    """Shorten one page to its gist (ReadAgent section 3.1: "shorten", never "summarize")."""
+    """Shorten one page to its gist (ReadAgent section 3.1: "shorten", never "summarize"). Asked by
+    the stages `gist`, also of kinds follow_up and fitted."""
 
     name = "gist"
     max_reply_tokens = 512
@@ -253,7 +256,8 @@ class PageGist(parsing.Filled[str]):
 
 @dataclass(frozen=True)
 class ShownPageGist(PageGist):
-    """Shorten the page whose end the reply before has named, which that conversation has shown."""
+    """Shorten the page whose end the reply before has named, which that conversation has shown.
+    Asked by the stage `gist` (kind follow_up)."""
 
     name = "gist_follow_up"
     follows: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint, NextBreakPoint)
@@ -271,7 +275,8 @@ class ShownPageGist(PageGist):
 
 @dataclass(frozen=True)
 class PageGistForTask(PageGist):
-    """Shorten one page to what serves `task`, known beforehand (appendix E.1, conditional)."""
+    """Shorten one page to what serves `task`, known beforehand (appendix E.1, conditional). Asked
+    by the stage `gist` (kind conditional)."""
 
     name = "gist_for_task"
     fills = ((_TEXT, "Find {# who #} rang it."),)
@@ -284,7 +289,8 @@ class PageGistForTask(PageGist):
 
 @dataclass(frozen=True)
 class ShorterGist(parsing.Filled[str]):
-    """Shorten a gist to at most `max_words` words (appendix E.2, iterative gisting)."""
+    """Shorten a gist to at most `max_words` words (appendix E.2, iterative gisting). Asked by the
+    stage `gist` (kind fitted)."""
 
     name = "regist"
     max_reply_tokens = 512

@@ -94,7 +94,7 @@ def _itself(question: Question) -> Query:
 def _queries_of(
     question: Question, kind: Kind, reply: Asked[Any], part: int | None = None
 ) -> list[Query]:
-    """The queries in a reply, one a line; a single one without a text if it cannot be read."""
+    """The queries in a reply, one a line; if it cannot be read, one without a text."""
     row = Query.about(question, kind=kind, part_index=part)
     if reply.value is None:
         return [replace(row, problem=reply.problem)]

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pipeline.asking.ask import Ask
@@ -17,7 +18,7 @@ from stages.index.context import Context, fields_of
 from stages.prompts.answer import Passage
 from stages.prompts.longmemeval import NOTHING, AnswerFromChats, AnswerWithNotes, NoteOnChat
 from stages.read.answer_from_context import AnswerFromContext
-from stages.retrieve.look_up import used_pages
+from stages.retrieve.look_up import used_pages, why_upstream
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
 from stages.tables.lookups import Lookup, Note
@@ -26,14 +27,15 @@ from stages.text.chat_text import session_dates, turns_of
 from stages.text.words import num_words, without_header
 
 History = Literal["json", "text"]
+_json = partial(json.dumps, ensure_ascii=False)
 
 
 def _chat_context(
     pages: Sequence[Page], shown: Mapping[int, str], raw: Iterable[int], noted: Sequence[str] = ()
 ) -> Context:
-    """What is shown of pages, by index, each with its number and date, in document order, which is
-    the order of dates where all can be read. Spans, page indexes and words are those of the `raw`
-    pages; the words of `noted` count, too."""
+    """The texts `shown` of pages, by page index, each with its number and date, in document order,
+    which is the order of dates if all dates can be read. The spans, page indexes and words are of
+    the `raw` pages; the words of `noted` count, too."""
     dates, raw = session_dates([page.text or "" for page in pages]), {*raw}
     items = [
         f"### Session {number}\nDate: {dates[index] or 'not known'}\n{shown[index]}"
@@ -57,14 +59,10 @@ def _chat(page: Page, history: History) -> str:
     return _json([{"role": turn.role, "content": turn.content} for turn in turns_of(text)])
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 class AnswerFromChat(AnswerFromContext):
-    """From the items by date. `reading`: direct, or con, Chain-of-Note in the same call: what each
-    item says first, then the answer. `judged`: what a rater sees, the answer, or the whole_reply,
-    as the authors' does; every reply is then an answer to a free-form question.
+    """From the items by date. `reading`: direct, or con, Chain-of-Note in the same call: first what
+    each item says, then the answer. `judged`: raters see the answer, or the whole_reply, as in
+    the authors' code; every reply is then an answer to a free-form question.
     """
 
     kind = "chats"
@@ -79,8 +77,8 @@ class AnswerFromChat(AnswerFromContext):
         return (AnswerFromChats,) if self.reading == "direct" else (AnswerWithNotes,)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        read = [page for page in rows[Page] if page.page_index in used]
-        shown = {page.page_index: _chat(page, self.history) for page in read}
+        pages = [page for page in rows[Page] if page.page_index in used]
+        shown = {page.page_index: _chat(page, self.history) for page in pages}
         return _chat_context(rows[Page], shown, used)
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
@@ -101,7 +99,7 @@ class AnswerFromChat(AnswerFromContext):
 class AnswerFromExpandedChat(AnswerFromChat):
     """As `chats`, of each page `shown`: its value; the items that were extracted from it, facts or
     a summary as the value (section 5.2); or both, the items before the value (the authors'
-    run_generation.py, merge_key_expansion_into_value). A page without items is shown as it is.
+    run_generation.py, merge_key_expansion_into_value). A page without items is shown unchanged.
     """
 
     kind = "expanded_chats"
@@ -134,7 +132,7 @@ class AnswerFromExpandedChat(AnswerFromChat):
 
 class AnswerFromNotes(AnswerFromChat):
     """From the notes on the items, by date, in the authors' code con-separate. `keep_empty`: items
-    of which nothing was noted are shown with that word, as theirs are, or left out."""
+    of which nothing was noted are shown with the word for that, as in their code, or left out."""
 
     kind = "notes"
     version = 3
@@ -142,17 +140,17 @@ class AnswerFromNotes(AnswerFromChat):
     keep_empty: bool
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        read = {*used}
+        pages = {*used}
         notes = {
             row.page_index: row.note or NOTHING
             for row in rows.of(Note, question)
-            if row.page_index in read and row.note is not None and (row.note or self.keep_empty)
+            if row.page_index in pages and row.note is not None and (row.note or self.keep_empty)
         }
         shown = notes
         if self.history == "json":
             shown = {index: _json({"note": note}) for index, note in notes.items()}
         context = _chat_context(rows[Page], shown, (), list(notes.values()))
-        return replace(context, page_indexes=tuple(sorted(read)))
+        return replace(context, page_indexes=tuple(sorted(pages)))
 
 
 class TakeNotes(Stage):
@@ -173,8 +171,8 @@ class TakeNotes(Stage):
         return [note for notes in of_questions for note in notes]
 
     async def _notes(self, rows: UnitRows, question: Question, ask: Ask) -> list[Note]:
-        if lacks := [lack for row in rows.of(Lookup, question) if (lack := row.why_unusable())]:
-            return [Note.about(question, problem="upstream", detail=", ".join(lacks))]
+        if detail := why_upstream(rows.of(Lookup, question)):
+            return [Note.about(question, problem="upstream", detail=detail)]
         dates = session_dates([page.text or "" for page in rows[Page]])
 
         async def note(index: int) -> Note:

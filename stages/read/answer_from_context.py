@@ -26,14 +26,14 @@ from stages.index.context import (
     raw_pages,
 )
 from stages.prompts.answer import AnswerQuestion, shown
-from stages.retrieve.look_up import by_importance, used_pages
+from stages.retrieve.look_up import by_importance, used_pages, why_upstream
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
 from stages.text.fit_to_limit import fit_to_limit, largest_number
 from stages.text.words import num_words
 
-GIVEN = "given"  # the `reader` of answers that came in a file: what they rest on is not known
+GIVEN = "given"  # the `reader` of answers from a file: nobody knows what their author read
 _column = partial(Column, has_interval=False)
 LENGTH = _column("length", "length", 100, about="words of the answer")
 TOKENS_READ = _column(
@@ -85,15 +85,15 @@ class AnswerFromContext(Budgeted):
         Problems: context_overflow, timeout, refused, engine_failed (no answer); truncated,
         unparseable, out_of_range (the text is kept); upstream.
         """
-        return list(await asyncio.gather(*(self._one(rows, q, ask) for q in rows.questions)))
+        return list(await asyncio.gather(*(self._row(rows, q, ask) for q in rows.questions)))
 
-    async def _one(self, rows: UnitRows, question: Question, ask: Ask) -> Answer:
+    async def _row(self, rows: UnitRows, question: Question, ask: Ask) -> Answer:
         needed = self.needed(rows, question)
         empty = replace(self.empty(rows, question), reader=ask.engine_name)
         if any(getattr(row, "skipped", False) for row in needed):
             return replace(empty, skipped=True)
-        if lacks := [lack for row in needed if (lack := row.why_unusable())]:
-            return replace(empty, problem="upstream", detail=", ".join(lacks))
+        if detail := why_upstream(needed):
+            return replace(empty, problem="upstream", detail=detail)
         if self.options_seed is None or not (question.options and self.prompts_used()):
             return await self.answer_with_room(empty, rows, question, ask)
         order = [*range(len(question.options))]
@@ -104,33 +104,17 @@ class AnswerFromContext(Budgeted):
         return replace(answer, answer_index=chosen, options_order=tuple(order))
 
     def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
-        """The rows without any of which the question cannot be answered."""
+        """The rows that are all needed to answer the question."""
         return rows.made_of(question)
 
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
         """Pages beyond the budget or the engine's context are left out, the least important first,
-        and counted in `detail`. Problem: context_overflow if the rest does not fit without any
-        page, or the context would be empty without one."""
+        and counted in `detail`; no page after the first that would pass the budget is tried.
+        Problem: context_overflow if the rest does not fit without any page, or if the context would
+        be empty without one."""
         used = self.importance(rows, question) if Lookup in self.reads else []
-        return await self.answer_from(used, empty, rows, question, ask)
-
-    def importance(self, rows: UnitRows, question: Question) -> list[int]:
-        """The looked-up pages, the most important first."""
-        return (used_pages if self.budget is None else by_importance)(rows, question)
-
-    async def answer_from(
-        self,
-        used: Sequence[int],
-        empty: Answer,
-        rows: UnitRows,
-        question: Question,
-        ask: Ask,
-        turn: int | None = None,
-    ) -> Answer:
-        """An answer from as many of the pages `used` as fit; pages after the first that the budget
-        has no room for are not tried. `turn` numbers a question's several calls."""
 
         def context(number: int) -> Context:
             return self.context(rows, question, used[:number])
@@ -157,13 +141,17 @@ class AnswerFromContext(Budgeted):
             if left_out and not chosen.passages:
                 lack = f"{note}; make shorter pages"
                 break
-            answer = await self.answer(replace(empty, detail=note), question, chosen, ask, turn)
+            answer = await self.answer(replace(empty, detail=note), question, chosen, ask)
             if answer.problem != "context_overflow" or not num_pages:
                 return answer
-            numbers, room = range(num_pages + 1), room_tokens(ask, self.prompts_used()[0])
+            room = ask.context_tokens - ask.max_reply_tokens(self.prompts_used()[0])
             sizes = await prompt_tokens(0), await prompt_tokens(num_pages)
-            num_pages = await fit_to_limit(room, prompt_tokens, numbers, *sizes)
+            num_pages = await fit_to_limit(room, prompt_tokens, range(num_pages + 1), *sizes)
         return replace(empty, problem="context_overflow", detail=lack)
+
+    def importance(self, rows: UnitRows, question: Question) -> list[int]:
+        """The looked-up pages, the most important first."""
+        return (used_pages if self.budget is None else by_importance)(rows, question)
 
     def prompt(self, question: Question, context: Context) -> Prompt[int | str]:
         return AnswerQuestion(
@@ -172,10 +160,8 @@ class AnswerFromContext(Budgeted):
             answer_words=self.answer_words,
         )
 
-    async def answer(
-        self, empty: Answer, question: Question, context: Context, ask: Ask, turn: int | None = None
-    ) -> Answer:
-        subject = Subject(question_id=question.question_id, turn=turn)
+    async def answer(self, empty: Answer, question: Question, context: Context, ask: Ask) -> Answer:
+        subject = Subject(question_id=question.question_id)
         reply = await ask(self.prompt(question, context), subject)
         if not reply.has_reply:
             return replace(empty, problem=reply.problem)
@@ -216,11 +202,6 @@ class AnswerFromContext(Budgeted):
         return {"any": (*self.report_columns["any"], *more)}
 
 
-def room_tokens(ask: Ask, prompt: type[Prompt[Any]] = AnswerQuestion) -> int:
-    """The most tokens that an answer prompt may have if its reply must fit the context, too."""
-    return ask.context_tokens - ask.max_reply_tokens(prompt)
-
-
 class AnswerFromMemory(ShowsGistMemory, AnswerFromContext):
     """From the gist memory with the looked-up pages, in place of their gists (section 3.2) or
     appended.
@@ -251,8 +232,9 @@ class AnswerFromMemory(ShowsGistMemory, AnswerFromContext):
         return await super().run(rows, ask)
 
     def importance(self, rows: UnitRows, question: Question) -> list[int]:
-        is_other = self.layout == "appended"  # than the order of pages in look-ups, see `run`
-        return by_importance(rows, question) if is_other else super().importance(rows, question)
+        if self.layout == "appended":  # `run` has ordered the pages of look-ups in another way
+            return by_importance(rows, question)
+        return super().importance(rows, question)
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
         return self.memory(rows, [page for page in used_pages(rows, question) if page in used])

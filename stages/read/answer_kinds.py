@@ -1,8 +1,7 @@
 """Answer each question from the document's text, a summary that is carried from segment to segment,
-chunks, visits or the trajectories of a search; and baselines without any of these."""
+chunks or visits; and baselines without any of these."""
 
 import asyncio
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -15,17 +14,15 @@ from pipeline.core.errors import Problem
 from pipeline.core.rows import Question, QuestionRow, Span, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import Context, fields_of, raw_pages
-from stages.index.paginate import first_segment, segments
-from stages.prompts.answer import Passage
+from stages.prompts.answer import AnswerQuestion, Passage
 from stages.prompts.memwalker import UpdateSummary
 from stages.query.make_queries import searched
-from stages.read.answer_from_context import AnswerFromContext, AnswerFromPages, room_tokens
+from stages.read.answer_from_context import AnswerFromContext
 from stages.retrieve.look_up import used_pages
-from stages.retrieve.search import needed_steps
 from stages.tables.answers import Answer
-from stages.tables.lookups import Lookup, Query, Refinement, Visit
+from stages.tables.lookups import Lookup, Query, Visit
 from stages.tables.pages import Page, RunningSummary
-from stages.text.fit_to_limit import Keep, largest_part
+from stages.text.fit_to_limit import Keep, first_segment, largest_part, segments
 from stages.text.words import num_words, word_spans
 
 
@@ -39,7 +36,7 @@ def _text_span(text: str, start: int, end: int) -> Context:
 
 class AnswerFromText(AnswerFromContext):
     """From the document's text, or its first or last `num_words` words (section 4.2), counted as
-    `truncate_by` says: `words`, or `spaces` for what stands between single spaces."""
+    `truncate_by` says: `words`, or `spaces` for the pieces between single spaces."""
 
     kind = "text"
     version = 1
@@ -80,10 +77,9 @@ class AnswerFromTruncatedText(AnswerFromContext):
     keep: Keep
 
     def context(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Context:
-        return self._kept(rows, len(rows.document.text))
+        return self._part(rows.document.text, len(rows.document.text))
 
-    def _kept(self, rows: UnitRows, num_chars: int) -> Context:
-        text = rows.document.text
+    def _part(self, text: str, num_chars: int) -> Context:
         start = 0 if self.keep == "first" else len(text) - num_chars
         return _text_span(text, start, start + num_chars)
 
@@ -91,21 +87,22 @@ class AnswerFromTruncatedText(AnswerFromContext):
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
         """Cuts the text to context and budget. Problem: context_overflow if no word fits."""
+        text = rows.document.text
 
         async def prompt_tokens(num_chars: int) -> int:
-            return await ask.num_tokens(self.prompt(question, self._kept(rows, num_chars)))
+            return await ask.num_tokens(self.prompt(question, self._part(text, num_chars)))
 
         async def tokens(num_chars: int) -> int:
-            return await ask.part_tokens(self._kept(rows, num_chars).parts)
+            return await ask.part_tokens(self._part(text, num_chars).parts)
 
-        text = rows.document.text
-        num_chars = await largest_part(text, self.keep, room_tokens(ask), prompt_tokens)
+        room = ask.context_tokens - ask.max_reply_tokens(AnswerQuestion)
+        num_chars = await largest_part(text, self.keep, room, prompt_tokens)
         if self.budget is not None:
             num_chars = min(num_chars, await largest_part(text, self.keep, self.budget, tokens))
         if not num_chars and text.strip():
             detail = "no room for any word of the text"
             return replace(empty, problem="context_overflow", detail=detail)
-        return await self.answer(empty, question, self._kept(rows, num_chars), ask)
+        return await self.answer(empty, question, self._part(text, num_chars), ask)
 
 
 class AnswerClosedBook(AnswerFromContext):
@@ -141,16 +138,17 @@ class AnswerConstant(AnswerClosedBook):
 
 
 LastSegment = Literal["summarized", "read"]
-_WORDS_PER_TOKEN = 0.75  # of English prose; in other languages a text has fewer words a token
+_WORDS_PER_TOKEN = 0.75  # of English prose; texts in other languages have fewer
 
 
 class UpdateRunningSummary(Stage):
     """The recurrence baseline (MemWalker section 4, after Xu et al. 2022): segments of at most
-    `segment_tokens` are read in order, each with the summary of at most `summary_tokens` of those
-    before, in the engine's tokens. With `asks_question` summaries know the question, which the
-    paper leaves open, and the document is read once for each; else once for all. `last_segment`:
-    summarized as all others, or left for the answer to read with the summary of those before (Xu et
-    al.). The prompt asks for as many words as `summary_tokens` usually are.
+    `segment_tokens` are read in order, each with a summary of the segments before, which has at
+    most `summary_tokens`, in the engine's tokens. With `asks_question`, which the paper leaves
+    open, prompts show the question, and the document is read once for each; otherwise it is read
+    once for all. `last_segment`: summarized as the others are, or left for the answer to read with
+    the summary before it (Xu et al.). The prompt asks for as many words as `summary_tokens` usually
+    are.
     """
 
     name = "update_summary"
@@ -208,9 +206,9 @@ class UpdateRunningSummary(Stage):
     async def _update(
         self, index: int, segment: str, before: str | None, question: Question, ask: Ask
     ) -> tuple[str | None, Problem | None]:
-        asked = fields_of(question) if self.asks_question else {"question": "", "options": ()}
+        shown = fields_of(question) if self.asks_question else {"question": "", "options": ()}
         words = max(1, int(_WORDS_PER_TOKEN * self.summary_tokens))
-        prompt = UpdateSummary(segment=segment, summary=before or "", max_words=words, **asked)
+        prompt = UpdateSummary(segment=segment, summary=before or "", max_words=words, **shown)
         subject = Subject(question_id=question.question_id, turn=index)
         # Other units have further questions about the document: they take these replies.
         reply = await ask(prompt, subject, is_shared=not self.asks_question)
@@ -222,8 +220,8 @@ class UpdateRunningSummary(Stage):
 
 class AnswerFromRunningSummary(AnswerFromContext):
     """From the summary after the last segment (MemWalker section 4, recurrence); with
-    `last_segment` read, from that segment and the summary of those before. Where no segment gave a
-    summary, the answer is an `upstream` row."""
+    `last_segment` read, from that segment and the summary before it. If no segment gave a summary,
+    the answer is an `upstream` row."""
 
     kind = "running_summary"
     version = 2
@@ -245,8 +243,8 @@ class AnswerFromRunningSummary(AnswerFromContext):
 
 
 class AnswerFromChunks(AnswerFromContext):
-    """From the pages that were found, in document order. A draft of the answer, where one was
-    searched for, stands after them, as in the authors' code, and counts as read."""
+    """From the pages that were found, in document order. If a draft of the answer was searched for,
+    it stands after them, as in the authors' code, and counts as read."""
 
     kind = "chunks"
     version = 2
@@ -283,7 +281,7 @@ class AnswerFromVisits(AnswerFromContext):
     async def answer_with_room(
         self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
     ) -> Answer:
-        """Problems: those of the last visit; no_answer where the navigation ended without one."""
+        """Problems: as the last visit's; no_answer if the navigation ended without one."""
         last = rows.of(Visit, question)[-1]
         empty = replace(empty, reader=last.reader)
         if last.answer is None:
@@ -297,51 +295,3 @@ class AnswerFromVisits(AnswerFromContext):
             num_answer_words=num_words(last.answer),
             problem=last.problem,
         )
-
-
-class AnswerFromTrajectories(AnswerFromPages):
-    """From the pages that each trajectory found, in document order; the answer is the one that
-    agrees best with the others, by their shared words (of options: the most frequent letter), of
-    several the first. The paper chooses the likeliest answer, or the one whose trajectories are
-    together the likeliest. Servers do not tell likelihoods: here each trajectory counts the same.
-    """
-
-    kind = "trajectories"
-    version = 2
-    reads = (Page, Refinement, Lookup)
-
-    def needed(self, rows: UnitRows, question: Question) -> Sequence[QuestionRow]:
-        return [*needed_steps(rows.of(Refinement, question)), *rows.of(Lookup, question)]
-
-    async def answer_with_room(
-        self, empty: Answer, rows: UnitRows, question: Question, ask: Ask
-    ) -> Answer:
-        """One call for each trajectory, with as many of its pages as fit; `detail` names the chosen
-        one. If each has a problem, the first with a text is chosen. If some trajectories found
-        pages and none of these fits, those that found nothing do not replace them."""
-        pages: defaultdict[int, list[int]] = defaultdict(list)
-        for step in rows.of(Refinement, question):
-            pages[step.trajectory] += step.used
-        numbers = sorted(pages)
-        answers = await asyncio.gather(
-            *(self.answer_from(pages[n], empty, rows, question, ask, turn=n) for n in numbers)
-        )
-        fine = [n for n, answer in enumerate(answers) if answer.answer and not answer.problem]
-        overflows = [answer for answer in answers if answer.problem == "context_overflow"]
-        if overflows and not any(answer.page_indexes for answer in answers):
-            return overflows[0]
-        if not fine:
-            return next((answer for answer in answers if answer.answer), answers[0])
-        words = []
-        for answer in answers:
-            index, text = answer.answer_index, (answer.answer or "").lower()
-            words.append(Counter(text.split() if index is None else [str(index)]))
-
-        def agreement(number: int) -> float:
-            """The sum of F1 of the words with each other answer, 0 to 1 each."""
-            chosen, rest = words[number], [words[n] for n in fine if n != number]
-            return sum(2 * (chosen & w).total() / max(1, (chosen + w).total()) for w in rest)
-
-        best = max(fine, key=agreement)
-        details = [f"trajectory {numbers[best]} of {len(numbers)}", answers[best].detail]
-        return replace(answers[best], detail=", ".join(filter(None, details)))

@@ -23,9 +23,14 @@ from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.files.storage import as_path, exists, refuse_unreachable_path
 from pipeline.work.stage import Columns, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE, read_known_answers
-from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.files import NotTextError, opened, read_rows
-from stages.corpora.reading.values import BadInputError, kind_of, label_of, without_lone_surrogates
+from stages.corpora.reading.values import (
+    BadInputError,
+    Row,
+    kind_of,
+    label_of,
+    without_lone_surrogates,
+)
 from stages.prompts.answer import parse_option
 from stages.read.answer_from_context import GIVEN, LENGTH
 from stages.tables.answers import Answer
@@ -48,7 +53,7 @@ def read_predictions(path: str) -> Mapping[str, Any]:
             raise UsageError(f"predictions={path}: no such file; name one with answers")
         for row in _rows(file):
             try:
-                question_id, answer = _answer(row.value or {})
+                question_id, answer = _id_and_answer(row.value or {})
                 if question_id in lines:
                     twice = f"is used twice, first in line {lines[question_id]}"
                     raise BadInputError(f"`{_ID}` {question_id!r} {twice}; {_FIX}")
@@ -82,7 +87,7 @@ def _rows(file: UPath) -> Iterator[Row]:
         yield row.sure()
 
 
-def _answer(value: dict[str, Any]) -> tuple[str, Any]:
+def _id_and_answer(value: dict[str, Any]) -> tuple[str, Any]:
     question_id = label_of(value, _ID)
     if not question_id:
         there = ", ".join(map(str, value)) or "nothing"
@@ -95,7 +100,7 @@ def _answer(value: dict[str, Any]) -> tuple[str, Any]:
 
 
 class _FromFile(Stage):
-    """Base class; answers are inputs of their own questions, and the file's name is not hashed."""
+    """Base class. An answer is an input of its question, and the file's name is not hashed."""
 
     name = "answer"
     writes = Answer
@@ -105,7 +110,7 @@ class _FromFile(Stage):
     @property
     @abstractmethod
     def answers(self) -> Mapping[str, Any]:
-        """By question_id; they travel with the stage, as workers do not read the file."""
+        """By question_id. They are sent with the stage, as workers do not read the file."""
 
     def inputs_per_question(self) -> Mapping[str, Any]:
         return self.answers
@@ -156,7 +161,7 @@ class ImportedAnswer(_FromFile):
 
 
 def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:
-    """The columns of the option that an answer names by its text, or by a letter as in replies."""
+    """The columns of an Answer that names an option by its text, or by a letter as in replies."""
     texts = [plain(option).rstrip(".") for option in options]
     same = [n for n, option in enumerate(texts) if option == plain(text).rstrip(".")]
     letter = parse_option(text, len(options))
@@ -185,8 +190,8 @@ class KnownAnswer(_FromFile):
 
     @cached_property
     def answers(self) -> Mapping[str, str]:
-        known_answers = read_known_answers(self.file)
-        return {question_id: known.answer for (kind, question_id), known in known_answers.items()
+        answers = read_known_answers(self.file)
+        return {question_id: row.answer for (kind, question_id), row in answers.items()
                 if kind == self.made_as}  # fmt: skip
 
     def _answer(self, empty: Answer, question: Question) -> Answer:

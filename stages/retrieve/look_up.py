@@ -5,11 +5,9 @@ import asyncio
 import random
 from abc import ABC, abstractmethod
 from asyncio import to_thread
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import zip_longest
 from math import isfinite
-from typing import ClassVar
 
 import numpy as np
 from pydantic import Field, PositiveInt
@@ -25,7 +23,7 @@ from stages.tables.pages import Page
 from stages.text.ranking import Ranking, best_first, ranking
 from stages.text.words import covered_chars
 
-RANKS_KEPT = 50  # of each turn: the deepest that LongMemEval's metrics of retrieval go
+RANKS_KEPT = 50  # of each turn: LongMemEval's metrics of retrieval look at no more
 
 
 class LookUp(Stage, ABC):
@@ -60,10 +58,14 @@ def by_importance(rows: UnitRows, question: Question) -> list[int]:
     return list(dict.fromkeys(page for rank in ranks for page in rank if page in used))
 
 
+def why_upstream(rows: Sequence[QuestionRow]) -> str:
+    """The reasons why rows cannot be used, as the `detail` of an `upstream` row; "" if all can."""
+    return ", ".join(filter(None, (row.why_unusable() for row in rows)))
+
+
 def lost_turn(question: Question, rests_on: Sequence[QuestionRow]) -> Lookup | None:
     """An `upstream` row as the question's only turn if any row of `rests_on` failed, else None."""
-    if lacks := [lack for row in rests_on if (lack := row.why_unusable())]:
-        detail = ", ".join(lacks)
+    if detail := why_upstream(rests_on):
         return Lookup.about(question, used=None, problem="upstream", detail=detail)
     return None
 
@@ -74,19 +76,6 @@ def ranked_turn(
     """A turn that requests and uses the best `top_k` pages of a ranking; None: all of it."""
     best = tuple(page.page_index for page in ranking[:top_k])
     return Lookup.about(question, requested=best, used=best, ranked=tuple(ranking[:ranks]))
-
-
-def each_page_once(question: Question, turns: Iterable[Lookup]) -> list[Lookup]:
-    """The turns, numbered; each uses the pages that no earlier turn requested, and the others are
-    dropped, reason duplicate. Without turns an empty one is returned."""
-    numbered: list[Lookup] = []
-    seen: set[int] = set()
-    for turn in turns:
-        used = tuple(page for page in turn.requested if page not in seen)
-        dropped = tuple(Dropped(page, "duplicate") for page in turn.requested if page in seen)
-        numbered.append(replace(turn, turn=len(numbered), used=used, dropped=dropped))
-        seen.update(turn.requested)
-    return numbered or [Lookup.about(question)]
 
 
 class NoLookUp(LookUp):
@@ -119,25 +108,14 @@ class RankedPages(LookUp):
         """Page indexes, best first."""
 
 
-class ByRanking(Stage):
-    """Base class of stages that rank pages for texts. `no_match`: the score of a page that shares
-    nothing with the text, if there is such a score."""
-
-    no_match: ClassVar[float | None] = None
-
-    @abstractmethod
-    async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
-        """The pages for each query, best first."""
-
-
-class ByBM25(ByRanking):
+class ByBM25(Stage):
     """Base class of stages that rank by BM25; by default plus_on_stems, since Okapi, which papers
     name, scores a word 0 that half of few pages contain."""
 
-    no_match = 0.0
     bm25: Ranking
 
     async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
+        """The pages for each query, best first."""
         texts = [(page.page_index, page.text or "") for page in rows[Page]]
         return await self.ranked(texts, queries)
 
@@ -157,13 +135,14 @@ class ByBM25(ByRanking):
         return await to_thread(lambda: [pages_for(query) for query in queries])
 
 
-class ByVectors(ByRanking):
+class ByVectors(Stage):
     """Base class of stages that rank by embeddings."""
 
     # Not hashed here: the step of the embeddings names the model.
     embedder: EmbedderSettings = Field(exclude=True)
 
     async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
+        """The pages for each query, best first."""
         return await self.ranked(rows[Embedding], queries)
 
     async def ranked(
@@ -172,8 +151,11 @@ class ByVectors(ByRanking):
         return await to_thread(nearest, embeddings, await self.embedder.embed(queries, "query"))
 
 
-class _Best(ByRanking, LookUp):
+class _Best(LookUp):
     top_k: PositiveInt | None
+
+    @abstractmethod
+    async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]: ...
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Lookup]:
         """Questions -> one turn each: the best `top_k` pages, best first. No calls, no problems."""
@@ -195,8 +177,7 @@ class BM25(ByBM25, _Best):
 class Dense(ByVectors, _Best):
     """The pages whose embeddings are nearest to the question's ("neural retrieval", section 4.2).
 
-    The embeddings are those of pages or of gists; the raw pages are read in both cases. `top_k` as
-    for `RankedPages`.
+    Pages or gists are embedded; the raw pages are read in both cases. `top_k` as for `RankedPages`.
     """
 
     kind = "dense"
@@ -214,7 +195,7 @@ def nearest(rows: Sequence[Embedding], questions: Vectors) -> list[list[RankedPa
     best = np.full((1 + max((row.page_index for row in rows), default=-1), len(questions)), -np.inf)
     if embedded:
         chunks = np.array([row.embedding for row in embedded], dtype=np.float32)
-        # Rounded so that equal texts tie: their vectors differ in the seventh digit by batch.
+        # Rounded, as equal texts must tie: their vectors differ in the seventh digit by batch.
         near = np.round((chunks @ questions.T).astype(np.float64), 5)
         np.maximum.at(best, [row.page_index for row in embedded], near)
     orders = np.argsort(-best.T, axis=1, kind="stable")
@@ -280,10 +261,11 @@ class VisitedLeaves(LookUp):
         if lost := lost_turn(question, visits):
             return [lost]
         leaves = [(v.page_index, v.action) for v in visits if v.page_index is not None]
-        turn = Lookup.about(
-            question,
-            requested=tuple(page for page, _ in leaves),
-            used=tuple(page for page, action in leaves if action == "answer"),
-            dropped=tuple(Dropped(page, "rejected") for page, did in leaves if did == "revert"),
-        )
-        return [turn]
+        return [
+            Lookup.about(
+                question,
+                requested=tuple(page for page, _ in leaves),
+                used=tuple(page for page, action in leaves if action == "answer"),
+                dropped=tuple(Dropped(page, "rejected") for page, act in leaves if act == "revert"),
+            )
+        ]

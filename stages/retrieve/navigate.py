@@ -64,11 +64,6 @@ class _Walk:
         if self.node not in self.visited:
             self.visited.append(self.node)
 
-    def children(self) -> list[Node]:
-        """The node's children that have a summary; others cannot be shown."""
-        children = [self.nodes[index] for index in self.node.children]
-        return [child for child in children if child.summary is not None]
-
     def remembered(self, which: Literal["visited", "path", "none"]) -> list[Node]:
         """The nodes whose summaries are the working memory."""
         here = self.node
@@ -148,16 +143,18 @@ def _cut_words(text: str, most: int, keep: Keep) -> str:
 class Navigate(Budgeted):
     """From the root the model enters one child after another; at a leaf it answers or reverts.
 
-    `reasoning`: it is asked for reasons before each action (table 3). `working_memory`: a leaf is
-    shown with the summaries of the nodes visited before (section 3), those on its path alone
-    (section 5), or none (figure 3); where these do not fit, the `keep_memory` words of them. The
-    paper leaves open, and these settings decide: with `name_rejected` a node once reverted from is
-    named in triage and cannot be chosen again, and where one child is left it is entered without a
-    call, where none is, the navigation reverts by itself; `may_revert`: inner nodes below the root
-    may revert, too, as section 3 has it and the prompts do not; `all_rejected`: from a root without
-    a child left the navigation stops, or starts over with none rejected; it stops after `max_steps`
-    visits in any case. Three replies in a row without a legal action end it (section 3). `budget`:
-    the most tokens of a segment and the working memory shown with it.
+    `reasoning`: the model is asked for reasons before each action (table 3). `working_memory`: a
+    leaf is shown with the summaries of all nodes visited before (section 3), of the nodes on its
+    path (section 5), or of none (figure 3); if they do not fit, with their `keep_memory` words.
+    Three replies in a row without a legal action end the navigation (section 3). `budget`: the most
+    tokens of a segment and the working memory shown with it.
+
+    The paper leaves the rest open. `name_rejected`: a node that was reverted from is named in
+    triage and cannot be chosen again; a last child is entered without a call, and without a child
+    left the navigation reverts by itself. `may_revert`: inner nodes below the root may revert, too,
+    as in section 3, but not in the paper's prompts. `all_rejected`: at a root without a child left
+    the navigation stops, or starts over with none rejected. It stops after `max_steps` visits in
+    any case.
     """
 
     name = "navigate"
@@ -211,7 +208,8 @@ class Navigate(Budgeted):
         return visits
 
     async def _at_inner(self, row: Visit, question: Question, walk: _Walk, ask: Ask) -> Visit:
-        children = walk.children()
+        children = [walk.nodes[index] for index in walk.node.children]
+        children = [child for child in children if child.summary is not None]  # others are unseen
         taken = [n for n, child in enumerate(children) if child.node_index in walk.rejected]
         row = replace(row, rejected=tuple(children[n].node_index for n in taken))
         prompt = Triage(

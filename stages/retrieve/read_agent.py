@@ -1,7 +1,7 @@
 """Look-ups by a model that reads the gist memory and chooses pages: ReadAgent-P and -S (section
 3.2).
 
-Pages that would overflow the context (appendix H) or pass the budget are not read. Where the gists
+Pages that would overflow the context (appendix H) or pass the budget are not read. If the gists
 alone pass the budget, no page is requested, and the answer has the problem. Page numbers in prompts
 and replies start at the family's `first_page`; rows hold page indexes, from 0.
 """
@@ -45,8 +45,8 @@ class _FromGists(ShowsGistMemory, LookUp, ABC):
     ) -> bool:
         """True if the pages `used` leave room for what follows, in context and budget.
 
-        The look-up's prompt stands in for the answer's, which is never longer (tested for every
-        family), so that a changed answer prompt does not redo look-ups.
+        The look-up's prompt is counted in place of the answer's, which is never longer (tested for
+        every family): look-ups are not redone when the answer's prompt changes.
         """
         fits = await ask.fits(self.prompt(rows, question, used), self.room_tokens(ask))
         return fits and await self.within_budget(rows, used, ask)

@@ -1,47 +1,38 @@
-"""Search a document's pages by all queries of a question at once (MemoRAG section 2.1); by one
-query after another, each made from the pages found before (RQ-RAG's loop of retrieving and
-refining, arXiv 2404.00610, section 2.3, here by a prompt); or the values of a chat by their keys,
-within a time range (LongMemEval sections 5.3 and 5.4)."""
+"""Search a document's pages by all queries of a question at once (MemoRAG section 2.1), or the
+values of a chat by their keys, within a time range (LongMemEval sections 5.3 and 5.4)."""
 
-import asyncio
 from abc import abstractmethod
 from asyncio import to_thread
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from itertools import accumulate, chain, groupby, islice, zip_longest
+from itertools import accumulate, islice, zip_longest
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.calls import Subject
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.embedder import Kind
-from stages.index.context import fields_of, raw_pages
-from stages.prompts.answer import shown
-from stages.prompts.memorag import ACTIONS, RefineQuery
 from stages.query.make_queries import searched
 from stages.retrieve.look_up import (
     RANKS_KEPT,
     ByBM25,
-    ByRanking,
     ByVectors,
     LookUp,
-    each_page_once,
     lost_turn,
     nearest,
     ranked_turn,
 )
 from stages.tables.keys import Embedding, Expansion, Key
-from stages.tables.lookups import Lookup, Query, RankedPage, Refinement
+from stages.tables.lookups import Dropped, Lookup, Query, RankedPage
 from stages.tables.pages import Page
 from stages.text.words import PAGE_BREAK, num_words
 
 
-class Search(ByRanking, LookUp):
+class Search(LookUp):
     """Base class: each query's turn requests its best `top_k` pages (None: all) and uses those that
     no earlier query found; the others are dropped, reason duplicate.
 
@@ -73,7 +64,8 @@ class Search(ByRanking, LookUp):
         lookups: list[Lookup] = []
         for question in rows.questions:
             lost = lost_turn(question, rows.of(Query, question))
-            lookups += [lost] if lost else each_page_once(question, turns[question.question_id])
+            numbered = [lost] if lost else _each_page_once(turns[question.question_id])
+            lookups += numbered or [Lookup.about(question)]
         return lookups
 
     @abstractmethod
@@ -81,6 +73,18 @@ class Search(ByRanking, LookUp):
         self, rows: UnitRows, groups: Sequence[Sequence[Query]]
     ) -> list[list[RankedPage]]:
         """The pages for each group of queries, best first."""
+
+
+def _each_page_once(turns: Sequence[Lookup]) -> list[Lookup]:
+    """The turns, numbered; each uses the pages that no earlier turn requested."""
+    numbered: list[Lookup] = []
+    seen: set[int] = set()
+    for turn in turns:
+        used = tuple(page for page in turn.requested if page not in seen)
+        dropped = tuple(Dropped(page, "duplicate") for page in turn.requested if page in seen)
+        numbered.append(replace(turn, turn=len(numbered), used=used, dropped=dropped))
+        seen.update(turn.requested)
+    return numbered
 
 
 class SearchByBM25(ByBM25, Search):
@@ -100,8 +104,8 @@ class SearchByBM25(ByBM25, Search):
 
 class SearchByVectors(ByVectors, Search):
     """By the embeddings of the pages, made once for all questions; a page's best chunk counts. A
-    hypothetical passage is embedded as pages are, other queries as questions. With `mean` it is the
-    mean of the vectors of all queries that pages are compared with."""
+    hypothetical passage is embedded as pages are, other queries as questions. With `mean` pages are
+    compared with the mean of the vectors of all queries."""
 
     kind = "dense"
     version = 3
@@ -119,109 +123,9 @@ class SearchByVectors(ByVectors, Search):
             texts = [queries[n].text or "" for n in chosen]
             for n, vector in zip(chosen, await self.embedder.embed(texts, kind), strict=True):
                 vectors[n] = vector
-        left = iter(vectors)
-        means = [np.mean(list(islice(left, len(group))), axis=0) for group in groups]
+        in_order = iter(vectors)
+        means = [np.mean(list(islice(in_order, len(group))), axis=0) for group in groups]
         return await to_thread(nearest, rows[Embedding], np.array(means, dtype=np.float32))
-
-
-class Refine(ByRanking):
-    """Base class: a question has one trajectory for each of the paper's actions on it: rewrite,
-    decompose and disambiguate.
-
-    A trajectory searches for the query that its action gives. The model is then shown the best
-    `top_k` pages of every query so far and asked for the next query, until it finds these pages
-    enough or `steps` queries were made. The paper's trained model may take any action at every
-    step; here only first steps take one, so there are 3 trajectories, not 3 to the power of the
-    steps.
-    """
-
-    name = "refine"
-    writes = Refinement
-    prompts = (RefineQuery,)
-    asks_in_turn = True
-    top_k: PositiveInt
-    steps: PositiveInt
-
-    async def run(self, rows: UnitRows, ask: Ask) -> list[Refinement]:
-        """Questions -> their Refinements, in question order, then by trajectory and step; calls of
-        a trajectory are sequential. Problems: truncated, unparseable (the trajectory ends there);
-        context_overflow, after which a later step ends it, too; timeout, refused, engine_failed.
-        """
-        trajectories = await asyncio.gather(*(
-            self._trajectory(rows, question, number, ask)
-            for question in rows.questions for number in range(len(ACTIONS))
-        ))  # fmt: skip
-        of_questions = groupby(chain.from_iterable(trajectories), lambda row: row.question_id)
-        return [replace(row, turn=n) for _, steps in of_questions for n, row in enumerate(steps)]
-
-    async def _trajectory(
-        self, rows: UnitRows, question: Question, number: int, ask: Ask
-    ) -> list[Refinement]:
-        steps: list[Refinement] = []
-        used: list[int] = []
-        for step in range(self.steps):
-            action = ACTIONS[number] if step == 0 else None
-            prompt = RefineQuery(
-                passages=shown(raw_pages(rows, used, first_page=0).passages, with_numbers=False),
-                **fields_of(question),
-                queries=tuple(row.text for row in steps if row.text),
-                action=action,
-            )
-            turn = number * self.steps + step
-            reply = await ask(prompt, Subject(question_id=question.question_id, turn=turn))
-            rankings = await self.rankings(rows, [reply.value]) if reply.value else [[]]
-            ranked = [page for page in rankings[0] if page.score not in (None, self.no_match)]
-            best = [page.page_index for page in ranked[: self.top_k]]
-            new = tuple(page for page in best if page not in used)
-            row = Refinement.about(
-                question, turn=turn, trajectory=number, action=action, text=reply.value,
-                problem=reply.problem, ranked=tuple(ranked[:RANKS_KEPT]), used=new,
-            )  # fmt: skip
-            steps.append(row)
-            used += new
-            if not reply.value:
-                break
-        return steps
-
-
-class RefineByBM25(ByBM25, Refine):
-    """By BM25 over the pages; `bm25` as for the look-up of that name."""
-
-    kind = "bm25"
-    version = 2
-    reads = (Page,)
-
-
-class RefineByVectors(ByVectors, Refine):
-    """By the embeddings of the pages."""
-
-    kind = "dense"
-    version = 1
-    reads = (Page, Embedding)
-
-
-def needed_steps(steps: Sequence[Refinement]) -> list[Refinement]:
-    """The steps without which a question cannot be answered: not later ones that outgrew the
-    context, as the first step of their trajectory has found pages."""
-    return [step for step in steps if step.action or step.problem != "context_overflow"]
-
-
-class RefinedLookUp(LookUp):
-    """A turn for each query of a refine stage; a page that an earlier one found is used once. No
-    calls."""
-
-    kind = "refined"
-    version = 1
-    reads = (Refinement,)
-
-    async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
-        """Problem: upstream (a query without a reply)."""
-        steps = rows.of(Refinement, question)
-        if lost := lost_turn(question, needed_steps(steps)):
-            return [lost]
-        turns = [Lookup.about(question, requested=step.used, ranked=step.ranked)
-                 for step in steps if step.text]  # fmt: skip
-        return each_page_once(question, turns)
 
 
 class SearchKeys(LookUp):
@@ -229,12 +133,12 @@ class SearchKeys(LookUp):
     key.
 
     `merge` score: all keys are one ranking. rank: each kind of key has a ranking, and a page has
-    its best place in any (appendix E.3), where some page has keys of several kinds; else all are
+    its best place in any of them (appendix E.3); if no page has keys of several kinds, all keys are
     one ranking. Pages outside the question's time range, made `widen_days` longer at either end, go
-    to the end (`out_of_range: last`, as published) or are left out (`drop`). `dated_by` events:
-    pages are within it if an event of their session was dated in it (the authors'
-    temp_query_search_pruning.py). any: also if a key's day, such as the session's, is in it, or the
-    page has no date.
+    to the end (`out_of_range: last`, as published) or are left out (`drop`). `dated_by` events: a
+    page is within the range if an event of its session was dated in it (the authors'
+    temp_query_search_pruning.py). any: also if the day of one of its keys, such as the session's,
+    is in the range, or if the page has no date.
     """
 
     name = "search_keys"

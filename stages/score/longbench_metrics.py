@@ -21,7 +21,7 @@ _CHINESE_PUNCTUATION = str.maketrans("", "", string.punctuation + (
     "！？｡。＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
     "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏."
 ))  # fmt: skip  # LongBench's list: 《 is not in it
-_DEPTH = Lock()  # the limit is the process's: one thread would reset another's
+_DEPTH = Lock()  # threads share the limit: one would reset another's
 _STACK = 1_000  # calls around the package's own recursion
 
 
@@ -50,8 +50,8 @@ def _jieba(text: str) -> list[str]:
 def rouge(answer: str, reference: str) -> float:
     """ROUGE-L by the package `rouge`: union over sentences that end in a full stop, words as sets.
 
-    0 where a text has nothing but full stops. Where a sentence is so long that the package runs out
-    of stack LongBench's score is 0; here it is given more.
+    0 if a text has nothing but full stops. LongBench's score is 0, too, if a sentence is so long
+    that the package runs out of stack; here it is given more stack.
     """
     from rouge import Rouge
 
@@ -74,8 +74,8 @@ def rouge_zh(answer: str, reference: str) -> float:
 def classification(answer: str, reference: str, classes: Sequence[str]) -> float:
     """100 divided by the number of classes that the answer names, if the right one is among them.
 
-    A class whose name is part of the right one's does not count, unless the class named just before
-    it was left out for that reason (LongBench removes from the list that it iterates over).
+    A class whose name is part of the right class's name does not count, unless the class named just
+    before it was left out for that reason (LongBench removes from the list that it iterates over).
     """
     named: list[str] = []
     left_out = False
@@ -105,8 +105,7 @@ def code_similarity(answer: str, reference: str) -> float:
     return float(round(100 * difflib.SequenceMatcher(None, code, reference).ratio()))
 
 
-Score = Callable[[str, str], float]
-SCORES: dict[str, Score] = {  # of every task but those of classification
+SCORES: dict[str, Callable[[str, str], float]] = {  # of every task but classification
     "narrativeqa": f1, "qasper": f1, "multifieldqa_en": f1, "multifieldqa_zh": f1_zh,
     "hotpotqa": f1, "2wikimqa": f1, "musique": f1, "dureader": rouge_zh,
     "gov_report": rouge, "qmsum": rouge, "multi_news": rouge, "vcsum": rouge_zh,

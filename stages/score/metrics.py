@@ -39,6 +39,7 @@ class Metric:
     about: str
     version: int | None
     groups: tuple[str, ...]
+    function: Callable[..., float]
 
 
 def metric(
@@ -93,7 +94,7 @@ def metric(
                 return checked(answer, question)
             return max(checked(answer, reference) for reference in question.references)
 
-        METRICS.add(name, Metric(score, applies, stated, version, groups), stated)
+        METRICS.add(name, Metric(score, applies, stated, version, groups, function), stated)
         return function
 
     return add

@@ -3,7 +3,7 @@
 An answer with a problem scores 0, and its rows have problem `upstream`: the mean over all rows is
 the headline, the mean over rows without a problem covers answered questions only. A metric is None
 for a question that it does not apply to, and, with problem `unit_failed`, where its function
-raises. Of metrics that are no mean over questions (`metrics.PARTS`), rows hold the parts, and
+raises. A metric that is no mean over questions (`metrics.PARTS`) has a row for each of its parts;
 `scrolls_rouge` of a run is
 `select method, product(mean) ** (1 / count(*)) from (select method, metric, avg(value) as mean
 from scores where metric like 'scrolls_%' group by all) group by method`.
@@ -71,8 +71,8 @@ class ScoreAnswers(Stage):
         return tuple(metrics)
 
     def hashed(self) -> dict[str, Any]:
-        """Adds the versions of a plugin's metrics, so that a changed one scores anew, and their
-        groups, which the view `measures` reads there."""
+        """Adds the versions of a plugin's metrics, so that answers are scored anew where a metric
+        has changed, and their groups, which the view `measures` reads there."""
         metrics = {name: METRICS[name] for name in self.metrics if name in METRICS}
         versions = {name: m.version for name, m in metrics.items() if m.version is not None}
         groups = {name: m.groups for name, m in metrics.items() if m.groups}
@@ -106,8 +106,9 @@ class ScoreAnswers(Stage):
         answers = {answer.question_id: answer for answer in rows[Answer]}
 
         def scores() -> list[Score]:
-            pairs = ((question, answers[question.question_id]) for question in rows.questions)
-            return [score for pair in pairs for score in self._scores(*pair)]
+            return [
+                score for q in rows.questions for score in self._scores(q, answers[q.question_id])
+            ]
 
         # In a thread: long answers take tenths of a second, in which no request would be sent.
         return await to_thread(scores)
@@ -126,9 +127,15 @@ class ScoreAnswers(Stage):
             text = answer.answer if problem is None else None
             parts = (PARTS.get(m, (m,)) for m in self.metrics if m not in RANKING_MEASURES)
             for name in dict.fromkeys(chain.from_iterable(parts)):
-                value, trace = _scored(name, text, question)
-                failure: Problem | None = "unit_failed" if trace else problem
-                yield row(metric=name, value=value, problem=failure, detail=trace)
+                metric, value = METRICS[name], None
+                with contained() as raised:
+                    if metric.applies(question):
+                        value = metric.score(text, question) if text else 0.0
+                if raised.error is not None:
+                    trace = raised.trace()
+                    yield row(metric=name, value=None, problem="unit_failed", detail=trace)
+                else:
+                    yield row(metric=name, value=value, problem=problem)
         if answer.reader == GIVEN:
             yield row(metric="evidence_recall", value=None, problem=problem)
             return
@@ -144,17 +151,6 @@ class ScoreAnswers(Stage):
         ]
 
 
-def _scored(name: str, text: str | None, question: Question) -> tuple[float | None, str | None]:
-    """The metric's value, 0 without an answer, None where it does not apply; and the trace where it
-    raises."""
-    metric = METRICS[name]
-    with contained() as raised:
-        if not metric.applies(question):
-            return None, None
-        return (metric.score(text, question) if text else 0.0), None
-    return None, raised.trace()
-
-
 def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float | None]]:
     """The measures of gold evidence in the raw text of the final context, by characters."""
     gold = covered_chars(question.evidence, question.evidence)
@@ -162,8 +158,8 @@ def _evidence(question: Question, answer: Answer) -> Iterator[tuple[str, float |
         yield "evidence_recall", None
         return
     hit = covered_chars(question.evidence, answer.context_spans)
-    read = covered_chars(answer.context_spans, answer.context_spans)
+    shown = covered_chars(answer.context_spans, answer.context_spans)
     yield "evidence_recall", 100 * hit / gold
     yield "evidence_any_hit", 100.0 * (hit > 0)
     yield "evidence_full", 100.0 * (hit == gold)
-    yield "evidence_precision", 100 * hit / read if read else None
+    yield "evidence_precision", 100 * hit / shown if shown else None

@@ -80,8 +80,9 @@ _RUBRICS: tuple[str | None, ...] = (None, *get_args(Rubric))  # in traces; other
 class Rating(QuestionRow):
     """The verdict of one rater on one answer by one rubric.
 
-    `value` is that of the label: yes 1, partially 0.5, no 0. Null where no label could be read, so
-    that the answer is unscored; 0 without a label where there is no answer (problem upstream).
+    `value` follows from the label: yes 1, partially 0.5, no 0. It is null if no label could be
+    read, which leaves the answer unscored; 0 without a label if there is no answer (problem
+    upstream).
     """
 
     table = "ratings"

@@ -1,6 +1,6 @@
 -- name: predictions
 create view {prefix}predictions as
--- What a method said to each question, without what it read.
+-- A method's answer to each question, without the text that it read.
 -- answer: as the model gave it; null: none
 -- answer_index: the option chosen
 -- judged: the whole reply, where raters see that; null: they see the answer

@@ -10,8 +10,8 @@ from pipeline.core.rows import Float32, IndexRow, Line, titled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion(IndexRow):
-    """One item that was extracted from a page; a page of which nothing was said has one row without
-    a text."""
+    """One item that was extracted from a page; a page from which nothing was extracted has one row
+    without a text."""
 
     table = "expansions"
     key = ("document_id", "page_index", "item_index")
@@ -46,7 +46,7 @@ class Key(IndexRow):
     once_per_memory = False  # several expansions of the same pages
     page_index: int  # of the page that is found by it
     key_index: int  # of the page's keys, from 0
-    kind: str  # value (the page's own text), merged, or that of an item that was extracted
+    kind: str  # value (the page's own text), merged, or the kind of the item that was extracted
     text: str | None  # null: the page has no key
     day: str | None  # YYYY/MM/DD, of the event, else of the session
 

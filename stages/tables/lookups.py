@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.core.rows import Line, QuestionRow
 
-# The measures in lookups.sql, those of LongMemEval's tables: every report computes them.
+# The measures in lookups.sql that LongMemEval's tables have: every report computes them.
 _RANKED = {
     "recall_any": "whether a session with evidence is among the {k} best (LongMemEval)",
     "recall_all": "whether all sessions with evidence are among the {k} best (LongMemEval)",
@@ -30,8 +30,8 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class RankedPage:
-    """A page in a ranking. `score`: what it was ranked by, in the ranking's own unit; null where
-    that is nothing (pages drawn at random, a page without an embedding)."""
+    """A page in a ranking. `score`: the number that it was ranked by, in the ranking's own unit;
+    null if there is none (pages drawn at random, a page without an embedding)."""
 
     page_index: int
     score: float | None = None
@@ -88,7 +88,7 @@ class Query(QuestionRow):
     drawn = True
     has_pages = False
     query_index: int  # of the question's queries, from 0
-    # what it is: question, span, surrogate, draft, point, hypothetical, sub_question or time_range.
+    # question, span, surrogate, draft, point, hypothetical, sub_question or time_range.
     kind: str
     text: str | None  # null: no reply, or none that can be read
     # why it is not searched for: short (fewer words than the setting), duplicate, over_maximum.
@@ -109,43 +109,16 @@ class Query(QuestionRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refinement(QuestionRow):
-    """One step of a loop that searches, looks at what was found, and searches again; several such
-    loops of a question are its trajectories (RQ-RAG)."""
-
-    table = "refinements"
-    key = ("question_id", "turn")
-    drawn = True
-    turn: int  # of the question's steps, from 0, trajectory by trajectory
-    trajectory: int = 0  # of the question's, from 0
-    action: str | None = None  # of a first step: rewrite, decompose or disambiguate
-    text: str | None = None  # the query; "": what was found is enough; null: no reply to be read
-    ranked: tuple[RankedPage, ...] = ()  # by the query, best first, to the 50th
-    used: tuple[int, ...] = ()  # pages that it found first on this trajectory, best first
-
-    def why_unusable(self) -> str | None:
-        is_reply = self.problem in (None, "truncated", "unparseable")
-        return None if is_reply else f"refine: {self.problem}"
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        said = row["problem"] or (f"{row['text']!r}" if row["text"] else "enough")
-        how = f" ({row['action']})" if row["action"] else ""
-        found = f", found {_listed(row['used'])}" if row["text"] else ""
-        return [f"trajectory {row['trajectory']}{how}: {said}{found}"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Visit(QuestionRow):
     """A visit to a node, and the action taken there. The last one has no `to_node` unless the
     navigation was stopped at its maximum of steps.
 
-    Its measures, per question (tables 3 and 4, figure 4): valid_actions, the share of replies with
-    a legal action; stray, whether it ever reverted; recovery, whether a multiple-choice question on
-    which it did was answered right; text_read, the words of segments and summaries shown, each
-    once, over those of the document; text_read_right, the same of multiple-choice questions that
-    were answered right; steps, the visits; depth, the deepest level below the root. All are null
-    where the model never replied, and shares are 0-100.
+    The measures of a question's visits (tables 3 and 4, figure 4): valid_actions, the share of
+    replies with a legal action; stray, whether the navigation ever reverted; recovery, whether a
+    multiple-choice question on which it did was answered right; text_read, the words of segments
+    and summaries shown, each once, as a share of the document's words; text_read_right, the same of
+    multiple-choice questions that were answered right; steps, the visits; depth, the deepest level
+    below the root. All are null if the model never replied, and shares are 0-100.
     """
 
     table = "visits"

@@ -56,7 +56,7 @@ create view {prefix}retrieval as
 -- recall_all: 100 if all of them are
 -- ndcg: with the discount log2(rank + 1)
 -- ndcg_published: with LongMemEval's discount: log2(rank), and 1 at rank 1
-with asked as (
+with looked_up as (
   select {run}method, repeat, memory, document_id, question_id, max(problem) as problem,
     bool_or(len(ranked) = 50) as may_be_cut
   from {prefix}lookups where not skipped group by all),
@@ -93,14 +93,14 @@ relevant as (
   from items where is_relevant group by all),
 sizes as (
   select {run}memory, document_id, question_id, count(*) as memory_pages from gold group by all),
-found as (
+ranked_items as (
   select *, row_number() over (partition by {run}method, repeat, document_id, question_id, level,
     item order by rank) = 1 as is_first
   from {prefix}rankings join items using ({run}memory, document_id, question_id, page_index)),
 placed as (
   select *, sum(is_first::int) over (partition by {run}method, repeat, document_id, question_id,
     level order by rank) as place
-  from found),
+  from ranked_items),
 reached as (
   select {run}method, repeat, document_id, question_id, level,
     max(place) filter (rank <= 50) as num_known -- the order of later pages rests on those not kept
@@ -126,7 +126,7 @@ valued as (
     list_sum([1 / log2(i + 1) for i in range(1, least(k, num_relevant) + 1)]) as ideal,
     list_sum([1 / greatest(1, log2(i)) for i in
       range(1, least(greatest(k, num_pages), num_relevant_pages) + 1)]) as published_ideal
-  from asked semi join rank_pages using ({run}method)
+  from looked_up semi join rank_pages using ({run}method)
     join counted using ({run}document_id, question_id)
     join levels using ({run}document_id) cross join ks
     left join relevant using ({run}memory, document_id, question_id, level)

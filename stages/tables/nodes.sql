@@ -1,5 +1,5 @@
 -- name: memories
--- stand_ins: nodes without a summary of their own; what it would have been made of stands in
+-- stand_ins: nodes without a summary of their own, which have the texts below them in its place
 -- unreachable: percentage of the text below nodes without a summary, to which no walk leads
 with lost as (
   select step_id, document_id, start_char, end_char from nodes

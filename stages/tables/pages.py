@@ -72,8 +72,8 @@ class Node(IndexRow):
     level: int  # of leaves 0
     parent: int | None  # node index; null: the root
     children: tuple[int, ...]  # node indexes, in document order
-    start_char: int  # of what is below it, in the document's text
-    end_char: int  # of what is below it, in the document's text
+    start_char: int  # of the text below it, in the document's text
+    end_char: int  # of the text below it, in the document's text
     page_index: int | None  # of a leaf: its segment
     summary: str | None  # what a navigator is shown; null: there is none
     num_words: int  # of the summary

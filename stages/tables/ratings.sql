@@ -4,8 +4,8 @@
 
 -- name: rating_rows
 create view {prefix}rating_rows as
--- Rows of a failed unit have an empty name: that of their step's rater is filled in, which another
--- step may have to say where all units of theirs failed.
+-- Rows of a failed unit have an empty name of the rater. The name that their step has elsewhere is
+-- filled in; if all units of the step failed, the name by another step of the same engine.
 select r.* replace (max(rater) over mine as rater,
   bool_or(rater_is_model) over mine as rater_is_model)
 from {prefix}ratings r left join raw_steps s using (step_id)

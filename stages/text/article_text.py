@@ -27,7 +27,7 @@ def article_text(article: str) -> str:
     line break, two of them end the paragraph (as in QuALITY v1.0.1); <pre> keeps its lines; script,
     style, title and comments are left out."""
     if _IS_HTML.search(article):
-        parser = _Text()
+        parser = _HtmlText()
         parser.feed(without_marked_sections(article))
         parser.close()
         return parser.text()
@@ -45,7 +45,7 @@ def without_marked_sections(html: str) -> str:
     return _MARKED_SECTION.sub("", "".join(parts))
 
 
-class _Text(HTMLParser):
+class _HtmlText(HTMLParser):
     """Collects the text of HTML; white space becomes one space, as in a browser."""
 
     def __init__(self) -> None:

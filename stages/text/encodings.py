@@ -72,7 +72,7 @@ class Decoded:
 
     @property
     def note(self) -> str | None:
-        """A line on doubts about the text, with what to do; None if there are none."""
+        """A line that names doubts about the text and what to do; None if there are none."""
         doubts = []
         if self.is_detected:
             doubts.append(f"its encoding is not certain, read as {self.encoding}")
@@ -81,7 +81,7 @@ class Decoded:
         return f"{'; '.join(doubts)}; save it as UTF-8 if that is wrong" if doubts else None
 
     def is_mostly_lost(self, most: float) -> bool:
-        """True if more than the share `most` of the characters that are no ASCII was lost."""
+        """True if more than the share `most` of the characters outside ASCII was lost."""
         num_kept = len(self.text) - len(self.text.encode("ascii", "ignore")) - self.num_lost
         return self.num_lost > most * num_kept
 
@@ -89,35 +89,34 @@ class Decoded:
 def decoded(content: bytes) -> Decoded:
     """The text of a file, with newlines as line ends, without byte order mark and NULs. Raises
     UnicodeError where the bytes are no text of a known encoding."""
-    whole = _decoded(content)
+    declared = _declared(content)
+    if encoding := marked(content):
+        whole = _read(content, encoding)
+    elif encoding := unmarked_utf_16(content[:_SAMPLE_BYTES]):
+        whole = _read(content, encoding, is_detected=True)
+    elif content.isascii():
+        seven_bits = next((name for name in declared if name.startswith(("iso2022", "hz"))), None)
+        is_shifted = not seven_bits and _SHIFT.search(content) is not None
+        encoding = seven_bits or ("iso2022_jp_2" if is_shifted else "utf-8")
+        whole = _read(content, encoding, is_shifted)
+    else:
+        for encoding, most_lost in (("utf-8", 1.0), *((name, _MOST_LOST) for name in declared)):
+            whole = _read(content, encoding)
+            if not whole.is_mostly_lost(most_lost):
+                break
+        else:
+            whole = _read(content, _detected(content), is_detected=True)
+            if whole.num_lost > _MOST_LOST * len(whole.text):
+                raise UnicodeError("text of no encoding")
     text = whole.text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     return replace(whole, text=without_c1(text))  # before anything takes U+0085 for white space
 
 
-def _decoded(content: bytes) -> Decoded:
-    if encoding := marked(content):
-        return _read(content, encoding)
-    if encoding := unmarked_utf_16(content[:_SAMPLE_BYTES]):
-        return _read(content, encoding, is_detected=True)
-    declared = _declared(content)
-    if content.isascii():
-        seven_bits = next((name for name in declared if name.startswith(("iso2022", "hz"))), None)
-        is_shifted = not seven_bits and _SHIFT.search(content) is not None
-        return _read(content, seven_bits or ("iso2022_jp_2" if is_shifted else "utf-8"), is_shifted)
-    for encoding, most_lost in (("utf-8", 1.0), *((name, _MOST_LOST) for name in declared)):
-        whole = _read(content, encoding)
-        if not whole.is_mostly_lost(most_lost):
-            return whole
-    whole = _read(content, _detected(content), is_detected=True)
-    if whole.num_lost > _MOST_LOST * len(whole.text):
-        raise UnicodeError("text of no encoding")
-    return whole
-
-
 def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
-    """Decode each line of a file that is too large to decode as a whole: as UTF-8, or if the first
-    line that is not ASCII is not UTF-8 either, all from that one on in the encoding detected from
-    them. Where none is detected, lone surrogates stand for their bytes."""
+    """Decode a file line by line, as it is too large to decode as a whole. The first line that is
+    not ASCII decides: if it is UTF-8, all lines are read as such; if not, that line and all after
+    it are read in one encoding, detected from the first of them. If none fits, lone surrogates
+    stand for the bytes."""
     rest = iter(lines)
     for line in rest:
         as_utf_8 = _read(line, "utf-8")
@@ -134,7 +133,7 @@ def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
         size += len(line)
     whole = None
     with suppress(UnicodeError):
-        whole = _decoded(b"".join(sample))
+        whole = decoded(b"".join(sample))
     for line in chain(sample, rest):
         if whole is None:
             yield Decoded(line.decode("utf-8", "surrogateescape"), "utf-8")
@@ -148,9 +147,10 @@ def marked(head: bytes) -> str | None:
 
 
 def unmarked_utf_16(head: bytes) -> str | None:
-    """UTF-16 of either byte order without a mark; None for other bytes. In most scripts every other
-    byte is below 20; in the others one byte in a hundred is a control character, as in no text of
-    another encoding."""
+    """The name of UTF-16's byte order if the bytes are UTF-16 without a mark; None for others.
+
+    In most scripts every other byte of UTF-16 is below 0x20. In the other scripts at least one byte
+    in a hundred is a control character, which occurs in no text of another encoding."""
     if len(_CONTROL.findall(head)) * 100 < max(1, len(head)):
         return None
     halves = head[::2], head[1::2]

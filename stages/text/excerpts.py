@@ -27,7 +27,7 @@ _GIST_WORDS = (48, 95)  # the target length is clamped to this
 _LIMITS = (40, 110)  # minimum and maximum length, where the sentences allow them
 _COMFORTABLE = (8, 40)  # words: informative, yet short enough to leave room for others
 _PIECE_WORDS = 30  # sentences too long for any gist are cut into pieces of this length
-_LENGTH_PENALTY = 0.6  # 0 favours long sentences, 1 sentences of high weight per word
+_LENGTH_PENALTY = 0.6  # 0 favors long sentences, 1 sentences of high weight per word
 _ANSWER_SENTENCE = (12, 40)  # words
 _CENTRALITY_SHARE = 0.6  # weight of centrality; the match with the question weighs 1
 _CHARS_A_WORD = 64  # hardly any word is longer
@@ -56,16 +56,19 @@ def _cleaned(text: str, spans: Sequence[tuple[int, int]]) -> tuple[Sentence, ...
 
 
 def gist(page: str) -> str:
-    """Sentences with about 15 % of a page's words, 40 to 110 words on a long page; a page under 60
-    words is returned whole. Next comes the sentence with the highest weight of terms not covered so
-    far, relative to its length; pieces only where whole ones do not fit. The gist of a page of 200
-    words or more covers both halves, unless the page only repeats itself."""
+    """Sentences with about 15% of a page's words, 40 to 110 words on a long page; a page under 60
+    words is returned whole.
+
+    Sentences are chosen one after another: each time the one with the highest weight of terms not
+    covered so far, relative to its length. Where whole sentences do not fit, pieces of them are
+    chosen. The gist of a page of 200 words or more covers both halves, unless the page only repeats
+    itself."""
     parts = sentences(page)
     if _words(parts, range(len(parts))) < _WHOLE_WORDS:
         return _joined(parts, range(len(parts)))
-    chosen = _not_the_beginning(parts)
+    chosen, is_beginning = _chosen(parts)
     is_long = num_words(page) >= _LONG_PAGE
-    if _words(parts, chosen) < _LIMITS[0] or (is_long and _is_the_beginning(parts, chosen)):
+    if _words(parts, chosen) < _LIMITS[0] or (is_long and is_beginning):
         spans = []  # whole sentences of at most `_PIECE_WORDS` words, and pieces of longer ones
         for start, end in sentence_spans(page):
             words = word_spans(page[start:end])
@@ -73,25 +76,23 @@ def gist(page: str) -> str:
                 piece = words[first : first + _PIECE_WORDS]
                 spans.append((start + piece[0][0], start + piece[-1][1]))
         parts = _cleaned(page, spans)
-        chosen = _not_the_beginning(parts)
+        chosen, _ = _chosen(parts)
     return _joined(parts, chosen)
 
 
-def _not_the_beginning(parts: Sequence[Sentence]) -> list[int]:
-    """The gist's sentences; others if they are the beginning of the text and enough others
-    exist."""
-    chosen = _covering(parts, range(len(parts)))
-    if not _is_the_beginning(parts, chosen):
-        return chosen
+def _chosen(parts: Sequence[Sentence]) -> tuple[list[int], bool]:
+    """Indexes of the gist's sentences, and whether these are just the beginning of the text, which
+    they are only if there are too few others."""
     text = _joined(parts, range(len(parts)))
-    later = [i for i, sentence in enumerate(parts) if not text.startswith(sentence.text)]
-    instead = _covering(parts, later)
-    return instead if _words(parts, instead) >= _LIMITS[0] else chosen
-
-
-def _is_the_beginning(parts: Sequence[Sentence], chosen: list[int]) -> bool:
+    chosen = _covering(parts, range(len(parts)))
     # Compares texts, not positions: a sentence may occur twice.
-    return _joined(parts, range(len(parts))).startswith(_joined(parts, chosen))
+    if not text.startswith(_joined(parts, chosen)):
+        return chosen, False
+    others = [i for i, sentence in enumerate(parts) if not text.startswith(sentence.text)]
+    instead = _covering(parts, others)
+    if _words(parts, instead) < _LIMITS[0]:
+        return chosen, True
+    return instead, text.startswith(_joined(parts, instead))
 
 
 def _covering(parts: Sequence[Sentence], allowed: Collection[int]) -> list[int]:

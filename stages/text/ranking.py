@@ -69,9 +69,26 @@ def _built_once(build: Callable[..., T]) -> Callable[..., T]:
     return get
 
 
-def terms(text: str) -> list[str]:
+@lru_cache(maxsize=16_384)  # mostly sentences; a page takes a few kilobytes
+def terms(text: str) -> tuple[str, ...]:
     """Porter stems of the lower-case words of `text` in order, without English stop words."""
-    return list(_terms(text))
+    folded = _folded(text)
+    is_ascii = folded.isascii() or not _NO_ASCII_WORD.search(folded)  # but for its quotes
+    words = (_ASCII_WORD if is_ascii else _WORD).findall(folded)
+    with _STEMMING:
+        return tuple(_STEMMER.stemWords([word for word in words if word not in _STOP_WORDS]))
+
+
+def _folded(text: str) -> str:
+    """The text in lower case and in Unicode's NFC, with spelling variants of a word made equal."""
+    lower = text.lower()
+    if lower.isascii():
+        return lower
+
+    def common(variant: regex.Match[str]) -> str:
+        return unicodedata.normalize("NFKC", variant["printed"] or "")
+
+    return str(_VARIANT.sub(common, unicodedata.normalize("NFC", lower)))
 
 
 def rank(texts: Sequence[str], query: str) -> list[int]:
@@ -85,33 +102,29 @@ def best_first(scores: Scores) -> list[int]:
 
 
 def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, float]]:
-    """The index and the score of each of `texts` by BM25 for `query`, best first. plus_on_stems:
-    BM25Plus on stems without stop words. okapi_on_words: Okapi on lower-case words between white
-    space. Ties go to the lower index in both. okapi_on_spaces: Okapi on words between single
-    spaces, case kept, in reversed order of numpy's argsort, as LongMemEval has it
-    (xiaowu0162/LongMemEval, run_retrieval.py)."""
+    """The index and the score of each of `texts` by BM25 for `query`, best first. Ties go to the
+    lower index, except with okapi_on_spaces.
+
+    plus_on_stems: BM25Plus on stems without stop words. okapi_on_words: Okapi on lower-case words
+    between white space; as rank_bm25 computes it, a word in half of the texts or more may count
+    less than a word in none. okapi_on_spaces: Okapi on words between single spaces, case kept, in
+    reversed order of numpy's argsort, as LongMemEval has it (xiaowu0162/LongMemEval,
+    run_retrieval.py).
+    """
     if bm25 == "plus_on_stems":
         # Pages have a cache of their own: they stay cached for all questions of their document and
         # are not displaced by the sentences of single questions.
         scores = _plus(_index_of_pages(tuple(texts)), query)
-    elif bm25 == "okapi_on_words":
-        scores = relevance_by_words(texts, query)
+        order = best_first(scores)
     else:
-        scores = _okapi(bm25, texts, query)
-        return [(int(index), float(scores[index])) for index in np.argsort(scores)[::-1]]
-    return [(index, float(scores[index])) for index in best_first(scores)]
-
-
-def relevance_by_words(texts: Sequence[str], query: str) -> Scores:
-    """Scores by Okapi BM25 on lower-case words between white space, nothing left out or cut. In
-    rank_bm25's own, a word in half of the texts or more may count less than a word in none."""
-    return np.asarray(np.round(_okapi("okapi_on_words", texts, query), 9), dtype=np.float64)
-
-
-def _okapi(bm25: Ranking, texts: Sequence[str], query: str) -> Scores:
-    index = _okapi_index(bm25, tuple(texts))
-    scores = index.get_scores(_split(bm25, query)) if index else np.zeros(len(texts))
-    return np.asarray(scores, dtype=np.float64)
+        okapi = _okapi_index(bm25, tuple(texts))
+        scores = okapi.get_scores(_split(bm25, query)) if okapi else np.zeros(len(texts))
+        if bm25 == "okapi_on_spaces":
+            order = np.argsort(scores)[::-1].tolist()
+        else:
+            scores = np.round(scores, 9)  # so that equal texts tie
+            order = best_first(scores)
+    return [(index, float(scores[index])) for index in order]
 
 
 @_built_once
@@ -130,8 +143,8 @@ def relevance(texts: Sequence[str], query: str) -> Scores:
     return _plus(_index(tuple(texts)), query)
 
 
-def _plus(index: "_Index", query: str) -> Scores:
-    shared = [term for term in _terms(query) if term in index.num_texts_with]
+def _plus(index: "_TermIndex", query: str) -> Scores:
+    shared = [term for term in terms(query) if term in index.num_texts_with]
     if index.bm25 is None or not shared:
         return np.zeros(len(index.centrality))
     # BM25Plus gives every text the same base score for each term; that part is subtracted.
@@ -154,50 +167,24 @@ def weights(texts: Sequence[str]) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Index:
+class _TermIndex:
     bm25: BM25Plus | None  # None: the texts have no terms
     num_texts_with: Counter[str]
     centrality: Scores
 
 
-def _indexed(texts: tuple[str, ...]) -> _Index:
-    split = [_terms(text) for text in texts]
+def _indexed(texts: tuple[str, ...]) -> _TermIndex:
+    split = [terms(text) for text in texts]
     num_texts_with = _num_texts_with(texts)
     bm25 = BM25Plus(split, k1=_K1, b=_B, delta=_DELTA) if num_texts_with else None
     weight = {term: math.log1p(num) for term, num in num_texts_with.items()}
     sums = [sum(map(weight.__getitem__, dict.fromkeys(part))) for part in split]
     most = max(sums, default=0.0) or 1.0
-    return _Index(bm25, num_texts_with, np.array(sums, dtype=np.float64) / most)
+    return _TermIndex(bm25, num_texts_with, np.array(sums, dtype=np.float64) / most)
 
 
 _index, _index_of_pages = _built_once(_indexed), _built_once(_indexed)
 
 
 def _num_texts_with(texts: Sequence[str]) -> Counter[str]:
-    return Counter(term for text in texts for term in dict.fromkeys(_terms(text)))
-
-
-@lru_cache(maxsize=16_384)  # mostly sentences; a page takes a few kilobytes
-def _terms(text: str) -> tuple[str, ...]:
-    folded = _folded(text)
-    is_ascii = folded.isascii() or not _NO_ASCII_WORD.search(folded)  # but for its quotes
-    words = (_ASCII_WORD if is_ascii else _WORD).findall(folded)
-    return tuple(_stem(word) for word in words if word not in _STOP_WORDS)
-
-
-def _folded(text: str) -> str:
-    """The text in lower case and in Unicode's NFC, with spelling variants of a word made equal."""
-    lower = text.lower()
-    if lower.isascii():
-        return lower
-
-    def common(variant: regex.Match[str]) -> str:
-        return unicodedata.normalize("NFKC", variant["printed"] or "")
-
-    return str(_VARIANT.sub(common, unicodedata.normalize("NFC", lower)))
-
-
-@lru_cache(maxsize=65_536)
-def _stem(word: str) -> str:
-    with _STEMMING:
-        return str(_STEMMER.stemWord(word))
+    return Counter(term for text in texts for term in dict.fromkeys(terms(text)))

@@ -109,7 +109,7 @@ def without_header(text: str) -> str:
 
 Paragraphs = Literal["lines", "blank_lines", "auto"]
 Spans = list[tuple[int, int]]
-_BREAKS: dict[str, re.Pattern[str]] = {
+_PARAGRAPH_BREAKS: dict[str, re.Pattern[str]] = {
     "lines": re.compile(r"\n(?:[^\S\n]*(?:\n|\Z))*"),
     "blank_lines": re.compile(r"\n[^\S\n]*\n\s*"),
 }
@@ -126,14 +126,20 @@ _SENTENCE_END = re.compile(
 )
 
 
+def sections(text: str) -> Spans:
+    """Half-open spans that tile `text`, cut before each form feed."""
+    starts = [cut.start() for cut in re.finditer(PAGE_BREAK, text) if cut.start()]
+    return list(pairwise([0, *starts, len(text)]))
+
+
 def paragraph_spans(text: str, how: Paragraphs) -> Spans:
     """Half-open spans that tile `text`, one per paragraph with the white space after it. `lines`:
     each line is a paragraph. `blank_lines`: blank lines separate them. `auto`: blank_lines if the
     text has one, else lines."""
     if how == "auto":
-        how = "blank_lines" if _BREAKS["blank_lines"].search(text.strip()) else "lines"
+        how = "blank_lines" if _PARAGRAPH_BREAKS["blank_lines"].search(text.strip()) else "lines"
     first_word = len(text) - len(text.lstrip())  # breaks before it end no paragraph
-    ends = (m.end() for m in _BREAKS[how].finditer(text, first_word))
+    ends = (m.end() for m in _PARAGRAPH_BREAKS[how].finditer(text, first_word))
     return list(pairwise(sorted({0, *ends, len(text)})))
 
 
@@ -194,15 +200,17 @@ def goes_on(above: str, below: str) -> bool:
 
 
 def ends_at_pauses(paragraphs: Sequence[str], near: int) -> list[int]:
-    """Indexes of the paragraphs after which a page may end: the last, all that are not bad, and of
-    bad ones (a heading before another, a paragraph whose sentence goes on) those without a pause
-    within `near` words before or after. A heading before its text is never included."""
+    """Indexes of the paragraphs after which a page may end; the last is always one.
+
+    Never after a heading that stands before its text. After a heading before another heading, or
+    where a sentence goes on in the next paragraph, only if there is no better end within `near`
+    words before or after."""
     num = len(paragraphs)
-    heads = [is_heading(paragraph) for paragraph in paragraphs]
-    orphans = {i for i in range(num - 1) if heads[i] and not heads[i + 1]}
-    bad = {i for i in range(num - 1) if heads[i] or goes_on(paragraphs[i], paragraphs[i + 1])}
+    headings = [is_heading(paragraph) for paragraph in paragraphs]
+    before_text = {i for i in range(num - 1) if headings[i] and not headings[i + 1]}
+    bad = {i for i in range(num - 1) if headings[i] or goes_on(paragraphs[i], paragraphs[i + 1])}
     pauses = [i for i in range(num) if i not in bad]
-    stops = sorted({*pauses, *orphans})
+    stops = sorted({*pauses, *before_text})
     totals = [0, *accumulate(map(num_words, paragraphs))]
 
     def is_far(index: int) -> bool:
@@ -212,16 +220,17 @@ def ends_at_pauses(paragraphs: Sequence[str], near: int) -> list[int]:
         here = totals[index + 1]
         return min(here - totals[start], totals[stop + 1] - here) > near
 
-    return [i for i in range(num) if i not in bad or (i not in orphans and is_far(i))]
+    return [i for i in range(num) if i not in bad or (i not in before_text and is_far(i))]
 
 
-def covered_chars(gold: Sequence[Span], read: Sequence[Span]) -> int:
-    """The number of characters of `gold` that are in `read`; half-open spans that may overlap."""
-    in_gold, in_read, in_either = (
+def covered_chars(gold: Sequence[Span], covering: Sequence[Span]) -> int:
+    """The number of characters of `gold` that are in `covering`; half-open spans that may
+    overlap."""
+    in_gold, in_covering, in_either = (
         sum(span.end_char - span.start_char for span in merged(spans))
-        for spans in (gold, read, [*gold, *read])
+        for spans in (gold, covering, [*gold, *covering])
     )
-    return in_gold + in_read - in_either
+    return in_gold + in_covering - in_either
 
 
 def merged(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -72,7 +72,7 @@ def test_what_an_engine_is_asked_is_kept_under_the_name_of_its_call(tmp_path: Pa
 
     async def ask() -> Ask:
         engine = settings(decode_tokens_per_second=1e6)
-        reader = await start_recorded(tmp_path / "recorded", engine, family(), "free")
+        reader = await start_recorded(tmp_path / "recorded", engine, family(), False)
         asking = Ask(reader, "note", "d1", Replies())
         for index, page in enumerate(pages):
             await asking(PageGist(page=page), Subject(page_index=index))

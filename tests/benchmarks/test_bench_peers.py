@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import side_by_side
 from benchmarks.parts import part_config
-from benchmarks.peers.measured import Measured, Watched, measured_peer
+from benchmarks.peers.measured import PeerRun, Watched, measured_peer
 from benchmarks.peers.replayed import Job, Replayed, write
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded, Sent
@@ -31,11 +31,11 @@ WATCHED = Watched(begun=4.0, samples=[(9.0, 1.0), (11.0, 3.0), (13.0, 3.0), (15.
 
 
 def test_rates_are_between_the_first_request_and_the_last_reply() -> None:
-    measured = Measured(REPLAYED, WATCHED)
+    measured = PeerRun(REPLAYED, WATCHED)
     assert measured.per_second == 8 / 4.0
     assert measured.per_cpu_second == 8 / 3.0
     assert measured.to_first == 6.0
-    recorded = Measured(replace(REPLAYED, recorder_cpu=1.0), WATCHED)
+    recorded = PeerRun(replace(REPLAYED, recorder_cpu=1.0), WATCHED)
     assert recorded.per_cpu_second == 8 / (3.0 - 1.0), "the recorder is taken out"
 
 
@@ -86,8 +86,8 @@ def test_a_phase_is_replayed_until_its_rows_are_committed() -> None:
 
 
 def test_peers_are_measured_by_gistmill_in_the_same_pair() -> None:
-    slow = Measured(replace(REPLAYED, last=18.0), Watched(4.0, [(10.0, 0.0), (18.0, 6.0)]))
-    found = [*figures([Measured(REPLAYED, WATCHED)], {"a": [slow], "b": []}, {"b": "b: no"})]
+    slow = PeerRun(replace(REPLAYED, last=18.0), Watched(4.0, [(10.0, 0.0), (18.0, 6.0)]))
+    found = [*figures([PeerRun(REPLAYED, WATCHED)], {"a": [slow], "b": []}, {"b": "b: no"})]
     assert {one.what: one.figure for one in found} == {
         "gistmill: requests a second": 2.0,
         "gistmill: requests a CPU second": 8 / 3,

@@ -61,7 +61,7 @@ class Boundary:
     def _is_ours(self, given: tuple[Any, ...]) -> bool:
         """File descriptors are ours: only a store syncs or truncates by them."""
         return isinstance(given[0], int) or any(
-            self._folder in os.fspath(one) for one in given if isinstance(one, str | os.PathLike)
+            self._folder in os.fspath(path) for path in given if isinstance(path, str | os.PathLike)
         )
 
     def _opening(self, opened: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,26 +53,6 @@ class CrashFigures:
     failed: list[str] = field(default_factory=list)
 
 
-@dataclass
-class _Child:
-    """Ends the forked process with the block, whatever ended that; `error` gets why."""
-
-    error: Path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        raised: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if raised:
-            self.error.write_text("".join(traceback.format_exception(raised)))
-        os._exit(1 if raised else 0)
-
-
 class CrashTrials:
     """The trials of one seed."""
 
@@ -89,9 +68,9 @@ class CrashTrials:
         code = self._forked(lambda: self._undisturbed(warehouse))
         assert code == 0, (self._folder / "error").read_text()
         self.figures.passed = int((self._folder / "passed").read_text())
-        asked = Counter(self._asked())
-        self._asked_whole = asked.total()
-        self._asked_once = {sha for sha, times in asked.items() if times == 1}
+        requests = Counter(self._asked())
+        self._asked_whole = requests.total()
+        self._asked_once = {sha for sha, times in requests.items() if times == 1}
         step = max(1.0, self.figures.passed / number)
         points = sorted({1 + int(step * n) for n in range(min(number, self.figures.passed))})
         for point in points:
@@ -105,12 +84,12 @@ class CrashTrials:
         self.figures.crashes += code == CRASHED
         sent = self._asked()[before:]
         if self._forked(lambda: self._resumed(warehouse)) == 0:
-            found = json.loads((self._folder / "found").read_text())
+            counts = json.loads((self._folder / "counts").read_text())
             again = set(sent) & set(self._asked()[before + len(sent) :]) & self._asked_once
-            in_flight = len(set(sent)) - found.pop("kept")
+            in_flight = len(set(sent)) - counts.pop("kept")
             needlessly = len(again) - in_flight if self.figures.workers == 1 else 0
             self.figures.needlessly = max(self.figures.needlessly, needlessly)
-            for name, value in found.items():
+            for name, value in counts.items():
                 setattr(self.figures, name, getattr(self.figures, name) + value)
         else:
             error = (self._folder / "error").read_text().splitlines()[-1]
@@ -121,7 +100,7 @@ class CrashTrials:
             shutil.rmtree(warehouse, ignore_errors=True)
 
     def _warehouse(self, name: str) -> str:
-        return str(self._folder / name) if self._url is None else f"{self._url}/{name}"
+        return f"{self._url or self._folder}/{name}"
 
     def _asked(self) -> list[str]:
         return (self._folder / "asked").read_text().split()
@@ -138,15 +117,15 @@ class CrashTrials:
         self._night.complete(warehouse)
 
     def _resumed(self, warehouse: str) -> None:
-        torn, kept = _torn(warehouse, self._night.asking()), len(_kept(warehouse))
+        torn, num_kept = _torn(warehouse, self._night.asking()), len(_kept(warehouse))
         with suppress(UsageError):  # there may be no run yet
             tables(warehouse)  # as a reading verb does after the crash
         self._night.complete(warehouse)
         whole: Tables = pickle.loads((self._folder / "tables").read_bytes())
-        found = difference(whole, tables(warehouse))
-        counts = {name: len(keys) for name, keys in asdict(found).items()}
+        wrong = asdict(difference(whole, tables(warehouse)))
+        counts = {name: len(keys) for name, keys in wrong.items()}
         counts["changed"] += counts.pop("added")
-        (self._folder / "found").write_text(json.dumps({**counts, "torn": torn, "kept": kept}))
+        (self._folder / "counts").write_text(json.dumps({**counts, "torn": torn, "kept": num_kept}))
 
     def _within(self, warehouse: str) -> str:
         return warehouse.removeprefix("s3://")
@@ -155,8 +134,12 @@ class CrashTrials:
         """Do it in a process of its own; its exit code. Ends it where it hangs."""
         pid = os.fork()
         if pid == 0:
-            with _Child(self._folder / "error"):
+            try:
                 what()
+            finally:  # the process ends here, whatever ended the work
+                if raised := sys.exc_info()[1]:
+                    (self._folder / "error").write_text(traceback.format_exc())
+                os._exit(1 if raised else 0)
         last = time.monotonic() + _SECONDS
         while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0:
             time.sleep(0.005)
@@ -187,12 +170,12 @@ def _kept(warehouse: str) -> set[str]:
     folder = as_path(warehouse)
     files = [file for file in folder.glob("*/calls/**/*.parquet") if _is_readable(file)]
     rows = [pq.read_table(io.BytesIO(file.read_bytes())).column("request_sha") for file in files]
-    kept = {str(sha) for column in rows for sha in column.to_pylist()}
+    shas = {str(sha) for column in rows for sha in column.to_pylist()}
     for file in folder.glob("journal/*/*.jsonl"):
         for line in file.read_bytes().splitlines():
             with suppress(ValueError):  # a torn or empty line
-                kept.add(json.loads(line)["request_sha"])
-    return kept
+                shas.add(json.loads(line)["request_sha"])
+    return shas
 
 
 def _is_readable(file: UPath) -> bool:

@@ -19,7 +19,7 @@ import yaml
 from jobs.graph.preparation import load_corpus
 from jobs.graph.resolved_run import read_run, run_manifest
 from jobs.run.launch import provenance
-from pipeline.asking.reader import Reader, start_reader
+from pipeline.asking.ask import Reader, start_reader
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message
@@ -62,8 +62,8 @@ class Night:
     def __init__(self, folder: Path, seed: int) -> None:
         draw = random.Random(seed)
         numbers = range(draw.randint(1, 2))
-        asked = [question(10 * n + i, of=n) for n in numbers for i in range(draw.randint(1, 3))]
-        write(folder / "corpus", [document(n) for n in numbers], asked)
+        questions = [question(10 * n + i, of=n) for n in numbers for i in range(draw.randint(1, 3))]
+        write(folder / "corpus", [document(n) for n in numbers], questions)
         script = folder / "script.yaml"
         script.write_text(yaml.safe_dump({"replies": []}))  # names the engine, which is replaced
         self.num_workers = 1 + seed % 2
@@ -78,7 +78,7 @@ class Night:
         self._stored, self._provenance = run_manifest(self._config), provenance(None)
         self._steps = self._config.steps
         family = self._config.family
-        reader = asyncio.run(start_reader(self._config.config.engine, family, "free"))
+        reader = asyncio.run(start_reader(self._config.config.engine, family, False))
         log = os.open(folder / "asked", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
         self._reader = replace(reader, engine=CountedEngine(log))
 
@@ -97,14 +97,11 @@ class Night:
 
     def _units(self, shards: Shards) -> dict[str, list[Unit]]:
         config, steps = self._config.config, self._steps
-        how = (shards.committed(steps), lambda line: None)
-        loaded = load_corpus(config, shards, steps, *how)
+        loaded = load_corpus(config, shards, steps, shards.committed(steps), lambda line: None)
         keys = [key for key, _ in loaded]
         committed = shards.committed(steps)
         return {
-            key.document_id: plan_document(
-                self._steps, key, committed, self._config.config.questions_per_unit
-            )
+            key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
             for key in keys
         }
 

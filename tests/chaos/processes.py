@@ -13,10 +13,10 @@ import time
 import urllib.request
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
 
@@ -40,7 +40,6 @@ class Processes:
         self.folder = folder
         self._mark = uuid.uuid4().hex
         self._environment = {**os.environ, **_FAST, **(environment or {}), _MARK: self._mark}
-        self._output: IO[str] | None = None
 
     def start(self, *words: str | Path) -> "subprocess.Popen[bytes]":
         """The gistmill command, leader of a process group."""
@@ -60,18 +59,13 @@ class Processes:
 
     def of(self, kind: str) -> list[psutil.Process]:
         """The processes of a kind: worker, raylet, gcs, monitor; all with `""`."""
-        found = []
-        for process in self._marked():
-            with suppress(psutil.Error):
-                if _TITLES.get(kind, "") in " ".join(process.cmdline()):
-                    found.append(process)
-        return found
-
-    def _marked(self) -> Iterator[psutil.Process]:
+        processes = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
-                if process.environ().get(_MARK) == self._mark:
-                    yield process
+                is_marked = process.environ().get(_MARK) == self._mark
+                if is_marked and _TITLES.get(kind, "") in " ".join(process.cmdline()):
+                    processes.append(process)
+        return processes
 
     def end_all(self) -> None:
         """Kill whatever is left of the trial, until there is nothing."""
@@ -117,6 +111,12 @@ class Server:
         assert self._process is not None
         self._process.kill()
         self._process.wait()
+
+    def away(self, seconds: float) -> None:
+        """Kill it, and start it again after so long."""
+        self.kill()
+        time.sleep(seconds)
+        self.start()
 
     def mode(self, mode: str, number: int) -> None:
         """Treat the next `number` requests so; the modes are in tests/chaos/server.py."""

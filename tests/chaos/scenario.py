@@ -1,4 +1,4 @@
-"""One small run under one fault, and the same command again without it."""
+"""A small run on a server of its own, which a test disturbs and starts again."""
 
 import shutil
 import subprocess
@@ -7,11 +7,27 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from tests.chaos.processes import Processes, Server
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
+SEQUENCES = 4  # requests that one worker has at the server
+MAX_WORKERS = 2
+CALLS_OF_A_DOCUMENT = 31
+_QUESTIONS = 4  # of a document
 _SECONDS = 400.0
+
+
+def words(folder: Path, num_documents: int, *more: str) -> list[str]:
+    """The run's words but for warehouse and server; its corpus lies in `folder`."""
+    numbers = range(num_documents)
+    questions = [question(_QUESTIONS * n + i, of=n) for n in numbers for i in range(_QUESTIONS)]
+    write(folder / "corpus", [document(n) for n in numbers], questions)
+    return [
+        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "run=night",
+        "methods=gist_only,readagent_p(max_pages=1)", "engine=openai", "engine.model=m",
+        f"engine.sequences={SEQUENCES}", f"engine.max_workers={MAX_WORKERS}",
+        f"engine.min_workers={MAX_WORKERS}", "engine.cpus_per_worker=0.25", *more,
+    ]  # fmt: skip
 
 
 class Scenario:
@@ -34,8 +50,8 @@ class Scenario:
 
     def begin(self, *more: str) -> "subprocess.Popen[bytes]":
         """The command, under way."""
-        place = (f"warehouse={self.warehouse}", f"engine.base_url={self.server.url}")
-        return self.processes.start(*self._words, *place, *more)
+        words = (f"warehouse={self.warehouse}", f"engine.base_url={self.server.url}")
+        return self.processes.start(*self._words, *words, *more)
 
     def command(self, *more: str) -> int:
         """The command to its end, which must come in time."""
@@ -47,18 +63,27 @@ class Scenario:
             self.processes.start("retry", "run=night", f"warehouse={self.warehouse}")
         )
 
-    def end_of(self, driver: "subprocess.Popen[bytes]") -> int:
-        try:
-            return driver.wait(_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"hangs: {self.processes.errors()[-2000:]}") from None
+    def end_of(
+        self, driver: "subprocess.Popen[bytes]", look: Callable[[], Any] = lambda: None
+    ) -> int:
+        """Its exit code; `look` is called again and again until then."""
+        last = time.monotonic() + _SECONDS
+        while driver.poll() is None:
+            time.sleep(0.02)
+            look()
+            assert time.monotonic() < last, f"hangs: {self.processes.errors()[-2000:]}"
+        return driver.returncode
+
+    def until(self, number: int, driver: "subprocess.Popen[bytes]") -> None:
+        """Wait until `number` requests have arrived, which must be before the command ends."""
+        while self.server.num_asked() < number and driver.poll() is None:
+            time.sleep(0.02)
+        assert driver.poll() is None, self.processes.errors()
 
     def midway(self, number: int, what: Callable[["subprocess.Popen[bytes]"], Any]) -> int:
         """Do it to the command once `number` requests have arrived; its exit code."""
         driver = self.begin()
-        while self.server.num_asked() < number and driver.poll() is None:
-            time.sleep(0.02)
-        assert driver.poll() is None, self.processes.errors()
+        self.until(number, driver)
         what(driver)
         return self.end_of(driver)
 
@@ -67,9 +92,6 @@ class Scenario:
         elsewhere = self._folder / "elsewhere"
         shutil.move(self.warehouse, elsewhere)
         self.warehouse = elsewhere
-
-    def worker(self) -> psutil.Process:
-        return self.processes.of("worker")[0]
 
     def one_line(self) -> str:
         """The last thing that the commands said; there must be no traceback."""

@@ -47,28 +47,28 @@ def contents(warehouse: str | Path) -> Tables:
 def _rows(connection: Any, table: str, left_out: set[str]) -> dict[Key, list[Row]]:
     result = connection.execute(f"from {table}")
     names = [column[0] for column in result.description]
-    kept = [index for index, name in enumerate(names) if name not in left_out]
+    compared = [index for index, name in enumerate(names) if name not in left_out]
     key = [names.index(name) for name in ("step_id", *RECORDS[table].key)]
-    found: dict[Key, list[Row]] = {}
+    rows: dict[Key, list[Row]] = {}
     for row in result.fetchall():
-        own = (table, *(str(row[index]) for index in key))
-        found.setdefault(own, []).append(tuple(repr(row[index]) for index in kept))
-    return found
+        values = tuple(repr(row[index]) for index in compared)
+        rows.setdefault((table, *(str(row[index]) for index in key)), []).append(values)
+    return rows
 
 
 def difference(undisturbed: Tables, disturbed: Tables) -> Difference:
     """Where two runs of the same words differ; nothing is left out but run-time columns."""
-    found = Difference()
+    wrong = Difference()
     for table in TABLES:
         expected, there = undisturbed[table], disturbed[table]
         for key in expected.keys() | there.keys():
             before, after = expected.get(key, []), there.get(key, [])
             if not after:
-                found.lost.append(key)
+                wrong.lost.append(key)
             elif not before:
-                found.added.append(key)
+                wrong.added.append(key)
             elif len(after) > len(before):
-                found.doubled.append(key)
+                wrong.doubled.append(key)
             elif Counter(after) != Counter(before):
-                found.changed.append(key)
-    return found
+                wrong.changed.append(key)
+    return wrong

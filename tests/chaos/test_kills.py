@@ -1,46 +1,127 @@
-"""Runs whose processes are killed end as an undisturbed one, and repeat what was in flight."""
+"""Runs whose processes are killed, at seeded moments, and which are started again until they are
+complete: they end as an undisturbed run, and repeat only calls that were in flight."""
 
+import os
 import random
+import signal
+import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.chaos import limits
-from tests.chaos.kills import STRIKES, KillFigures, KillTrial, words
-from tests.chaos.tables import Tables
+from tests.chaos.processes import stopped
+from tests.chaos.scenario import CALLS_OF_A_DOCUMENT, MAX_WORKERS, SEQUENCES, Scenario, words
+from tests.chaos.tables import Tables, difference, tables
 
 Add = Callable[..., None]
 Whole = tuple[list[str], Counter[str], Tables]
+Process = subprocess.Popen[bytes]
+KILLS = ("driver", "worker", "server", "raylet", "gcs", "monitor", "group", "cluster")
+STRIKES = (*KILLS, "term", "stop")
 SHORT_KINDS = ["worker", "driver", "server", "raylet", "cluster"]
 SHORT_DOCUMENTS, FULL_DOCUMENTS = 16, 64
 FULL_TRIALS, STRIKES_OF_A_TRIAL = 13, 10
+SECONDS_STOPPED, SECONDS_TO_APPEAR = 5.0, 400.0
+
+
+class KillTrial:
+    """One run, struck by `kinds` in turn, at moments between its first and last requests."""
+
+    def __init__(self, run: Scenario, num_calls: int, seed: int, kinds: list[str]) -> None:
+        self._run, self._draw = run, random.Random(seed)
+        moments = sorted(self._draw.randint(1, int(num_calls * 0.9)) for _ in kinds)
+        self._strikes = list(zip(moments, kinds, strict=True))
+        self.struck = list[str]()
+        self.num_launches = 0
+
+    def launch(self) -> int:
+        """One command to its end; takes the strikes that it met off the list."""
+        self.num_launches += 1
+        driver = self._run.begin()
+        code = self._run.end_of(driver, lambda: self._strike_in_time(driver))
+        if self._draw.random() < 0.5:  # else its workers live on beside those of the next
+            self._run.processes.end_all()
+        return code
+
+    def _strike_in_time(self, driver: Process) -> None:
+        if self._strikes and self._run.server.num_asked() >= self._strikes[0][0]:
+            kind = self._strikes[0][1]
+            if self._strike(kind, driver):
+                self.struck.append(kind)
+                self._strikes.pop(0)
+
+    def _strike(self, kind: str, driver: Process) -> bool:
+        """False where the command, struck just before, ends without such a process."""
+        run = self._run
+        whole: dict[str, Callable[[], object]] = {
+            "driver": driver.kill,
+            "group": lambda: os.killpg(driver.pid, signal.SIGKILL),
+            "cluster": run.processes.end_all,
+            "server": lambda: run.server.away(1.0),
+            "term": driver.terminate,
+            "stop": lambda: stopped(
+                self._draw.choice([driver, *run.processes.of("worker")]), SECONDS_STOPPED
+            ),
+        }
+        with suppress(psutil.Error, ProcessLookupError):
+            if kind in whole:
+                whole[kind]()
+            elif processes := self._wait_for(kind, driver):
+                self._draw.choice(processes).kill()
+            else:
+                return False
+        return True
+
+    def _wait_for(self, kind: str, driver: Process) -> list[psutil.Process]:
+        """The processes of a kind; a worker may just be starting again. Empty where the command
+        ends first."""
+        last = time.monotonic() + SECONDS_TO_APPEAR
+        while not (processes := self._run.processes.of(kind)) and driver.poll() is None:
+            time.sleep(0.1)
+            assert time.monotonic() < last, f"no {kind}"
+        return processes
 
 
 def undisturbed(folder: Path, num_documents: int) -> Whole:
     command = words(folder, num_documents)
-    asked, whole = KillTrial(folder / "whole", command, 0, []).undisturbed()
-    assert asked.total() == 31 * num_documents
-    return command, asked, whole
+    with Scenario(folder / "whole", command) as run:
+        assert run.command() == 0, run.processes.errors()
+    calls = run.server.asked()
+    assert calls.total() == CALLS_OF_A_DOCUMENT * num_documents
+    return command, calls, tables(run.warehouse)
 
 
-def check(found: KillFigures, add: Add) -> None:
-    for kind, number in Counter(found.struck).items():
+def strike(folder: Path, whole: Whole, seed: int, kinds: list[str], add: Add) -> None:
+    """Strike the run, start it again until it is complete, and compare."""
+    command, calls, rows = whole
+    with Scenario(folder, command) as run:
+        trial = KillTrial(run, calls.total(), seed, kinds)
+        while trial.launch() != 0:
+            assert trial.num_launches < 3 * len(kinds) + 3, run.processes.errors()
+        num_asked = run.server.num_asked()
+        assert run.command() == 0, "once more, with nothing to do"
+        assert run.server.num_asked() == num_asked
+    wrong = difference(rows, tables(run.warehouse))
+    repeated = (run.server.asked() - calls).total()
+    for kind, number in Counter(trial.struck).items():
         add(what="strikes by kind", kind=kind, number=number)
-    add(what="kills", seed=found.seed, kills=found.kills, launches=len(found.ends),
-        lost=found.lost, doubled=found.doubled, changed=found.changed, calls=found.calls,
-        repeated=found.repeated)  # fmt: skip
-    assert (found.lost, found.doubled, found.changed) == (0, 0, 0)
-    assert found.repeated <= limits.REPEATED_PER_KILL * len(found.struck)
+    kills = sum(kind in KILLS for kind in trial.struck)
+    add(what="kills", seed=seed, kills=kills, launches=trial.num_launches,
+        calls=num_asked, repeated=repeated)  # fmt: skip
+    assert not wrong
+    assert repeated <= SEQUENCES * MAX_WORKERS * len(trial.struck), "what was in flight"
 
 
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_a_run_is_struck_five_times(tmp_path: Path, figures: Add) -> None:
-    command, asked, whole = undisturbed(tmp_path, SHORT_DOCUMENTS)
-    trial = KillTrial(tmp_path / "struck", command, 5, SHORT_KINDS)
-    check(trial.run(asked, whole), figures)
+    whole = undisturbed(tmp_path, SHORT_DOCUMENTS)
+    strike(tmp_path / "struck", whole, 5, SHORT_KINDS, figures)
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +135,5 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Whole:
 def test_a_run_of_2000_calls_is_struck(
     seed: int, large: Whole, tmp_path: Path, figures: Add
 ) -> None:
-    command, asked, whole = large
     kinds = random.Random(seed).sample(STRIKES, STRIKES_OF_A_TRIAL)
-    check(KillTrial(tmp_path, command, seed, kinds).run(asked, whole), figures)
+    strike(tmp_path, large, seed, kinds, figures)

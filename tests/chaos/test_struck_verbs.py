@@ -1,7 +1,6 @@
 """Every other verb that writes is killed at one change of a file after another, and repeated: it
 ends as one that nothing has killed."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -10,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.chaos import limits
-from tests.chaos.kills import words
 from tests.chaos.processes import Processes, Server
+from tests.chaos.scenario import SEQUENCES, words
 from tests.chaos.tables import contents, difference
-from tests.support.command import ROOT, sql
+from tests.support.command import sql
+from tests.support.faulty_storage import environment_with
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(1200)]
 
 Add = Callable[..., None]
-STORAGE = ROOT / "tests" / "support" / "faulty_storage"
 SIGKILL = -9
 # What each is given beside the warehouse; FOLDER is where it writes files of its own.
 VERBS: dict[str, list[str]] = {
@@ -51,8 +49,8 @@ class Place:
         """The verb's exit code; it is killed at its `kill_at`-th change of a file below."""
         fault = {"operation": "change", "path": f"{self.folder}/*", "is_killed": True,
                  "skip": kill_at, "process": "*jobs*"}  # fmt: skip
-        shim = {"PYTHONPATH": str(STORAGE), "GISTMILL_FAULTS": json.dumps([fault])}
-        processes = Processes(self.folder.parent, shim if kill_at is not None else {})
+        shim = environment_with([fault]) if kill_at is not None else {}
+        processes = Processes(self.folder.parent, shim)
         at = [word.replace("FOLDER", str(self.folder)) for word in given]
         try:
             driver = processes.start(*at, f"warehouse={self.warehouse}")
@@ -126,4 +124,4 @@ def test_a_verb_is_killed_and_repeated(
             break
     figures(what="verbs killed at a change of a file", verb=verb, kills=kills, repeated=repeated)
     assert kills >= 3
-    assert repeated <= limits.SEQUENCES * kills
+    assert repeated <= SEQUENCES * kills

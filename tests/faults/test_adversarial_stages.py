@@ -4,7 +4,6 @@ whole runs, and none of them says more than the replies do."""
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from unicodedata import decimal, normalize
 
@@ -14,7 +13,7 @@ from pipeline.core.prompts import PROMPTS
 from pipeline.core.registry import import_installed
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
-from pipeline.work.stage import STAGES, Stage
+from pipeline.work.stage import STAGES
 from stages.tables.keys import Embedding
 from tests.support.runs.hostile_rows import NEVER, READ
 from tests.support.runs.hostile_run import HostileRun, book_words, chat_words
@@ -29,18 +28,11 @@ MARKS = re.compile("(?i:think)|```")  # what is taken off a reply, in part
 
 
 def finished(folder: Path, words: list[str], seed: int, is_constrained: bool = False) -> HostileRun:
-    """A run, and all that must be right of it."""
+    """A run whose rows say nothing that its replies do not, and whose replies are all stored."""
     run = HostileRun(folder, words, seed, is_constrained)
     run.work()
-    refuse_wrong_rows(run)
-    refuse_changed_replies(run)
-    return run
-
-
-def refuse_wrong_rows(run: HostileRun) -> None:
-    for rows in run.rows().values():
-        for row in rows:
-            assert row.problem != "unit_failed", row.detail
+    for row in (row for rows in run.rows().values() for row in rows):
+        assert row.problem != "unit_failed", row.detail
     with connect(run.config.warehouse, "night") as connection:
         assert all(step.not_done == 0 for step in accounts(connection))
         for name, statement in NEVER.items():
@@ -48,6 +40,16 @@ def refuse_wrong_rows(run: HostileRun) -> None:
         for name, statement in READ.items():
             for value, replies in connection.execute(statement).fetchall():
                 assert any(value in plain(reply) for reply in replies), (name, value, replies)
+    # Every reply is stored once, as it was sent but for half surrogates, thinking and a fence.
+    sent = Counter(
+        (prompt, HALF.sub("\ufffd", reply.text), reply.finish_reason, reply.reply_tokens)
+        for prompt, reply in run.engine.sent
+        if not MARKS.search(reply.text)
+    )
+    stored = [call for call in run.calls() if not call.is_shared]
+    assert len(stored) == len(run.engine.sent)
+    assert sent <= Counter((c.prompt, c.reply, c.finish_reason, c.reply_tokens) for c in stored)
+    return run
 
 
 def plain(reply: str) -> str:
@@ -55,30 +57,6 @@ def plain(reply: str) -> str:
     as our own."""
     text = re.sub(r"\\?\"|['`*_]", "", normalize("NFKC", reply).lower())
     return "".join(str(decimal(char)) if char.isdecimal() else char for char in text)
-
-
-def refuse_changed_replies(run: HostileRun) -> None:
-    """Every reply is stored once, as it was sent but for half surrogates, thinking and a fence."""
-    sent = Counter(
-        (prompt, HALF.sub("\ufffd", reply.text), reply.finish_reason, reply.reply_tokens)
-        for prompt, reply in run.engine.sent
-        if not MARKS.search(reply.text)
-    )
-    kept = [call for call in run.calls() if not call.is_shared]
-    assert len(kept) == len(run.engine.sent)
-    stored = Counter((c.prompt, c.reply, c.finish_reason, c.reply_tokens) for c in kept)
-    assert sent <= stored
-
-
-def refuse_other_rows_from_the_calls(run: HostileRun) -> None:
-    """Without its rows a run makes them again of its calls, and asks nothing."""
-    before, num_sent = run.rows(), len(run.engine.sent)
-    for folder in (Path(run.config.warehouse) / "tables").iterdir():
-        if folder.name not in ("documents", "questions", "calls"):
-            shutil.rmtree(folder)
-    run.work()
-    assert len(run.engine.sent) == num_sent
-    assert run.rows() == before
 
 
 @pytest.fixture(scope="module")
@@ -96,46 +74,44 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[HostileRun]:
     ]
 
 
-def asking() -> Iterator[type[Stage]]:
-    """The stages that may ask a model, of those that need no embedder."""
-    for stage in STAGES.values():
-        is_ours = stage.__module__.startswith("stages.")
-        if stage.prompts and is_ours and Embedding not in stage.reads:
-            yield stage
-
-
-def test_every_stage_that_asks_is_in_a_run(runs: list[HostileRun]) -> None:
+def test_every_stage_and_every_prompt_that_asks_is_in_a_run(runs: list[HostileRun]) -> None:
+    """But for stages that need an embedder."""
     used = {type(step.stage) for run in runs for step in run.steps}
-    assert [stage.label() for stage in asking() if stage not in used] == []
-
-
-def test_every_prompt_is_asked(runs: list[HostileRun]) -> None:
+    asking = [s for s in STAGES.values() if s.prompts and Embedding not in s.reads]
+    ours = [stage for stage in asking if stage.__module__.startswith("stages.")]
+    assert [stage.label() for stage in ours if stage not in used] == []
     asked = {call.prompt for run in runs for call in run.calls()}
-    own = {name for name, p in PROMPTS.items() if p.__module__.startswith("stages.")}
-    assert own <= asked
+    assert {n for n, p in PROMPTS.items() if p.__module__.startswith("stages.")} <= asked
     assert sum(len(run.engine.sent) for run in runs) > 450
 
 
 def test_the_calls_make_the_same_rows_again(runs: list[HostileRun]) -> None:
+    """Without its rows a run makes them again of its calls, and asks nothing."""
     for run in runs:
-        refuse_other_rows_from_the_calls(run)
+        before, num_sent = run.rows(), len(run.engine.sent)
+        for folder in (Path(run.config.warehouse) / "tables").iterdir():
+            if folder.name not in ("documents", "questions", "calls"):
+                shutil.rmtree(folder)
+        run.work()
+        assert len(run.engine.sent) == num_sent
+        assert run.rows() == before
 
 
 def test_every_call_is_shown_as_it_was_sent(runs: list[HostileRun]) -> None:
     for run in runs:
-        found = shown(run.config.warehouse)
+        calls = shown(run.config.warehouse)
         asked = Counter(map(as_asked, run.engine.asked))
-        assert Counter(as_shown(one) for one in found if not one["is_shared"]) == asked
-        assert {as_shown(one) for one in found if one["is_shared"]} <= set(asked)
+        assert Counter(as_shown(call) for call in calls if not call["is_shared"]) == asked
+        assert {as_shown(call) for call in calls if call["is_shared"]} <= set(asked)
 
 
 @pytest.mark.chaos
 def test_ten_thousand_replies_through_every_stage(tmp_path: Path) -> None:
     num_replies, seed = 0, 10
     while num_replies < 10_000:
-        for words in (book_words, chat_words):
+        for is_book in (True, False):
             folder = tmp_path / f"{seed}"
             folder.mkdir()
-            own = book_words(folder, 24, 12) if words is book_words else chat_words(folder, 20)
-            run = finished(folder, own, seed, is_constrained=seed % 3 == 0)
+            words = book_words(folder, 24, 12) if is_book else chat_words(folder, 20)
+            run = finished(folder, words, seed, is_constrained=seed % 3 == 0)
             num_replies, seed = num_replies + len(run.engine.sent), seed + 1

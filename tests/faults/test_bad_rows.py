@@ -12,7 +12,7 @@ from jobs.config.options import ReadOptions
 from jobs.html.source import Source
 from jobs.trace.trace import read_reading_map
 from tests.jobs.html.test_html import opened
-from tests.support.command import gistmill, succeed
+from tests.support.command import gistmill, sql, succeed
 
 pytestmark = pytest.mark.slow
 
@@ -65,9 +65,7 @@ class BadRun:
         )  # fmt: skip
 
     def sql(self, query: str) -> list[tuple[Any, ...]]:
-        done = gistmill("sql", query, f"warehouse={self.warehouse}", "--json")
-        assert done.returncode == 0, done.stderr
-        return [tuple(row.values()) for row in json.loads(done.stdout)]
+        return [tuple(row.values()) for row in sql(self.warehouse, query)]
 
 
 @pytest.fixture(scope="module")
@@ -79,18 +77,15 @@ def test_the_run_goes_on_and_names_every_bad_row(bad: BadRun) -> None:
     assert bad.done.returncode == 3, bad.done.stderr  # more problems than allowed
     assert "Traceback" not in bad.done.stderr
     lines = [line for line in bad.done.stderr.splitlines() if line.startswith("bad_input: ")]
-    places = {":".join(line.split(": ")[1].split(":")[:2]) for line in lines}
-    assert places == BAD
     assert all("; " in line for line in lines)  # what is wrong; what to do
-
-
-def test_bad_rows_are_kept_with_their_place(bad: BadRun) -> None:
     details = bad.sql(
         """select detail from documents where problem = 'bad_input' union all
         select detail from questions where problem = 'bad_input'"""
     )
     assert len(details) == DOCUMENT_COUNTS[2] + QUESTION_COUNTS[2]
-    assert {":".join(detail.split(":")[:2]) for (detail,) in details} == BAD
+    told = [line.removeprefix("bad_input: ") for line in lines]
+    for texts in (told, [detail for (detail,) in details]):
+        assert {":".join(text.split(":")[:2]) for text in texts} == BAD
 
 
 def test_good_rows_are_answered_by_every_method(bad: BadRun) -> None:
@@ -112,7 +107,7 @@ def test_questions_of_bad_documents_are_upstream_in_every_method(bad: BadRun) ->
 
 
 def test_status_counts_reconcile(bad: BadRun) -> None:
-    found = json.loads(succeed("status", f"warehouse={bad.warehouse}", "--json"))
+    state = json.loads(succeed("status", f"warehouse={bad.warehouse}", "--json"))
     good = DOCUMENT_COUNTS[1]
     expected = {
         "documents": (*DOCUMENT_COUNTS, 0),
@@ -124,11 +119,11 @@ def test_status_counts_reconcile(bad: BadRun) -> None:
         "rate": (ASKED_COUNTS[0], ASKED_COUNTS[1] - SKIPPED, ASKED_COUNTS[2], SKIPPED),
         "score": (*ASKED_COUNTS, 0),
     }
-    assert len(found["steps"]) == 4 + 4 * len(METHODS)
-    for step in found["steps"]:
+    assert len(state["steps"]) == 4 + 4 * len(METHODS)
+    for step in state["steps"]:
         counts = tuple(step[name] for name in ("inputs", "ok", "problem", "skipped"))
         assert counts == expected[step["stage"]], (step["stage"], step["method"])
-    assert (found["complete"], found["alive"]) == (True, [])
+    assert (state["complete"], state["alive"]) == (True, [])
 
 
 def test_documents_that_questions_alone_name_are_none(bad: BadRun) -> None:
@@ -141,7 +136,7 @@ def test_documents_that_questions_alone_name_are_none(bad: BadRun) -> None:
     (listed,) = json.loads(succeed("ls", "runs", f"warehouse={bad.warehouse}", "--json"))["runs"]
     assert (listed["documents"], listed["questions"]) == (documents[1], questions[1])
     with closing(Source(ReadOptions(UPath(bad.warehouse)))) as source:
-        index = opened(source.first(is_served=True)[1])
+        index = opened(source.chunk("index") or b"")
     assert len(index["documents"]) == documents[0]
     (cause,) = index["causes"]
     assert (cause["problem"], cause["num_rows"]) == ("bad_input", documents[2] + questions[2])

@@ -2,41 +2,22 @@
 
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
-import yaml
 
-from tests.support.command import ROOT, succeed
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
+from tests.faults.scripted_run import REPLY, begun, end_of, in_its_midst, last_line, words
+from tests.support.command import succeed
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
 
-def words(folder: Path, *rules: dict[str, object]) -> list[str]:
-    """A scripted run over one small document."""
-    write(folder / "corpus", [document(1)], [question(1, of=1)])
-    (folder / "script.yaml").write_text(yaml.safe_dump({"replies": list(rules)}))
-    return [
-        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
-        "methods=gist_only", "engine=scripted", f"engine.script={folder / 'script.yaml'}",
-        f"warehouse={folder / 'warehouse'}", "cluster=local",
-    ]  # fmt: skip
-
-
-def begun(command: list[str], module: str = "jobs") -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-m", module, *command],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+def slow_words(folder: Path, seconds: float = 30.0) -> list[str]:
+    """A run of one document that waits for its answers."""
+    slow = {"prompt": "answer", "seconds": seconds, "reply": "so"}
+    return words(folder, slow, {"reply": "s"}, num=1)
 
 
 def catches_sigterm(pid: int) -> bool:
@@ -44,56 +25,38 @@ def catches_sigterm(pid: int) -> bool:
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def in_its_midst(command: list[str], folder: Path) -> "subprocess.Popen[str]":
-    """A run that has gists and waits for the answer."""
-    driver = begun(command)
-    gists = folder / "warehouse" / "tables" / "gists"
-    while not list(gists.glob("*/*.parquet")) and driver.poll() is None:
-        time.sleep(0.02)
-    return driver
-
-
 def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    command = words(tmp_path, {"prompt": "answer", "seconds": 6.0, "reply": "so"}, {"reply": "s"})
+    command = slow_words(tmp_path, seconds=6.0)
     driver = in_its_midst(command, tmp_path)
     driver.send_signal(signal.SIGINT)
-    _, told = driver.communicate(timeout=60)
-    assert driver.returncode == 4, told
-    assert told.splitlines()[-1].startswith("ended by Ctrl-C: ")
+    assert last_line(end_of(driver), code=4).startswith("ended by Ctrl-C: ")
     succeed(*command)
-    assert "complete" in succeed("status", command[-2])
+    assert "complete" in succeed("status", command[-1])
 
 
 @pytest.mark.parametrize("module", ["jobs", "gistmill"])
 def test_sigterm_is_one_line_from_the_first_moment_on(tmp_path: Path, module: str) -> None:
     """While it imports, plans, starts Ray; on a busy machine each of these takes longer. Its first
     moment is that in which our code, not Python's, begins."""
-    command = words(tmp_path, {"prompt": "answer", "seconds": 30.0, "reply": "so"}, {"reply": "s"})
+    command = slow_words(tmp_path)
     for seconds in (0.0, 0.3, 0.6, 0.9, 1.2, 1.5, 1.9, 2.4):
         driver = begun(command, module)
         while not catches_sigterm(driver.pid):
             time.sleep(0.02)
         time.sleep(seconds)
         driver.terminate()
-        _, told = driver.communicate(timeout=60)
-        assert driver.returncode == 4, told
-        last = told.splitlines()[-1]
-        assert last == "gistmill: interrupted; run the same command to resume"
-        assert "Traceback" not in told
+        told = last_line(end_of(driver), code=4)
+        assert told == "gistmill: interrupted; run the same command to resume"
 
 
 @pytest.mark.parametrize("process", ["raylet", "gcs_server"])
 def test_a_run_says_that_ray_was_killed(tmp_path: Path, process: str) -> None:
-    command = words(tmp_path, {"prompt": "answer", "seconds": 30.0, "reply": "so"}, {"reply": "s"})
-    driver = in_its_midst(command, tmp_path)
+    driver = in_its_midst(slow_words(tmp_path), tmp_path)
     (of_ray,) = [child for child in psutil.Process(driver.pid).children(recursive=True)
                  if child.name() == process]  # fmt: skip
     of_ray.kill()
-    _, told = driver.communicate(timeout=120)
-    assert driver.returncode == 4, told
-    said = f"gistmill: Ray's {process} was killed; run the same command to resume"
-    assert told.splitlines()[-1] == said
-    assert "Traceback" not in told
+    told = last_line(end_of(driver), code=4)
+    assert told == f"gistmill: Ray's {process} was killed; run the same command to resume"
 
 
 IN_WORKERS = """\
@@ -127,10 +90,8 @@ def test_a_run_says_why_a_worker_does_not_start(
     module, how = WHY[what]
     (tmp_path / "sitecustomize.py").write_text(IN_WORKERS.format(module=module, how=how))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    driver = begun(words(tmp_path, {"reply": "short"}))
-    _, told = driver.communicate(timeout=400)
-    assert driver.returncode == 1, told
-    last = told.splitlines()[-1]
-    assert last.startswith("gistmill: a worker ") and MISSING in last
-    assert "\x1b" not in told and "\\x1b" not in told
-    assert "Traceback" not in told and "creation task" not in told
+    done = end_of(begun(words(tmp_path, REPLY, num=1)), timeout=400)
+    told = last_line(done, code=1)
+    assert told.startswith("gistmill: a worker ") and MISSING in told
+    assert "\x1b" not in done.stderr and "\\x1b" not in done.stderr
+    assert "creation task" not in done.stderr

@@ -3,46 +3,16 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.support.command import ROOT, gistmill, own_process, sql, succeed
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
+from tests.faults.scripted_run import REPLY, end_of, in_its_midst, last_line, words
+from tests.support.command import gistmill, own_process, sql, succeed
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
-
-REPLY = {"reply": "short"}
-
-
-def words(folder: Path, *rules: dict[str, Any], **script: Any) -> list[str]:
-    """A scripted run over six documents of one question each, on one worker."""
-    write(
-        folder / "corpus",
-        [document(n) for n in range(1, 7)],
-        [question(n, of=n) for n in range(1, 7)],
-    )
-    path = folder / "script.yaml"
-    path.write_text(yaml.safe_dump({"replies": list(rules), **script}))
-    return [
-        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
-        "methods=gist_only,bm25(top_k=1)", "engine=scripted", f"engine.script={path}",
-        "engine.max_workers=1", "max_problem_rate=1.0", "cluster=local",
-        f"warehouse={folder / 'warehouse'}",
-    ]  # fmt: skip
-
-
-def last_line(done: "CompletedProcess[str]", code: int) -> str:
-    """The one line that a run ends with."""
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stderr.splitlines()[-1]
 
 
 def test_a_unit_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
@@ -67,21 +37,12 @@ def test_a_unit_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
-    command = words(tmp_path, {"reply": "slow", "seconds": 0.5})
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "jobs", *command],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
+    driver = in_its_midst(words(tmp_path, {"reply": "slow", "seconds": 0.5}), tmp_path)
     warehouse = tmp_path / "warehouse"
-    while not list(warehouse.glob("tables/gists/*/*.parquet")) and driver.poll() is None:
-        time.sleep(0.02)
     (alive,) = warehouse.glob("runs/*/alive/*.json")
     os.kill(int(alive.stem.rpartition("-")[2]), signal.SIGKILL)
-    _, told = driver.communicate(timeout=120)
-    assert driver.returncode == 0, told
+    done = end_of(driver)
+    assert done.returncode == 0, done.stderr
     rows = sql(warehouse, "select count(*) as n, count(problem) as problems from answers")
     assert rows == [{"n": 12, "problems": 0}]
 

@@ -1,17 +1,14 @@
 """Real runs on a disk that is full, read-only, gone, or fails now and then: one line, and on."""
 
 import json
-import subprocess
-import sys
-import time
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from tests.faults.test_faults import REPLY, words
-from tests.support.command import ROOT, own_process, sql, succeeded
+from tests.faults.scripted_run import REPLY, end_of, in_its_midst, last_line, words
+from tests.support.command import own_process, sql, succeeded
 from tests.support.faulty_storage import gistmill_with
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
@@ -20,11 +17,10 @@ ANSWERS = "select * exclude (step_id, unit) from answers order by all"
 
 
 def one_line(done: "CompletedProcess[str]") -> str:
-    """The complaint of a run that must have ended in exit code 4 and without a traceback."""
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr + done.stdout
+    """The complaint of a run that must have ended in exit code 4."""
+    last = last_line(done, code=4)
     (line,) = (line for line in done.stderr.splitlines() if line.startswith("gistmill: "))
-    assert done.stderr.splitlines()[-1] == line
+    assert last == line
     return line.removeprefix("gistmill: ")
 
 
@@ -63,18 +59,10 @@ def test_a_disk_that_refuses(
 
 
 def test_a_folder_that_vanishes(tmp_path: Path, undisturbed: Path) -> None:
-    command = words(tmp_path, {"reply": "short", "seconds": 0.3})
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "jobs", *command],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    driver = in_its_midst(words(tmp_path, {"reply": "short", "seconds": 0.3}), tmp_path)
     warehouse, elsewhere = tmp_path / "warehouse", tmp_path / "elsewhere"
-    while not list(warehouse.glob("tables/gists/*/*.parquet")) and driver.poll() is None:
-        time.sleep(0.02)
     warehouse.rename(elsewhere)
-    out, err = driver.communicate(timeout=300)
-    told = one_line(CompletedProcess(command, driver.returncode, out, err))
-    assert "put the folder back" in told
+    assert "put the folder back" in one_line(end_of(driver, timeout=300))
     assert not warehouse.exists(), "not made again"
     elsewhere.rename(warehouse)
     check(tmp_path, words(tmp_path, REPLY), undisturbed)

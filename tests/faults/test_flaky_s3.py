@@ -1,27 +1,48 @@
-"""An object store that answers 503, hangs up, hangs, or loses its reply."""
+"""Corpus and warehouse in an object store, which answers 503, hangs up, hangs, or loses its reply;
+and a run there that is killed once in the middle."""
 
+import json
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+import ray
 
 from pipeline.core.errors import StorageError
 from pipeline.core.settings import CONF
-from pipeline.files.storage import as_path, commit, exists, limit_retries, list_paths, read
+from pipeline.files.storage import (
+    as_path,
+    commit,
+    exists,
+    limit_retries,
+    list_paths,
+    map_files,
+    read,
+    write,
+)
 from tests.support.clusters.s3_server import BUCKET, How, Outage, client, flaky_s3_server, names
-from tests.support.command import gistmill, sql, succeed
+from tests.support.command import ROOT, gistmill, refused, sql, succeed
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
+TABLES = ("documents", "questions", "pages", "gists", "lookups", "answers", "ratings", "scores")
+METHODS = "methods=readagent_p(max_pages=2),bm25(top_k=3),constant"
 WORDS = ("experiment=demo", f"corpus.path=s3://{BUCKET}/demo", "cluster.storage_seconds=60.0")
+Server = tuple[dict[str, str], Outage]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[tuple[dict[str, str], Outage]]:
+def server() -> Iterator[Server]:
+    """Its environment is that of the commands, and of workers, whose Ray this process starts."""
+    ray.shutdown()
     with flaky_s3_server() as (environment, outage):
         for file in (CONF / "demo").iterdir():
             client(environment).upload_file(str(file), BUCKET, f"demo/{file.name}")
@@ -30,12 +51,18 @@ def server() -> Iterator[tuple[dict[str, str], Outage]]:
             for key, value in {**environment, "AWS_MAX_ATTEMPTS": "1"}.items():
                 patch.setenv(key, value)
             yield environment, outage
+    ray.shutdown()
 
 
 @pytest.fixture
-def outage(server: tuple[dict[str, str], Outage]) -> Iterator[Outage]:
+def outage(server: Server) -> Iterator[Outage]:
     yield server[1]
     server[1].end()
+
+
+def rows(warehouse: str | Path, table: str) -> list[dict[str, Any]]:
+    """A table's rows, but for where its corpus lay."""
+    return sql(warehouse, f"select * exclude (step_id, unit) from {table} order by all")
 
 
 @pytest.mark.parametrize("how", get_args(How))
@@ -49,6 +76,19 @@ def test_a_commit_is_made_once(outage: Outage, how: How) -> None:
     outage.end()
     assert read(path) == b"mine"
     assert not commit(path, b"another's")
+
+
+def test_the_first_commit_wins(server: Server) -> None:
+    path = as_path(f"s3://{BUCKET}/race/one")
+    contents = [f"writer {number}".encode() for number in range(16)]
+    with ThreadPoolExecutor(16) as pool:
+        won = list(pool.map(lambda content: commit(path, content), contents))
+    assert won.count(True) == 1
+    assert path.read_bytes() == contents[won.index(True)]
+    write(path, b"another")
+    stored = client(server[0]).get_object(Bucket=BUCKET, Key="race/one")["Body"].read()
+    assert stored == b"another"
+    assert map_files(lambda file: file.name, path.parent.glob("*")) == ["one"]
 
 
 def test_no_answer_is_not_a_no(outage: Outage) -> None:
@@ -93,7 +133,7 @@ def struck(
 
 @pytest.mark.parametrize("hows", [("503", "reset"), ("500", "slow down"), ("torn", "lost")])
 def test_a_run_survives_six_seconds_of_it(
-    hows: tuple[How, How], server: tuple[dict[str, str], Outage], tmp_path: Path
+    hows: tuple[How, How], server: Server, tmp_path: Path
 ) -> None:
     environment, outage = server
     num_refused: list[int] = []
@@ -111,11 +151,10 @@ def test_a_run_survives_six_seconds_of_it(
     outage.end()
     assert num_refused[0] > 0
     succeed("run", *WORDS, f"warehouse={tmp_path}", "run=night")
-    query = "select * exclude (step_id, unit) from answers order by all"
-    assert sql(at, query) == sql(tmp_path, query)
+    assert rows(at, "answers") == rows(tmp_path, "answers")
 
 
-def test_an_outage_that_stays_is_one_line(server: tuple[dict[str, str], Outage]) -> None:
+def test_an_outage_that_stays_is_one_line(server: Server) -> None:
     environment, outage = server
     words = ("run", *WORDS[:2], f"warehouse=s3://{BUCKET}/down", "cluster.storage_seconds=2.0",
              "cluster.grace_minutes=0.2")  # fmt: skip
@@ -129,3 +168,37 @@ def test_an_outage_that_stays_is_one_line(server: tuple[dict[str, str], Outage])
     assert lines[0].endswith("make sure that it answers, then run the same command to resume")
     assert "Traceback" not in done.stderr
     succeed(*words)
+
+
+def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(server: Server, tmp_path: Path) -> None:
+    environment, warehouse = server[0], f"s3://{BUCKET}/w"
+    words = ("run", *WORDS[:2], METHODS, f"warehouse={warehouse}", "run=night")
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "jobs", *words, "cluster=inline"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while len(names(environment, "w/tables/answers/")) < 2 and driver.poll() is None:
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    assert len(names(environment, "w/tables/scores/")) < 9, "three methods, three documents"
+    done = json.loads(succeed(*words, "cluster=local", "--json"))
+    assert done["exit_code"] == 0
+    succeed("run", "experiment=demo", METHODS, f"warehouse={tmp_path}", "run=night")
+    for table in TABLES:
+        assert rows(warehouse, table) == rows(tmp_path, table)
+    (units,) = sql(warehouse, "select count(*) as n, count(worker) as made from units")
+    assert units["n"] == units["made"] > 30
+    assert not [name for name in names(environment, "w/") if name.endswith(".part")]
+    assert not names(environment, "w/runs/night/in_flight/")
+
+
+@pytest.mark.usefixtures("server")
+def test_a_store_that_cannot_be_reached_is_one_line() -> None:
+    told = refused("run", "experiment=demo", "warehouse=s3://no-such-bucket/w")
+    assert told.startswith("warehouse=s3://no-such-bucket/w: cannot be reached (")
+    nowhere = f"corpus.path=s3://{BUCKET}/nowhere"
+    told = refused("run", "experiment=demo", nowhere)
+    assert told == f"s3://{BUCKET}/nowhere: no such file or folder; set corpus.path=..."

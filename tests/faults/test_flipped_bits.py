@@ -21,13 +21,13 @@ PLACE = 40  # of a byte in the first page
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return FinishedRun(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture(params=["loose", "compacted"])
-def warehouse(made: FinishedRun, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    folder = made.copied(tmp_path)
+def warehouse(finished: FinishedRun, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    folder = finished.copied(tmp_path)
     if request.param == "compacted":
         compact(folder, least=2)
         succeed("gc", "older_than=0", f"warehouse={folder}")
@@ -60,9 +60,9 @@ def test_a_flip_in_a_page_is_no_other_row(warehouse: Path) -> None:
     assert num_noticed > 0.8 * num_flips
 
 
-def test_rows_of_a_changed_page_are_not_worked_on(made: FinishedRun, tmp_path: Path) -> None:
-    warehouse = made.copied(tmp_path)
-    file = warehouse / made.shard("gists").relative_to(made.warehouse)
+def test_rows_of_a_changed_page_are_not_worked_on(finished: FinishedRun, tmp_path: Path) -> None:
+    warehouse = finished.copied(tmp_path)
+    file = warehouse / finished.shard("gists").relative_to(finished.warehouse)
     file.write_bytes(flipped(file.read_bytes(), PLACE))
     with pytest.raises(DamagedError, match="delete tables/") as caught:
         Shards(warehouse).load(RECORDS["gists"], file.parent.name, file.name.split(".")[0])
@@ -78,7 +78,7 @@ def test_verify_names_each_damaged_file(warehouse: Path) -> None:
     torn = warehouse / "runs" / "night" / "provenance.json"
     torn.write_bytes(torn.read_bytes()[:-3])
     done = gistmill("verify", f"warehouse={warehouse}", "--json")
-    found: dict[str, Any] = json.loads(done.stdout)
+    report: dict[str, Any] = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (1, "gistmill: 3 files damaged; see above\n")
-    assert [row["file"] for row in found["damaged"]] == sorted(map(str, [*damaged, torn]))
-    assert before == f"checked {found['files']} files\n"
+    assert [row["file"] for row in report["damaged"]] == sorted(map(str, [*damaged, torn]))
+    assert before == f"checked {report['files']} files\n"

@@ -46,8 +46,8 @@ def test_control_characters_are_shown_not_sent(capsys: pytest.CaptureFixture[str
     out, _ = capsys.readouterr()
     assert is_clean(out) and out.count("before") == out.count("after") == len(CONTROLS)
     assert printable("\x1b[2J\x9b\u202e\ud800") == r"\x1b[2J\x9b\u202e\ud800"
-    kept = "tab\tnew\nline é 中文 👩‍👧 שלום"
-    assert printable(kept) == kept
+    clean = "tab\tnew\nline é 中文 👩‍👧 שלום"
+    assert printable(clean) == clean
 
 
 def test_cells_hold_no_markup_and_no_controls() -> None:
@@ -84,7 +84,7 @@ def test_hostile_ids_stay_in_the_warehouse_and_break_no_view(tmp_path: Path) -> 
     small = SmallRun(tmp_path)
     documents = [{**document(n), "document_id": text, "title": text}
                  for n, text in enumerate(HOSTILE, 1) if text.strip("\x00 \r\n\u2028")]  # fmt: skip
-    names = [str(made["document_id"]) for made in documents]
+    names = [str(row["document_id"]) for row in documents]
     questions = [{**question(n, of=n), "document_id": text, "question_id": f"q {text}"}
                  for n, text in enumerate(names, 1)]  # fmt: skip
     write(tmp_path / "corpus", documents, questions)

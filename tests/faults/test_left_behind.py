@@ -42,40 +42,28 @@ class Watched:
     """A run in its own process; while the server is asked, looks at the processes of the run."""
 
     def __init__(self, folder: Path) -> None:
-        self.listening: set[str] = set()
-        self.commands: set[str] = set()
-        self._folder = folder
-        self._process: subprocess.Popen[str] | None = None
+        self.listening, self.commands = set[str](), set[str]()
         write(folder / "corpus", [document(1)], [question(1, of=1)])
         (folder / "home").mkdir()
+        environment = {
+            **os.environ, **SECRETS, "NO_PROXY": "127.0.0.1,localhost",
+            "RAY_TMPDIR": str(folder), "TMPDIR": str(folder), "HOME": str(folder / "home"),
+        }  # fmt: skip
         with LoopbackServer(key=SECRETS["NIGHT_KEY"], answer=self._answer) as server:
-            self.done = self._run(server.url)
-        self.num_asked = len(server.asked)
-
-    def _run(self, url: str) -> "subprocess.CompletedProcess[str]":
-        words = [
-            "corpus=tables", f"corpus.path={self._folder / 'corpus'}", *UNIFORM, "rater=none",
-            "methods=gist_only", f"warehouse={self._folder / 'warehouse'}", "engine=openai",
-            f"engine.base_url={url}", "engine.model=m", "engine.api_key_env=NIGHT_KEY",
-        ]  # fmt: skip
-        folders = {
-            "RAY_TMPDIR": self._folder,
-            "TMPDIR": self._folder,
-            "HOME": self._folder / "home",
-        }
-        environment = {**os.environ, **SECRETS, "NO_PROXY": "127.0.0.1,localhost",
-                       **{name: str(path) for name, path in folders.items()}}  # fmt: skip
-        command = [sys.executable, "-m", "jobs", "run", *words]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=pipe, stderr=pipe, text=True
-        ) as self._process:
-            out, err = self._process.communicate(timeout=300)
-        return subprocess.CompletedProcess(command, self._process.returncode, out, err)
+            words = [
+                "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+                "methods=gist_only", f"warehouse={folder / 'warehouse'}", "engine=openai",
+                f"engine.base_url={server.url}", "engine.model=m", "engine.api_key_env=NIGHT_KEY",
+            ]  # fmt: skip
+            self._run = subprocess.Popen(
+                [sys.executable, "-m", "jobs", "run", *words], cwd=ROOT, env=environment,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            )  # fmt: skip
+            self.told, _ = self._run.communicate(timeout=300)
+        self.code, self.num_asked = self._run.returncode, len(server.asked)
 
     def _answer(self, body: dict[str, Any]) -> Answer:
-        assert self._process is not None
-        driver = psutil.Process(self._process.pid)
+        driver = psutil.Process(self._run.pid)
         for process in (driver, *driver.children(recursive=True)):
             try:
                 sockets = process.net_connections("inet")
@@ -103,19 +91,19 @@ def _content(path: Path) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    found = ip_address(address)
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+    ip = ip_address(address)
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
 
 
 @pytest.mark.slow
 def test_no_secret_is_left_and_nothing_listens_beyond_this_machine(folder: Path) -> None:
     run = Watched(folder)
-    assert run.done.returncode == 0, run.done.stderr
+    assert run.code == 0, run.told
     assert run.num_asked > 3
     assert run.listening and all(map(is_loopback, run.listening)), run.listening
     assert left_with("NIGHT_KEY", folder), "the variable's name is in the stored config"
     for name, value in SECRETS.items():
         secret = value.removeprefix("http://me:").partition("@")[0]
         assert left_with(secret, folder) == [], name
-        assert secret not in run.done.stdout + run.done.stderr, name
+        assert secret not in run.told, name
         assert not [command for command in run.commands if secret in command], name

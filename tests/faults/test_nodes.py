@@ -1,8 +1,11 @@
 """Several machines: a Ray of several nodes on this one, with different resources each."""
 
+import functools
+import json
 import os
 import platform
 import re
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +18,13 @@ from ray.cluster_utils import Cluster
 
 from jobs.graph.resolved_run import read_run
 from jobs.run.launch import Outcome, run
-from pipeline.core.errors import UsageError
+from pipeline.cluster import Pool, execute_documents
+from pipeline.core.calls import UsageCounters
+from pipeline.core.errors import CommandError, UsageError
+from pipeline.work.units import DocumentWork, work_on
+from pipeline.worker.crashes import InFlight, Placement
+from pipeline.worker.progress import Summary
+from tests.support.clusters.cluster_settings import LOCAL
 from tests.support.command import ROOT, sql
 from tests.support.engines.simulated import PLUGIN, SIMULATED
 
@@ -30,30 +39,19 @@ WORDS = (
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A head without GPUs, and a machine with two."""
-    yield from joined(monkeypatch, gpus_of_head=0)
-
-
-@pytest.fixture
-def two_with_gpus(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Two machines with two GPUs each, one of them the driver's."""
-    yield from joined(monkeypatch, gpus_of_head=2)
-
-
-def joined(monkeypatch: pytest.MonkeyPatch, gpus_of_head: int) -> Iterator[Any]:
+def cluster(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A machine with two GPUs and a head, the driver's, with as many as the parameter says."""
     # Which a new node sets, and no thread but the main one may.
     monkeypatch.setattr(ray._private.utils, "set_sigterm_handler", lambda handler: None)
     monkeypatch.delenv("RAY_OVERRIDE_RESOURCES", raising=False)
     ray.shutdown()  # of the tests before
-    made: Any = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": gpus_of_head}
-    )
-    made.add_node(num_cpus=1, num_gpus=2)
-    ray.init(address=made.address, log_to_driver=False)
-    yield made
+    gpus = getattr(request, "param", 0)
+    machines: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "num_gpus": gpus})
+    machines.add_node(num_cpus=1, num_gpus=2)
+    ray.init(address=machines.address, log_to_driver=False)
+    yield machines
     ray.shutdown()
-    made.shutdown()
+    machines.shutdown()
 
 
 def go(warehouse: Path, *words: str) -> Outcome:
@@ -62,9 +60,8 @@ def go(warehouse: Path, *words: str) -> Outcome:
 
 def shards(warehouse: Path) -> dict[str, int]:
     """The files that workers committed, and when each was made."""
-    files = warehouse.glob("tables/*/*/*.parquet")
-    made = {str(f): f.stat().st_mtime_ns for f in files}
-    return {file: at for file, at in made.items() if not re.search("/(documents|questions)/", file)}
+    files = {str(f): f.stat().st_mtime_ns for f in warehouse.glob("tables/*/*/*.parquet")}
+    return {f: at for f, at in files.items() if not re.search("/(documents|questions)/", f)}
 
 
 def meanwhile(warehouse: Path, *done: tuple[int, Callable[[], Any]]) -> None:
@@ -83,8 +80,8 @@ def meanwhile(warehouse: Path, *done: tuple[int, Callable[[], Any]]) -> None:
 
 def of_workers() -> list[dict[str, Any]]:
     """The actors there were, with their node and when they started and ended."""
-    found: dict[str, dict[str, Any]] = ray._private.state.actors()
-    return [actor for actor in found.values() if "MapWorker" in actor["ActorClassName"]]
+    actors: dict[str, dict[str, Any]] = ray._private.state.actors()
+    return [actor for actor in actors.values() if "MapWorker" in actor["ActorClassName"]]
 
 
 def rows(warehouse: Path) -> list[dict[str, Any]]:
@@ -110,17 +107,16 @@ def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path)
     assert max(actor["EndTime"] for actor in readers) <= scorer["StartTime"]
 
 
-def test_the_longest_documents_are_dealt_to_all_machines(
-    two_with_gpus: Any, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("cluster", [2], indirect=True)
+def test_the_longest_documents_are_dealt_to_all_machines(cluster: Any, tmp_path: Path) -> None:
     """One each to four workers, not to those alone on the driver's, where Ray keeps the blocks."""
     assert go(tmp_path, "corpus.num_documents=12", "corpus.skew=1.0").exit_code == 0
-    made = sql(
+    rows_of_workers = sql(
         tmp_path,
         """select list(distinct worker) from calls join documents using (document_id)
         group by document_id, num_words order by num_words desc limit 4""",
     )
-    longest = [worker for (workers,) in map(dict.values, made) for worker in workers]
+    longest = [worker for (workers,) in map(dict.values, rows_of_workers) for worker in workers]
     assert len(longest) == len(set(longest)) == 4
     assert len({actor["Address"]["NodeID"] for actor in of_workers()}) == 2
 
@@ -181,3 +177,40 @@ def test_what_a_plugin_imports_is_missing_on_one_machine(
         "ModuleNotFoundError: No module named 'only_there' ("
     )
     assert str(raised.value).endswith("; install there what plugins need")
+
+
+class Lost:
+    """A worker that loses its machine, or only its process, the first time."""
+
+    def __init__(self, folder: Path, what: str, placement: Placement) -> None:
+        self.usage = UsageCounters()
+        self._folder, self._what = folder, what
+        self._markers = InFlight(folder / "markers", placement)
+
+    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
+        crashes = self._markers.crashes(document_id)
+        async with self._markers.attempt(document_id, crashes):
+            if not (self._folder / "lost").exists():
+                (self._folder / "lost").touch()
+                if self._what == "machine":
+                    os.kill(os.getppid(), signal.SIGKILL)  # the raylet's, as all its processes'
+                os._exit(1)
+        (self._folder / "together").write_text(json.dumps(crashes.together))
+        return Summary(document_id)
+
+
+@pytest.mark.parametrize(("what", "together"), [("machine", None), ("process", 1)])
+def test_only_a_crash_makes_suspects(
+    tmp_path: Path, cluster: Any, what: str, together: int | None
+) -> None:
+    """A machine that is lost takes its worker along: its documents are executed again."""
+    cluster.add_node(num_cpus=1, num_gpus=2)
+    pool = Pool(
+        section="engine", min_workers=1, max_workers=1, cpus=1, gpus=1, slots=1, cluster=LOCAL
+    )
+    make: Any = functools.partial(Lost, tmp_path, what)
+    done: list[Summary | CommandError] = []
+    work = work_on([DocumentWork("d1", [], 1.0, 1)])
+    execute_documents(make, pool, {}, work, lambda: None, done.append)
+    assert done == [Summary("d1", words=1.0)]
+    assert json.loads((tmp_path / "together").read_text()) == together

@@ -1,13 +1,18 @@
-"""Every line in its room: imports between folders go one way, each heavy library lives in its
-place, no folder is a hall, and nothing is swallowed."""
+"""Imports between folders go one way, each heavy library lives in its place, and plugins import
+the public modules alone."""
 
 import ast
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 
 from tests.support.command import ROOT
+from tests.support.docs.pages import blocks
 
 # Every room, lowest first. A folder imports from itself and from folders of earlier lines; rooms on
 # one line do not know each other. `stages` are in the order in which they run.
@@ -88,19 +93,8 @@ HOMES = {
     "mammoth": ("stages/extract/documents.py",),
     "lxml": ("stages/extract/",),
     "html_to_markdown": ("stages/extract/documents.py",),
-    "datasets": ("stages/corpora/own/own_rows.py",),
 }
-BROAD_HANDLER = "pipeline/core/errors.py"
-CALL_PLUGINS = {  # what a plugin's code raises there becomes a problem, a line or a warning
-    "pipeline.core.registry", "pipeline.worker.executor", "stages.score.score",
-    "pipeline.core.engine", "pipeline.asking.reader",
-    "pipeline.work.stage", "pipeline.core.rows",
-    "stages.corpora.reading.corpus",
-    "pipeline.engines.vllm.chat_tokenizer",  # a model's chat template is code, too
-    "pipeline.cluster.joining",  # Ray raises a bare Exception if it does not start in time
-}  # fmt: skip
 OF_VARIABLES = "pipeline/core/registry.py"  # imports what a user names
-# A prompt is called as the stage that asks it, for they are one thing to a reader.
 
 
 @cache
@@ -175,40 +169,17 @@ def modules_imported(tree: ast.Module, known: set[str]) -> set[str]:
     return found & known
 
 
-def upward(imports: dict[str, set[str]]) -> list[str]:
-    """The imports that do not go down: from a room to one of its own floor or above."""
-    files = modules()
-    pairs = ((a, b) for a in imports for b in imports[a])
-    arrows = ((a, b, room(a, files[a]), room(b, files[b])) for a, b in pairs)
-    return sorted(
-        f"{a} imports {b}"
-        for a, b, low, high in arrows
-        if low != high and FLOOR[low] <= FLOOR[high]
-    )
-
-
-def broad(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    names = {getattr(kind, "id", getattr(kind, "attr", "")) for kind in kinds}
-    return bool(names & {"Exception", "BaseException"})
-
-
-def broad_handlers(tree: ast.Module) -> list[ast.ExceptHandler]:
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
-    return [node for node in nodes if broad(node)]
-
-
-def test_every_room_has_a_floor_and_a_contract() -> None:
-    rooms = {room(name, file) for name, file in modules().items()}
-    assert rooms == {*FLOOR}
-    silent = [name for name in rooms if not ast.get_docstring(trees()[modules()[name]])]
-    assert silent == [], "say in a sentence what a folder is for"
-
-
 def test_imports_go_down() -> None:
-    assert upward(graph()) == []
+    files = modules()
+    assert {room(name, file) for name, file in files.items()} == {*FLOOR}
+    upward = [
+        f"{name} imports {other}"
+        for name, imported in graph().items()
+        for other in sorted(imported)
+        if (low := room(name, files[name])) != (high := room(other, files[other]))
+        and FLOOR[low] <= FLOOR[high]
+    ]
+    assert upward == []
 
 
 def test_packages_import_in_one_direction() -> None:
@@ -233,18 +204,38 @@ def test_a_heavy_library_lives_in_its_place(library: str) -> None:
     assert [file for file in users if not file.startswith(HOMES[library])] == []
 
 
-def test_nothing_is_swallowed() -> None:
-    lines = [
-        f"{file}:{handler.lineno}"
-        for file, tree in trees().items()
-        for handler in broad_handlers(tree)
-        if file != BROAD_HANDLER
+def sources() -> Iterator[Any]:
+    """Our examples and templates of plugins, contrib's, those of tests, the blocks of the page."""
+    files = [
+        *(ROOT / "docs" / "examples").rglob("*.py"),
+        *(ROOT / "contrib").rglob("*.py"),
+        *(ROOT / "jobs" / "plugin" / "templates").rglob("*.py.txt"),
+        *(ROOT / "tests" / "support").glob("*_plugin/*.py"),
     ]
-    assert lines == [], "except Exception"
+    for file in files:
+        yield pytest.param(file.read_text(), id=file.relative_to(ROOT).as_posix())
+    for code in blocks("docs/extending.md", "python"):
+        yield pytest.param(code, id=code.splitlines()[0])
 
 
-def test_the_one_broad_handler_is_around_plugins_alone() -> None:
-    assert len(broad_handlers(trees()[BROAD_HANDLER])) == 1
-    files = [file for file, tree in trees().items() if "with contained(" in ast.unparse(tree)]
-    users = {file.removesuffix(".py").replace("/", ".") for file in files}
-    assert users == CALL_PLUGINS
+@pytest.mark.parametrize("source", [*sources()])
+def test_plugins_import_the_public_modules_alone(source: str) -> None:
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            imported.add(node.module or "")
+    ours = {module for module in imported if module.partition(".")[0] in PACKAGES}
+    assert ours <= {"gistmill", "gistmill.plugin", "gistmill.testing"}
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [("gistmill.plugin", {"jobs", "ray", "scipy"}), ("jobs.cli", {"ray", "pandas", "scipy"})],
+)
+def test_a_light_module_loads_no_heavy_library(module: str, heavy: set[str]) -> None:
+    """What plugins and workers import, and what `gistmill --help` waits for."""
+    code = f"import json, sys, {module}; print(json.dumps([*sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
+    assert heavy.isdisjoint(name.partition(".")[0] for name in json.loads(done.stdout))

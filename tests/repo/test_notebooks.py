@@ -1,36 +1,19 @@
-"""The notebooks run on the demo, show what the Parquet files hold, and are committed bare."""
+"""The notebooks run on the demo, and show what the Parquet files hold."""
 
-import ast
 import json
-import re
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import nbformat
 import pytest
 
 from tests.runs.test_two_memories import Rows, stored
 from tests.support.command import ROOT, succeed
-from tests.support.docs.notebooks import (
-    FILES,
-    Outputs,
-    code_cells,
-    execute,
-    notebook,
-    table,
-)
+from tests.support.docs.notebooks import Outputs, execute, notebook, table
 
 pytestmark = pytest.mark.slow
 
-MAY_IMPORT = {
-    "gistmill", "os", "pathlib", "textwrap", "matplotlib.pyplot", "pandas", "pipeline.store",
-}  # fmt: skip
-METADATA = {
-    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
-}
 METHOD = "readagent_p(max_pages=3)"
 OTHER = "bm25(top_k=3)"
 FOLLOWED = {"GISTMILL_QUESTION": "meeting-02", "GISTMILL_METHOD": METHOD}
@@ -104,32 +87,3 @@ def test_the_means_are_those_of_the_scores(folder: Path, comparing: Outputs) -> 
     for method, own in values.items():
         assert float(shown[method]["mean"]) == pytest.approx(mean(own.values()), rel=1e-5)
         assert int(shown[method]["n"]) == len(own) == 15
-
-
-def noise(notebook: Any) -> list[str]:
-    """What a commit should not hold; `jupyter nbconvert --clear-output` takes most of it away."""
-    found = [f"{cell.id}: metadata" for cell in notebook.cells if cell.metadata]
-    found += [f"{cell.id}: a random id" for cell in notebook.cells if re.search(r"\d", cell.id)]
-    found += [f"{cell.id}: outputs" for cell in code_cells(notebook) if cell.outputs]
-    found += [f"{c.id}: a count" for c in code_cells(notebook) if c.execution_count is not None]
-    return found + (["metadata"] if notebook.metadata != METADATA else [])
-
-
-def strangers(notebook: Any) -> set[str]:
-    """Modules that a cell imports and a notebook has no business with."""
-    source = "\n".join(cell.source for cell in code_cells(notebook))
-    assert not re.search(r"^\s*[%!]", source, re.MULTILINE), "a magic, which ast cannot read"
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            names.add(node.module or "")
-    return names - MAY_IMPORT
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_notebook_is_bare_and_imports_only_the_store(name: str) -> None:
-    nbformat.validate(notebook(name))
-    assert noise(notebook(name)) == []
-    assert strangers(notebook(name)) == set()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gistmill import plugin
 from tests.support.command import own_process, sql, succeeded
 from tests.support.docs.executed_pages import COMMANDS, OF_WHOLE_QMSUM, Outcome, check, run
 from tests.support.docs.pages import NEEDS, blocks, fences, page, pages
@@ -71,10 +72,15 @@ def test_commands_that_run_elsewhere_are_ours() -> None:
     """Of what is not run here the verb, at least, is one of the command's."""
     verbs = set(re.findall(r"^  (\w+) ", succeeded(own_process("--help")), re.MULTILINE))
     shown = [fence.code for name in pages() for fence in fences(page(name)) if fence.title]
-    found = {
-        verb for code in shown for verb in re.findall(r"^(?:nohup )?gistmill (\w+)", code, re.M)
-    }
+    found = {v for code in shown for v in re.findall(r"^(?:nohup )?gistmill (\w+)", code, re.M)}
     assert {"run", "submit", "bench"} <= found <= verbs
+
+
+def test_the_page_of_plugins_explains_each_name() -> None:
+    section = page("docs/extending.md").split("\n## The contract\n")[1]
+    cells = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
+    explained = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(explained) == sorted(plugin.__all__)
 
 
 @pytest.mark.slow
@@ -93,15 +99,9 @@ def test_the_methods_that_it_adds_run(tmp_path: Path) -> None:
         "arguments: {}\nstages:\n" + "".join(f"  {stage}\n" for stage in stages)
     )
     words = ("methods=long_pages,first_pages", f"plugins={methods.parents[1]}", "limit=1")
-    made = f"warehouse={tmp_path / 'warehouse'}"
-    report = json.loads(succeeded(own_process("run", "experiment=demo", *words, made, "--json")))[
-        "report"
-    ]
-    assert [row["memory"] for row in report["memories"]] == [
-        "shared",
-        "paginate(kind=uniform,words=800)",
-    ]
-    used = sql(
-        tmp_path / "warehouse", "select distinct used from lookups where method = 'first_pages'"
-    )
-    assert [row["used"] for row in used] == [[0, 1, 2]]
+    where = f"warehouse={tmp_path / 'warehouse'}"
+    done = json.loads(succeeded(own_process("run", "experiment=demo", *words, where, "--json")))
+    names = [row["memory"] for row in done["report"]["memories"]]
+    assert names == ["shared", "paginate(kind=uniform,words=800)"]
+    query = "select distinct used from lookups where method = 'first_pages'"
+    assert sql(tmp_path / "warehouse", query) == [{"used": [0, 1, 2]}]

@@ -4,12 +4,11 @@ the report, its page and its table for a paper; what a raised version makes anew
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support import command
-from tests.support.command import ROOT, one_line, own_process, succeed, succeeded
+from tests.support.command import ROOT, own_process, succeed, succeeded
 from tests.support.docs.pages import blocks
 
 PLUGIN = ROOT / "tests" / "support" / "brought_plugin"
@@ -17,7 +16,6 @@ LINES = [  # the engine answers "Rivers rise.": the first begins with its R
     "The river rose in spring.\tWhat did the river do?\tRise.",
     "The mill stood still.\tWhat did the mill do?\tIt stood.",
 ]
-COUNTED = "select stage, count(*) as n from all_calls group by stage order by stage"
 
 
 @pytest.fixture
@@ -36,20 +34,22 @@ def words(folder: Path, *more: str) -> list[str]:
 
 
 def measured(folder: Path) -> dict[str, list[float]]:
-    """The values of each measure that the plugin makes, by question, as SQL without it has them."""
-    rows: list[dict[str, Any]] = command.sql(
-        folder / "warehouse",
-        "select measure, value from measures where measure in ('first_letter', 'fluent') "
-        "order by measure, question_id",
-    )
-    found: dict[str, list[float]] = {}
-    for row in rows:
-        found.setdefault(row["measure"], []).append(row["value"])
-    return found
+    """The values of each measure that the plugin makes, by question; SQL needs no plugin."""
+    query = """select measure, list(value order by question_id) from measures
+    where measure in ('first_letter', 'fluent') group by measure"""
+    return dict(command.sql_values(folder / "warehouse", query))
 
 
 @pytest.mark.slow
-def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_of_page", [False, True])
+def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path, is_of_page: bool) -> None:
+    """With the plugin's own code, and with the examples of docs/extending.md in its place."""
+    for code in blocks("docs/extending.md", "python") if is_of_page else ():
+        file = plugin / code.splitlines()[0].removeprefix("# ")
+        if file.exists():
+            file.write_text(code)
+            (plugin / "letters.py").unlink(missing_ok=True)
+    assert (plugin / "letters.py").exists() is not is_of_page
     succeeded(own_process("run", *words(tmp_path)))
     assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
     assert command.sql(tmp_path / "warehouse", "select distinct engine from calls") == [
@@ -63,18 +63,6 @@ def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path) -> None:
     table = tmp_path / "table.tex"
     succeed("export", "report", warehouse, "format=latex", f"to={table}")
     assert r"first\_letter" in table.read_text() and "fluent" in table.read_text()
-
-
-@pytest.mark.slow
-def test_the_examples_of_the_page_run(plugin: Path, tmp_path: Path) -> None:
-    for code in blocks("docs/extending.md", "python"):
-        file = plugin / code.splitlines()[0].removeprefix("# ")
-        if file.exists():
-            file.write_text(code)
-            (plugin / "letters.py").unlink(missing_ok=True)
-    succeeded(own_process("run", *words(tmp_path)))
-    assert not (plugin / "letters.py").exists()
-    assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
 
 
 @pytest.mark.slow
@@ -150,8 +138,8 @@ def change(file: Path, old: str, new: str) -> None:
 
 def counted(folder: Path) -> dict[str, int]:
     """Calls of all runs by stage."""
-    rows = command.sql(folder / "warehouse", COUNTED)
-    return {row["stage"]: row["n"] for row in rows}
+    query = "select stage, count(*) from all_calls group by stage"
+    return dict(command.sql_values(folder / "warehouse", query))
 
 
 NO_SCORES = ("'much'", "None", "101", "-1", "float('nan')", "True", "1 / 0", "refuse()")
@@ -233,6 +221,24 @@ MISTAKES = [  # file, what is replaced, by what, and the line that says what is 
     ("conf/engine/echo.yaml", "name: echo", "name: ecko", "engine.name=ecko: no such choice;"),
     ("conf/prompts/brought/family.yaml", "[first_letter", "[first_leter",
      "'first_leter' is none of"),
+    ("lines_corpus.py", 'line.split("\\t")', 'line.split(";")',
+     "LinesCorpus.load: ValueError: not enough values to unpack"),
+    ("lines_corpus.py", "text)", "' ')", "LinesCorpus.load: BadInputError: the text has no words"),
+    ("lines_corpus.py", "yield Loaded(document, (question,))", "yield document, (question,)",
+     "LinesCorpus.load: item 0: tuple, not Loaded(document, (question, ...))"),
+    ("lines_corpus.py", "question=asked", "question=None",
+     "question: Input should be a valid string, not None"),
+    ("lines_corpus.py", '"q{number}"', '"q"', "load: item 1: another question 'q' came before"),
+    ("lines_corpus.py", '"d{number}", text', '"d", text',
+     "question 'q0': its document_id is not the document's"),
+    ("lines_corpus.py", "yield", "return", "load: TypeError: 'Loaded' object is not iterable"),
+    ("echo.py", "return Echo()", "raise KeyError('token')", "Settings.start: KeyError: 'token' ("),
+    ("echo.py", "async def count_tokens", "async def count",
+     "start returned Echo, without count_tokens"),
+    ("echo.py", '{"version": 1}', '{"version": object()}',
+     "EchoSettings.own_identity: TypeError: Object of type object"),
+    ("echo.py", '{"version": 1}', "None",
+     "EchoSettings.own_identity: TypeError: 'NoneType' object is not a mapping"),
 ]  # fmt: skip
 
 
@@ -240,47 +246,10 @@ MISTAKES = [  # file, what is replaced, by what, and the line that says what is 
 def test_a_mistake_is_one_line(
     plugin: Path, tmp_path: Path, file: str, old: str, new: str, told: str
 ) -> None:
+    """Also of a loader that raises or yields something else, and an engine that cannot start."""
     change(plugin / file, old, new)
-    line = one_line(own_process("run", *words(tmp_path)))
-    assert told in line and ("brought_plugin" in line or "yaml" in file)
-
-
-LOADED = "yield Loaded(document, (question,))"
-LOADERS = [  # what is replaced in the loader, by what, and the line that says what is wrong
-    ('line.split("\\t")', 'line.split(";")', "ValueError: not enough values to unpack"),
-    ("text)", "' ')", "BadInputError: the text has no words"),
-    (LOADED, "yield document, (question,)", "item 0: tuple, not Loaded(document, (question, ...))"),
-    ("question=asked", "question=None", "question: Input should be a valid string, not None"),
-    ('"q{number}"', '"q"', "item 1: another question 'q' came before"),
-    ('"d{number}", text', '"d", text', "question 'q0': its document_id is not the document's"),
-    ("yield", "return", "TypeError: 'Loaded' object is not iterable"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("old", "new", "told"), LOADERS)
-def test_a_loader_that_raises_or_yields_something_else_is_one_line(
-    plugin: Path, tmp_path: Path, old: str, new: str, told: str
-) -> None:
-    change(plugin / "lines_corpus.py", old, new)
-    line = one_line(own_process("run", *words(tmp_path, "cluster=inline")))
-    assert line.startswith("brought_plugin/lines_corpus.py: LinesCorpus.load: ")
-    assert told in line
-
-
-ENGINES = [  # what is replaced in the engine, by what, and the line that says what is wrong
-    ("return Echo()", "raise KeyError('token')", "EchoSettings.start: KeyError: 'token' ("),
-    ("async def count_tokens", "async def count", "start returned Echo, without count_tokens"),
-    ('{"version": 1}', '{"version": object()}', "own_identity: TypeError: Object of type object"),
-    ('{"version": 1}', "None", "own_identity: TypeError: 'NoneType' object is not a mapping"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("old", "new", "told"), ENGINES)
-def test_an_engine_that_cannot_start_is_one_line(
-    plugin: Path, tmp_path: Path, old: str, new: str, told: str
-) -> None:
-    change(plugin / "echo.py", old, new)
     done = own_process("run", *words(tmp_path, "cluster=inline"))
-    (line,) = [line for line in done.stderr.splitlines() if not line.startswith("reading")]
-    assert done.returncode in (1, 2) and line.startswith("gistmill: engine=echo: EchoSettings.")
-    assert told in line
+    (line,) = [x for x in done.stderr.splitlines() if not x.startswith(("reading", "  "))]
+    assert line.startswith("gistmill: ") and told in line
+    assert "brought_plugin" in line or "yaml" in file or line.startswith("gistmill: engine=echo: ")
+    assert done.returncode in ((1, 2) if "engine=echo" in line else (2,))

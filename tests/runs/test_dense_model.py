@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.command import QMSUM, gistmill, sql, succeed
+from tests.support.command import QMSUM, gistmill, sql, sql_values, succeed
 from tests.support.engines.embedding import minilm, model_folder
 from tests.support.own_methods import methods
 
@@ -61,20 +61,19 @@ def by_hand(warehouse: Path, means: object) -> dict[str, float]:
     questions = encoded([question["question"] for question in asked])
     shares: dict[int, list[float]] = {1: [], 3: [], 6: []}
     for question, vector in zip(asked, questions, strict=True):
-        mine = [c for c in chunks if c["document_id"] == question["document_id"]]
         near: dict[int, float] = {}
-        for chunk in mine:
+        for chunk in (c for c in chunks if c["document_id"] == question["document_id"]):
             dot = float(np.dot(chunk["embedding"], vector))
             near[chunk["page_index"]] = max(dot, near.get(chunk["page_index"], -1.0))
         best = sorted(near, key=lambda page: -near[page])
-        own = [page for page in pages if page["document_id"] == question["document_id"]]
+        spans = [page for page in pages if page["document_id"] == question["document_id"]]
         gold = {c for s in question["evidence"] for c in range(s["start_char"], s["end_char"])}
-        for k, found in shares.items():
-            read = [own[page] for page in best[:k]]
+        for k, of_questions in shares.items():
+            read = [spans[page] for page in best[:k]]
             seen = {c for page in read for c in range(page["start_char"], page["end_char"])}
-            found.append(100 * len(gold & seen) / len(gold))
+            of_questions.append(100 * len(gold & seen) / len(gold))
     assert len(asked) == 51
-    return {f"dense(over=pages,top_k={k})": float(np.mean(found)) for k, found in shares.items()}
+    return {f"dense(over=pages,top_k={k})": float(np.mean(own)) for k, own in shares.items()}
 
 
 FLOORS = {1: 15, 3: 35, 6: 50}
@@ -96,15 +95,13 @@ def test_embedding_is_a_step_of_documents_that_costs_no_calls(warehouse: Path) -
     steps = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))["steps"]
     (embed,) = [step for step in steps if step["stage"] == "embed"]
     assert (embed["inputs"], embed["ok"], embed["calls"], embed["method"]) == (8, 8, 0, None)
-    (odd,) = sql(
+    ((num_other_sizes, most_off, number),) = sql_values(
         warehouse,
-        """select count(*) filter (len(embedding) <> 384) as sizes,
-        max(abs(list_inner_product(embedding, embedding) - 1)) as off, count(*) as n
-        from embeddings""",
+        """select count(*) filter (len(embedding) <> 384),
+        max(abs(list_inner_product(embedding, embedding) - 1)), count(*) from embeddings""",
     )
-    assert odd["sizes"] == 0
-    assert odd["off"] < 1e-5
-    assert odd["n"] > 720  # 73,617 words
+    assert num_other_sizes == 0 and most_off < 1e-5
+    assert number > 720  # 73,617 words
     assert not (warehouse / "tables" / "calls" / embed["step_id"]).exists()
 
 
@@ -124,17 +121,15 @@ def test_another_method_reads_the_embeddings_there_are(tmp_path: Path) -> None:
     whole = json.loads(succeed("trace", question["question_id"], warehouse, "--json"))
     vectors = [row for own in whole["memories"].values() for row in own.get("embeddings", ())]
     assert vectors and all("embedding" not in row and "end_char" in row for row in vectors)
-    rows = sql(tmp_path, "select method, max(len(used)) as pages from lookups group by method")
-    assert {row["method"]: row["pages"] for row in rows} == {
-        "dense(over=gists,top_k=1)": 1,
-        "dense(over=pages,top_k=2)": 2,
-        "dense(over=gists,top_k=2)": 2,
-        "gist_dense(top_k=1)": 1,
-        "parts": 1,
-    }
-    own = sql(tmp_path, "select distinct memory, step_id from embeddings order by memory")
-    assert [row["memory"] for row in own] == ["paginate(kind=uniform,words=150)", *2 * ["shared"]]
-    assert own[0]["step_id"] == made.name
+    query = "select method, max(len(used)) from lookups group by method"
+    assert dict(sql_values(tmp_path, query)) == {
+        "dense(over=gists,top_k=1)": 1, "dense(over=pages,top_k=2)": 2,
+        "dense(over=gists,top_k=2)": 2, "gist_dense(top_k=1)": 1, "parts": 1,
+    }  # fmt: skip
+    query = "select distinct memory, step_id from embeddings order by memory"
+    of_parts, *of_shared = sql_values(tmp_path, query)
+    assert of_parts == ("paginate(kind=uniform,words=150)", made.name)
+    assert [memory for memory, _ in of_shared] == 2 * ["shared"]
 
 
 @pytest.mark.parametrize("wrong", ["model", "device"])

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.jobs.report.test_report_means import column, report
-from tests.support.command import sql, succeed
+from tests.support.command import sql_values, succeed
 
 pytestmark = pytest.mark.slow
 
@@ -96,8 +96,8 @@ def test_accuracy_by_hand(
     means, table = report(folder, f"rater=scripted:{rater}")
     for measure, expected in worked.items():
         mean = means["closed_book"][measure]
-        found = tuple(mean[key] for key in ("mean", "n", "answered_mean", "answered_n"))
-        assert found == pytest.approx(expected), measure
+        values = tuple(mean[key] for key in ("mean", "n", "answered_mean", "answered_n"))
+        assert values == pytest.approx(expected), measure
     start = table[0].index("accuracy")
     assert table[0][start : start + 3] == HEADINGS
     shown = []
@@ -111,18 +111,16 @@ def test_accuracy_by_hand(
 
 
 def test_failed_and_unscored_answers_are_counted(folder: Path) -> None:
-    found = json.loads(
-        succeed("report", f"warehouse={folder / 'warehouse'}", "rater=scripted:teacher", "--json")
-    )
-    [row] = found["rows"]
+    words = (f"warehouse={folder / 'warehouse'}", "rater=scripted:teacher", "--json")
+    [row] = json.loads(succeed("report", *words))["rows"]
     counts = {key: row["counts"][key] for key in ("n", "answered", "unscored")}
     assert counts == {"n": 10, "answered": 9, "unscored": 1}
 
 
 def test_accuracy_of_each_type(folder: Path) -> None:
     means, _ = report(folder, "by=question_type", "rater=scripted:teacher")
-    found = {kind: of["accuracy"]["mean"] for kind, of in means.items() if "accuracy" in of}
-    assert found == pytest.approx({
+    accuracy = {kind: of["accuracy"]["mean"] for kind, of in means.items() if "accuracy" in of}
+    assert accuracy == pytest.approx({
         "multi-session": 100 / 3, "single-session-assistant": 100,
         "single-session-preference": 0, "single-session-user": 200 / 3,
         "temporal-reasoning": 100,
@@ -133,10 +131,7 @@ def test_accuracy_of_each_type(folder: Path) -> None:
 
 
 def test_each_verdict_is_a_row(folder: Path) -> None:
-    rows = sql(
-        folder / "warehouse",
-        "select question_id, rubric, 100 * value as value from judged where rater like '%teacher%'",
-    )
-    found = {row["question_id"]: (row["rubric"], row["value"]) for row in rows}
-    assert found == {case[0]: case[3:] for case in CASES}
+    query = "select question_id, rubric, 100 * value from judged where rater like '%teacher%'"
+    rows = sql_values(folder / "warehouse", query)
+    assert {*rows} == {(name, *verdict) for name, _, _, *verdict in CASES}
     assert len(rows) == len(CASES)

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from ray.cluster_utils import Cluster
 
 from jobs.plugin.new_plugin import KINDS, new_plugin
-from tests.support.command import ROOT, sql, succeeded
+from tests.support.command import ROOT, sql_values, succeeded
 from tests.support.docs.notebooks import execute
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ OF_KIND = {
     "corpus": ("corpus=own_corpus", "corpus.path=own_corpus/sample.tsv", "methods=full_text"),
     "family": (*SYNTHETIC, "methods=gist_only", "family=own_family"),
 }
-MADE = {  # a query of what the plugin made, of all rows that there must be; its columns are equal
+MADE = {  # a query of two equal numbers: rows that there must be, and rows that the plugin made
     "method": "select count(*), sum((used = [0] or used = [0, 1])::int) from lookups",
     "metric": "select count(*), count(value) from scores where metric = 'own_metric'",
     "engine": "select count(*), sum((engine = 'own_engine')::int) from calls",
@@ -54,10 +54,12 @@ def words(kind: str, *more: str) -> list[str]:
 
 def made(folder: Path, kind: str) -> tuple[int, int]:
     """The number of rows that the plugin made, and of calls."""
-    (row,) = sql(folder / kind, f"select * from ({MADE[kind]}) as of(number, own)")
-    assert row["number"] == row["own"] > 0, row
-    (calls,) = sql(folder / kind, "select count(*) as n from all_calls")
-    return row["number"], calls["n"]
+    ((number, number_again),) = sql_values(
+        folder / kind, f"select * from ({MADE[kind]}) as of(a, b)"
+    )
+    assert number == number_again > 0
+    ((num_calls,),) = sql_values(folder / kind, "select count(*) from all_calls")
+    return number, num_calls
 
 
 def run(folder: Path, kind: str, *more: str, **environment: str) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, succeed, without_identity
+from tests.support.command import gistmill, sql, sql_values, succeed, without_identity
 from tests.support.runs.hand_numbers import ORDER, WORKED, numbers
 from tests.support.runs.hand_run import TEXTS, HandRun
 
@@ -14,15 +14,8 @@ pytestmark = pytest.mark.slow
 P = "readagent_p(max_pages=2)"
 
 
-def rows(hand: HandRun, query: str) -> list[dict[str, Any]]:
-    done = gistmill("sql", query, f"warehouse={hand.warehouse}", "--json")
-    assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
-
-
 def values(hand: HandRun, query: str) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in rows(hand, query)]
+    return sql_values(hand.warehouse, query)
 
 
 def test_pages_and_gists(hand: HandRun) -> None:
@@ -39,8 +32,9 @@ def test_pages_and_gists(hand: HandRun) -> None:
     query = """select page_index, p.num_words, chosen_by, gist from pages p
         join gists g using (document_id, page_index) where document_id = 'ledger' order by 1"""
     assert values(hand, query) == [(i, 30, "rule", f"Entry {i + 1}.") for i in range(5)]
-    joined = values(
-        hand, "select document_id, string_agg(text, '' order by page_index) from pages group by 1"
+    joined = sql_values(
+        hand.warehouse,
+        "select document_id, string_agg(text, '' order by page_index) from pages group by 1",
     )
     assert dict(joined) == TEXTS  # pages tile the document
 
@@ -49,26 +43,20 @@ def test_lookups(hand: HandRun) -> None:
     """Page numbers in replies count from 1, page indexes in rows from 0."""
     query = f"""select question_id, turn, requested, used, dropped, problem from lookups
         where method = '{P}'"""
-    found = {row.pop("question_id"): row for row in rows(hand, query)}
-    assert set(found) == set(ORDER)
-    assert {row.pop("turn") for row in found.values()} == {0}
+    lookups = {row.pop("question_id"): row for row in sql(hand.warehouse, query)}
+    assert {row.pop("turn") for row in lookups.values()} == {0}
     nothing: dict[str, Any] = {"requested": [], "used": [], "dropped": [], "problem": None}
-    assert found["m1"] == {**nothing, "requested": [1], "used": [1]}
-    assert found["m2"] == {
-        "requested": [2, 0, 2, 8, 1],
-        "used": [2, 0],
-        "dropped": [
-            {"page_index": 2, "reason": "duplicate"},
-            {"page_index": 8, "reason": "out_of_range"},
-            {"page_index": 1, "reason": "over_maximum"},
-        ],
-        "problem": None,
+    reasons = [(2, "duplicate"), (8, "out_of_range"), (1, "over_maximum")]
+    dropped = [{"page_index": index, "reason": reason} for index, reason in reasons]
+    no_room = [{"page_index": 4, "reason": "no_room"}]
+    assert lookups == {
+        "m1": {**nothing, "requested": [1], "used": [1]},
+        "m2": {**nothing, "requested": [2, 0, 2, 8, 1], "used": [2, 0], "dropped": dropped},
+        "t1": {**nothing, "requested": [0], "used": [0]},
+        "l1": {**nothing, "problem": "unparseable"},
+        "l2": {**nothing, "requested": [3, 4], "used": [3], "dropped": no_room},
+        "b1": {**nothing, "used": None, "problem": "upstream"},
     }
-    assert found["t1"] == {**nothing, "requested": [0], "used": [0]}
-    assert found["l1"] == {**nothing, "problem": "unparseable"}
-    dropped = [{"page_index": 4, "reason": "no_room"}]
-    assert found["l2"] == {**nothing, "requested": [3, 4], "used": [3], "dropped": dropped}
-    assert found["b1"] == {**nothing, "used": None, "problem": "upstream"}
     query = """select question_id, used from lookups where method = 'bm25(top_k=1)' order by 1"""
     pages: dict[str, list[int] | None] = dict(values(hand, query))
     assert pages == {"m1": [1], "m2": [0], "t1": [1], "l1": [0], "l2": [3], "b1": None}
@@ -87,13 +75,9 @@ def test_answers(hand: HandRun) -> None:
             assert found[method, question] == expected, (method, question)
     query = """select method, answer_index from answers where question_id = 't1' order by 1"""
     assert values(hand, query) == [
-        ("bm25(top_k=1)", 2),
-        ("closed_book", None),
-        ("constant", 0),
-        ("full_text", 2),
-        ("gist_only", 2),
-        (P, None),
-    ]
+        ("bm25(top_k=1)", 2), ("closed_book", None), ("constant", 0), ("full_text", 2),
+        ("gist_only", 2), (P, None),
+    ]  # fmt: skip
     query = "select page_indexes, num_lookups, reader from answers where question_id = 'm2'"
     assert values(hand, f"{query} and method = '{P}'") == [([0, 2], 2, "scripted:reader")]
     assert values(hand, f"{query} and method = 'constant'") == [([], 0, "constant")]
@@ -119,25 +103,14 @@ def test_ratings(hand: HandRun) -> None:
         ("gist_only", "m2", 0, None, "no", "unparseable"),
         ("gist_only", "m2", 1, "yes", "no", None),
     ]
-    ((rater, is_model),) = values(hand, "select distinct rater, rater_is_model from ratings")
+    ((rater, is_model),) = sql_values(
+        hand.warehouse, "select distinct rater, rater_is_model from ratings"
+    )
     assert (without_identity(rater), is_model) == ("scripted:teacher", True)
-    skipped = values(hand, "select distinct question_id from ratings where skipped order by 1")
+    skipped = sql_values(
+        hand.warehouse, "select distinct question_id from ratings where skipped order by 1"
+    )
     assert skipped == [("l1",), ("t1",)]  # multiple choice
-
-
-def test_lr_over_references(hand: HandRun) -> None:
-    letters = {"exact": "E", "partial": "P", "none": "N", "unscored": "U"}
-    found = {
-        (method, question): letters[verdict]
-        for method, question, verdict in values(hand, "select method, question_id, lr from lr")
-    }
-    expected = {
-        (method, question): letter
-        for method, worked in WORKED.items()
-        for question, letter in zip(ORDER, worked.lr.split(), strict=True)
-        if letter != "-"
-    }
-    assert found == expected
 
 
 def test_scores(hand: HandRun) -> None:

@@ -1,4 +1,4 @@
-"""What a worker and the driver hold in memory while a long document is read."""
+"""The memory that a worker and the driver take while a long document is read."""
 
 import re
 import subprocess

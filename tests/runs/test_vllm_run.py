@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import ROOT, sql
+from tests.support.command import ROOT, sql, sql_values
 from tests.support.engines.tiny_model import make_tiny_model
 from tests.support.texts import small_corpus
 from tests.support.texts.small_corpus import UNIFORM
@@ -42,19 +42,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words(made: Path, warehouse: Path, *more: str) -> list[str]:
     return [
-        "engine=vllm",
-        f"engine.model={made / 'tiny'}",
-        "corpus=tables",
-        f"corpus.path={made / 'corpus'}",
-        f"warehouse={warehouse}",
-        "rater=none",
-        *UNIFORM,
-        METHODS,
-        f"reply_tokens.gist={REPLY_TOKENS}",
-        f"reply_tokens.answer={REPLY_TOKENS}",
-        *LENIENT,
-        *more,
-    ]
+        "engine=vllm", f"engine.model={made / 'tiny'}", "corpus=tables",
+        f"corpus.path={made / 'corpus'}", f"warehouse={warehouse}", "rater=none", *UNIFORM,
+        METHODS, f"reply_tokens.gist={REPLY_TOKENS}", f"reply_tokens.answer={REPLY_TOKENS}",
+        *LENIENT, *more,
+    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +74,7 @@ def killed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_nothing_is_lost_with_a_killed_engine(killed: Path) -> None:
     for table, count in (("gists", 3 * NUM_DOCUMENTS), ("answers", 2 * NUM_DOCUMENTS)):
-        (row,) = sql(killed, f"select count(*) as n from {table}", "run=killed")
-        assert row["n"] == count
+        assert sql_values(killed, f"select count(*) from {table}", "run=killed") == [(count,)]
 
 
 def test_a_run_keeps_what_each_call_cost(killed: Path) -> None:
@@ -110,7 +101,7 @@ def wait_for(happens: Callable[[], bool], run: subprocess.Popen[str]) -> None:
 
 
 def workers(warehouse: Path) -> set[str]:
-    """Those that have told that they are alive; a killed one cannot take that back."""
+    """The workers that wrote heartbeats; a killed worker's file stays."""
     return {file.name for file in (warehouse / "runs" / "killed" / "alive").glob("*.json")}
 
 

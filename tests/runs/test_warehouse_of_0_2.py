@@ -56,11 +56,11 @@ def scores(report: str) -> dict[str, dict[str, str]]:
     references before corrections, which are gone."""
     (table,) = re.findall(r"(\| method .*?)\n\n", report, re.DOTALL)[:1]
     head, _, *rows = (re.split(r" *\| *", line.strip("| ")) for line in table.splitlines())
-    found = {name: dict(zip(head[1:], cells, strict=True)) for name, *cells in rows}
     return {
-        name: {key: cell for key, cell in row.items() if not key.endswith("_original")}
-        for name, row in found.items()
-    }
+        name: {key: cell for key, cell in zip(head[1:], cells, strict=True)
+               if not key.endswith("_original")}
+        for name, *cells in rows
+    }  # fmt: skip
 
 
 def test_a_page_is_written(old: Path, tmp_path: Path) -> None:
@@ -94,6 +94,7 @@ def test_a_run_gains_a_rater_and_is_compacted_and_removed(tmp_path: Path) -> Non
     folder = unpacked(tmp_path)
     succeed("rate", "add", "run=demo", f"warehouse={folder}", "rater=extractive")
     succeed("gc", f"warehouse={folder}")
+    assert not (folder / "checked.json").exists() and not (folder / "readers").exists()
     assert len(sql(folder, "from answers", "run=demo")) == 90
     succeed("rm", "run=demo", f"warehouse={folder}", "--yes")
     listed = succeed("ls", f"warehouse={folder}")

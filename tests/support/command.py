@@ -88,6 +88,11 @@ def sql(warehouse: str | Path, query: str, *words: str) -> list[dict[str, Any]]:
     return rows
 
 
+def sql_values(warehouse: str | Path, query: str, *words: str) -> list[tuple[Any, ...]]:
+    """The rows of `sql` without the names of the columns."""
+    return [tuple(row.values()) for row in sql(warehouse, query, *words)]
+
+
 def without_identity(text: str) -> str:
     """Raters' names as their scripts are called: the 4 hex of their settings are left out."""
     return re.sub(r"(scripted:\w+)-[0-9a-f]{4}", r"\1", text)

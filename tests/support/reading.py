@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.ask import Ask, Capacity, Reader
 from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.core.calls import Call
 from pipeline.core.engine import Engine, FinishReason, Reply, Request
@@ -24,6 +23,7 @@ from pipeline.families.family import Family, load_family
 from pipeline.work.stage import Stage
 from pipeline.work.units import mask_fields
 from stages.prompts.answer import Passage
+from stages.prompts.readagent_memory import PageGist
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
 
@@ -54,6 +54,14 @@ class Listener:
     def prompts(self) -> list[str]:
         """The text of every request, in the order they came."""
         return [content(request) for request in self.requests]
+
+
+def request(text: str = "one two", max_reply_tokens: int = 10, **changes: Any) -> Request:
+    """A request for the gist of a text, which is the whole prompt."""
+    message = Message(role="user", content=text)
+    fields: dict[str, Any] = {"prompt": "gist", "fields": PageGist(page=text)}
+    fields |= {"messages": (message,), "max_reply_tokens": max_reply_tokens, **changes}
+    return Request(**fields)
 
 
 def content(request: Request) -> str:
@@ -122,7 +130,7 @@ def reader_of(engine: Engine, **changes: Any) -> Reader:
         "identity": "test", "is_model": True, "temperature": 0.0, "seed": 0,
         "deadline_seconds": 60.0, **changes,
     }  # fmt: skip
-    return Reader(engine=engine, **{"family": family(), "slots": Slots(4), **fields})
+    return Reader(engine=engine, **{"family": family(), "slots": Capacity(4), **fields})
 
 
 def run(

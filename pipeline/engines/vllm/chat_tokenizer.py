@@ -1,5 +1,5 @@
 """Render messages with a model's chat template into token ids; load a tokenizer from local files;
-break control tokens that documents spell, as models would obey them. Imports no vllm, opens no
+break control tokens that documents spell, which models would obey. Imports no vllm, opens no
 connection."""
 
 import asyncio
@@ -27,7 +27,7 @@ class ChatTokenizer:
     """Token ids of whole prompts, the latest ones cached. Control tokens in contents are broken.
 
     `template`: a Jinja file to use instead of the model's own template; `variables`: for either;
-    `time`: what templates print as the time of now. Raises OSError, and StartError where the
+    `time`: what templates print as the current time. Raises OSError, and StartError where the
     template does not render a message.
 
     `prompt_end`: the token ids after a prompt's last content. `opened_thinking`: the mark of
@@ -48,12 +48,12 @@ class ChatTokenizer:
         self._variables = {**now, **variables}
         self._threads = ThreadPoolExecutor(_THREADS, "chat-tokenizer")
         self._cached_ids = lru_cache(_CACHED_PROMPTS)(
-            lambda key: self.tokenise([Message(role=role, content=text) for role, text in key])
+            lambda key: self.tokenize([Message(role=role, content=text) for role, text in key])
         )
         added = list(getattr(tokenizer, "added_tokens_decoder", {}).values())
         self.marks_thinking = any(_THINKING.search(t.content) for t in added if t.special)
-        # Known notations, and the vocabulary's added tokens, except words and spaces, which are
-        # text. Numbered tokens share one pattern, as there are thousands of them.
+        # Known notations, and the tokens that are added to the vocabulary; but those that are words
+        # or spaces are text. Numbered tokens share one pattern, as there are thousands of them.
         spelled = (
             token.content
             for token in added
@@ -64,15 +64,16 @@ class ChatTokenizer:
         patterns = {re.sub(r"\d+", r"\\d+", re.escape(token)) for token in spelled}
         self._control = re.compile("|".join([*patterns, _NOTATIONS]))
         self._by_pieces: PieceTokenizer | None = None
-        whole = self.tokenise(_TRIED)
+        whole = self.tokenize(_TRIED)
         if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
-            copy = type(backend).from_str(backend.to_str())  # others may truncate by the original
+            # A copy, as others may let the original truncate.
+            copy = type(backend).from_str(backend.to_str())
             copy.no_truncation()
             copy.no_padding()
             by_pieces = piece_tokenizer(copy)
             if by_pieces and by_pieces.ids(self._rendered(_TRIED, tokenize=False)) == whole:
                 self._by_pieces = by_pieces
-        of_two = [self.tokenise([{"role": "user", "content": text}]) for text in ("one", "two")]
+        of_two = [self.tokenize([{"role": "user", "content": text}]) for text in ("one", "two")]
         pairs = zip(*(reversed(ids) for ids in of_two), strict=False)
         end = [id_ for id_, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
         self.prompt_end = array("i", end[::-1])
@@ -85,7 +86,7 @@ class ChatTokenizer:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self._cached_ids, key)
 
-    def tokenise(self, messages: Sequence[Message]) -> "array[int]":
+    def tokenize(self, messages: Sequence[Message]) -> "array[int]":
         """As `token_ids`, computed synchronously and not cached. Raises StartError if there is no
         template or it does not render these messages."""
         broken = with_breaks(messages, self._control)
@@ -127,7 +128,7 @@ def local_chat_tokenizer(model: str, settings: Any) -> ChatTokenizer | None:
         return None
 
 
-# Engines take control tokens in a content for their own: those that a text spells are broken.
+# Engines obey control tokens that a document spells, so these are broken by this character.
 _BREAK = "\u2060"  # word joiner: has no width, is no white space and is part of no control token
 _TAGS = (
     r"s|unk|pad|bos|eos|mask|eot|sop|eop|endoftext|(?:start|end)_of_\w{1,24}|fim_\w{1,8}|file_sep"
@@ -139,7 +140,7 @@ _BRACKETED = (
 )
 # <|im_end|> and the like, and Gemma 4's <|turn> and <turn|>; DeepSeek's full-width bars; <s> and
 # <think>; Llama 2's and Mistral's; Kimi's; Qwen's and Nemotron's switches of thinking.
-# Each begins with a literal, by which texts without control tokens are searched quickly.
+# Each begins with a literal: so a text without control tokens is searched quickly.
 _NOTATIONS = (
     r"<\|[^<>|\s]{1,64}\|?>|<[^<>|\s]{1,64}\|>|<\uff5c[^<>\uff5c]{1,64}\uff5c>"
     rf"|</?(?:{_TAGS})>|<</?SYS>>|\[/?(?:{_BRACKETED})\]"
@@ -170,10 +171,12 @@ def without_breaks(text: str) -> str:
 _LETTER = r"[^\W\d_]"
 # A word's last letter, before one space and another word.
 _CUT = re.compile(rf"{_LETTER}(?= {_LETTER})")
-# A letter, or a character cut in its bytes, before a space: U+2581 is SentencePiece's.
+# A letter, or a part of a character's bytes, before a space, which SentencePiece spells U+2581.
 _REACHES_ACROSS = re.compile(rf"(?:{_LETTER}|\ufffd)[ \u2581]")
 _NEW_LINE = "\u010a"  # as byte-level BPE spells it
-_PIECE_CHARS = 400  # at least; more up to a line's end, so that texts that begin elsewhere agree
+# The least length of a piece. It goes on to a line's end, so that texts which begin at different
+# places have equal pieces.
+_PIECE_CHARS = 400
 _CACHED_PIECES = 50_000  # of English some 6 million tokens and 70 MB
 _LONGEST_CACHED = 4 * _PIECE_CHARS  # a longer piece is of a text with hardly a place to cut it
 
@@ -215,11 +218,12 @@ class PieceTokenizer:
 
 
 def piece_tokenizer(tokenizer: Any) -> PieceTokenizer | None:
-    """A tokenizer by pieces that equals this `tokenizers.Tokenizer`; None if it is no BPE, has
-    tokens across words, or begins each text in a way of its own.
+    """A tokenizer by pieces that gives the same ids as this `tokenizers.Tokenizer`; None if that is
+    no BPE, has tokens across words, or adds something to the beginning of each text.
 
-    BPE merges two neighbors only if the whole is in the vocabulary. So a text can be cut wherever
-    no token may hold the end of a word and a space after it, and its pieces tokenised apart.
+    BPE merges two neighbors only if the whole is in the vocabulary. So a text can be cut before any
+    space between two words and its pieces tokenized apart, if no token holds the end of a word and
+    a space after it.
     """
     from tokenizers.decoders import ByteLevel
 

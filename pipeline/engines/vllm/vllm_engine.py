@@ -80,7 +80,7 @@ def _load(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
     from vllm.v1.engine.async_llm import AsyncLLM
 
     config = AsyncEngineArgs(**arguments).create_engine_config()
-    # Checked before the weights are loaded: a wrong chat template or parser fails in seconds.
+    # Made before the weights are loaded: a wrong chat template or parser fails in seconds.
     tokenizer = cached_tokenizer_from_config(config.model_config)
     variables = settings.chat_template_kwargs
     try:
@@ -107,8 +107,9 @@ _FINISH_REASONS: dict[str | None, FinishReason] = {"stop": "stop", "length": "le
 class VllmEngine:
     """One `AsyncLLM` in this process. Use it from one event loop.
 
-    Of a model's generation_config.json only the end tokens are used. `context_tokens` is without
-    the tokens reserved for thinking: `thinking_tokens` without a ThinkingParser to enforce them.
+    Of a model's generation_config.json only the end tokens are used. `context_tokens` leaves out
+    the tokens that are reserved for thinking. Without a ThinkingParser, which enforces a budget,
+    these are `thinking_tokens`.
     """
 
     def __init__(
@@ -180,9 +181,9 @@ class VllmEngine:
     def _answer(self, completion: Any, request: Request) -> Reply:
         """The text and finish_reason of a completion, with thinking and answer separated.
 
-        vLLM has one limit for both; the answer is cut at its own. Without a ThinkingParser the text
-        has both, with the mark of thinking that the prompt ends with, unless a constraint held from
-        the first token.
+        vLLM has one limit for both, so the answer is cut here at its own limit. Without a
+        ThinkingParser the text has both, and the mark of thinking that ends the prompt is put
+        before it; not if the reply is constrained, as then its first token belongs to the answer.
         """
         finish_reason = _FINISH_REASONS.get(completion.finish_reason, "abort")
         mark = "" if request.constraint else self._chat_tokenizer.opened_thinking
@@ -217,10 +218,10 @@ class VllmEngine:
 class ThinkingParser:
     """Splits token ids into thinking and answer by vLLM's own parser.
 
-    `budget` is the number of tokens a model may think before each answer. `reserved_tokens` adds
-    those of the markers around the thinking. `generate_arguments` go to `AsyncLLM.generate`. Only
-    `prompt_end`, the token ids after a prompt's last content, shows if the prompt leaves the
-    thinking open: an earlier turn may have ended its own.
+    `budget`: the most tokens of thinking before an answer; `reserved_tokens`: these, and the
+    markers around the thinking. `generate_arguments` go to `AsyncLLM.generate`. `prompt_end`: the
+    token ids after a prompt's last content. Only they show whether the prompt leaves the thinking
+    open, as an earlier turn may have ended its own thinking.
     """
 
     def __init__(
@@ -247,8 +248,9 @@ class ThinkingParser:
         }
 
     def split(self, reply: Sequence[int]) -> tuple[str | None, Sequence[int]]:
-        """The text of the thinking without its markers, None if the generation prompt ends it and
-        the reply opens none; and the answer's token ids, empty if the thinking does not end."""
+        """The text of the thinking without its markers, and the answer's token ids. The text is
+        None if the prompt ends the thinking and the reply opens none; the ids are empty if the
+        thinking does not end."""
         is_ended = self._parser.is_reasoning_end
         for end in range(len(reply), -1, -1):  # the last token within the thinking is found first
             if not is_ended([*self._prompt_end, *reply[:end]]):
@@ -273,9 +275,9 @@ _ENVIRONMENT = {
 
 @contextmanager
 def vllm_errors_in_file() -> Iterator[Path]:
-    """Configure vLLM's logging inside the context; yields the file that errors are logged to, as an
-    engine's child process reports why it failed only in its log. The file stays empty if a user has
-    a logging configuration."""
+    """Configure vLLM's logging inside the context; yields the file that errors are logged to. An
+    engine's child process reports only there why it failed. The file stays empty if a user has a
+    logging configuration."""
     for key, value in _ENVIRONMENT.items():
         os.environ.setdefault(key, value)
     folder, level = own_folder("vllm"), os.environ["VLLM_LOGGING_LEVEL"]
@@ -310,8 +312,8 @@ _REFERS_TO_ANOTHER = re.compile(
 
 
 def explained(error: Exception, log: Path) -> tuple[str, str]:
-    """The root cause in one line, from the log of vLLM's processes or else from `error`, and the
-    remedy; "" if nothing is known."""
+    """The root cause in one line, from the log of vLLM's processes or else from `error`; and what
+    to do about it, "" if that is not known."""
     lines = _TRACEBACK_END.findall(log.read_text(encoding="utf-8", errors="replace"))
     causes = [line for line in lines if not _REFERS_TO_ANOTHER.search(line)]
     text = causes[-1] if causes else str(error)
@@ -336,7 +338,7 @@ def _first_sentence(text: str) -> str:
     return re.split(r"[.!]\s+(?=[A-Z])", " ".join(text.split()))[0].rstrip(".!")
 
 
-# By what vLLM's error says; the first that is found holds. Groups are those of the pattern.
+# Advice by a pattern of vLLM's error; the first that matches is given, with the pattern's groups.
 _ADVICE = {
     r"greater than the derived max_model_len \(\w+=(\d+)": (
         r"set engine.context_tokens to at most \1"

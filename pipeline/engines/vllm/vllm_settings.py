@@ -1,5 +1,5 @@
-"""The keys of engine=vllm and which of them change replies; defaults by which its CPU build fits
-into a machine's memory and uses all of its cores. Imports no vllm except to read that memory."""
+"""The keys of engine=vllm and which of them change replies; defaults of its CPU build, which fit a
+machine's memory and use all of its cores. Imports no vllm except to read that memory."""
 
 import asyncio
 import functools
@@ -206,8 +206,8 @@ def is_cpu_build() -> bool:
 
 
 def use_all_cores() -> None:
-    """Let vLLM's processes, which inherit the environment, compute on the cores of this worker: by
-    default vLLM leaves one out, and does not ask how many the worker has. Ray sets OMP_NUM_THREADS
+    """Let vLLM's processes, which inherit the environment, compute on all cores of this worker. By
+    default vLLM leaves one core out, and ignores how many the worker has. Ray sets OMP_NUM_THREADS
     to that number, unless a user has set it."""
     if {"VLLM_CPU_OMP_THREADS_BIND", "VLLM_CPU_NUM_OF_RESERVED_CPU"} & os.environ.keys():
         return
@@ -224,8 +224,9 @@ def use_all_cores() -> None:
 
 def with_cpu_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """vLLM's arguments, completed to fit this machine: the available memory, a context that the KV
-    cache holds, and float32 if the CPU has no instructions for bfloat16 and there is room: it is
-    several times as fast there. Not if the model is quantized, or its weights are not known yet."""
+    cache holds, and float32 if the CPU has no instructions for bfloat16 and the memory is large
+    enough: there it is several times as fast. Not float32 if the model is quantized, or not yet on
+    this machine."""
     import torch
     from vllm.transformers_utils.config import get_safetensors_params_metadata
     from vllm.utils.cpu_resource_utils import get_memory_node_info, get_visible_memory_node

@@ -1,9 +1,9 @@
-"""The files of one run: config, planned units, provenance, report, progress, heartbeats, and
-runs/<name>/people/<person>.parquet, labels that people gave to its answers.
+"""The files in runs/<name>/: config, planned units, provenance, report, progress and heartbeats of
+one run, and people/<person>.parquet, the labels that people gave to its answers.
 
 units.parquet has a row per planned input, the longest documents first; a launch plans every
 document before it executes one. Progress and heartbeats are advisory: committed shards are the only
-record of progress. No step plans labels, and no run redoes them.
+record of progress. Labels are no step's rows: no run makes them again.
 """
 
 import json
@@ -51,15 +51,15 @@ PLANNED = pa.schema(
         ("num_questions", pa.int32()), ("place", pa.int64()),
     ]
 )  # fmt: skip
-"""The columns of units.parquet. `place`: of the document among those planned; `chunk`: null for a
-unit with questions of several chunks."""
+"""The columns of units.parquet. `place`: the document's position among those planned; `chunk`: null
+for a unit with questions of several chunks."""
 UnitKey = tuple[str, str]
 """A unit's step_id and name."""
-_ROWS_AT_ONCE = 20_000  # of a table or row group
+_ROWS_AT_ONCE = 20_000  # in a table or row group
 _MOST_TABLES = 16  # that are sorted together; a table takes some megabytes
 _NO_QUESTION: dict[Any, Any] = {None: None}
-_OF_UNIT = [field.name for field in fields(Unit) if field.name != "inputs"]
-_OF_DOCUMENT = [name for name in PlannedDocument._fields if name != "units"]
+_UNIT_COLUMNS = [field.name for field in fields(Unit) if field.name != "inputs"]
+_DOCUMENT_COLUMNS = [name for name in PlannedDocument._fields if name != "units"]
 _FIX = "delete it and start the run again, or name another with run="
 # rater: human:NAME; answer_sha: sha256 of the answer's text, as it was.
 PEOPLE = pa.schema(
@@ -68,7 +68,7 @@ PEOPLE = pa.schema(
                   "label", "comment")]
 )  # fmt: skip
 ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a warehouse
-_LABELED = itemgetter("method", "repeat", "document_id", "question_id", "answer_sha")
+_labeled_answer = itemgetter("method", "repeat", "document_id", "question_id", "answer_sha")
 
 
 class _Facts(BaseModel, extra="allow"):
@@ -85,7 +85,7 @@ class _Provenance(BaseModel):
 
 
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
-_JSON = _OBJECT.validate_json
+_json_object = _OBJECT.validate_json
 
 
 class RunFolder:
@@ -96,17 +96,25 @@ class RunFolder:
         self.path = self.warehouse / "runs" / name
         self.known_answers = self.path / KNOWN_ANSWERS  # of an audit
         self._progress = self.path / "alive" / "progress"
+        self._provenance = self.path / "provenance.json"
         self._units = self.path / "units.parquet"
-        self.advisory = storage.Advisory()  # of the progress file and the heartbeats
-        self.left_out = DamagedFiles()  # of the files that are advisory
+        self.advisory = storage.Advisory()  # for the progress file and the heartbeats
+        self.left_out = DamagedFiles()  # among the files that are advisory
 
     def config(self) -> dict[str, Any] | None:
         """The config the run was last started with; None for a new run. Raises DamagedError."""
-        return read_parsed(self.path / "config.yaml", _config)
+
+        def parse(content: bytes) -> dict[str, Any]:
+            try:
+                return _OBJECT.validate_python(yaml.load(content, YAML_LOADER))
+            except yaml.YAMLError as error:
+                raise ValueError(f"not YAML: {error}") from None
+
+        return read_parsed(self.path / "config.yaml", parse)
 
     def report_facts(self, *needed: str) -> dict[str, Any]:
-        """The config's mapping `report`: `stages`, and the facts in `needed`. Raises UsageError for
-        a run started by an earlier version, which stored fewer of them."""
+        """The config's mapping `report`, with `stages` and the facts in `needed`. Raises UsageError
+        for a run of an earlier version that stored fewer facts."""
         try:
             report = _Facts.model_validate((self.config() or {}).get("report", {}))
             facts = report.model_dump(exclude_unset=True)
@@ -120,13 +128,13 @@ class RunFolder:
     def start(
         self, config: Mapping[str, Any], provenance: Mapping[str, Any], has_work: bool
     ) -> None:
-        """Write the config, and add this launch's `provenance` to those of earlier launches. A
-        launch without pending work makes no rows and is not added, unless it is the first."""
+        """Write the config, and add this launch's `provenance` to the earlier launches'. A launch
+        without pending work makes no rows; it is added only if it is the first."""
         text = yaml.safe_dump(dict(config), sort_keys=False)
         storage.write(self.path / "config.yaml", text.encode())
         before = self.launches()
         if has_work or not before:
-            self._write_launches([*before, provenance])
+            storage.write_json(self._provenance, {"launches": [*before, provenance]})
 
     def took(self, phase: Mapping[str, Any]) -> None:
         """Record a finished phase's seconds, workers, calls and tokens in the current launch."""
@@ -144,10 +152,7 @@ class RunFolder:
     def _record(self, **facts: Any) -> None:
         *before, launch = self.launches() or [{}]
         if launch and launch != {**launch, **facts}:
-            self._write_launches([*before, {**launch, **facts}])
-
-    def _write_launches(self, launches: Sequence[Mapping[str, Any]]) -> None:
-        storage.write_json(self.path / "provenance.json", {"launches": launches})
+            storage.write_json(self._provenance, {"launches": [*before, {**launch, **facts}]})
 
     def why_ended(self) -> str | None:
         """The reason why the last launch ended early; None if it did not, or recorded none."""
@@ -162,7 +167,7 @@ class RunFolder:
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The progress of the current launch and the heartbeats of its live workers; (None, []) if
-        nothing is running. A driver may write while no worker does."""
+        nothing is running. A driver writes progress also while no worker is alive."""
         state = self._parsed(self._progress)
         if state is None:
             return None, []
@@ -176,7 +181,7 @@ class RunFolder:
 
     def launches(self) -> list[dict[str, Any]]:
         """The provenance of each launch that made rows, in order. Raises DamagedError."""
-        stored = read_parsed(self.path / "provenance.json", _Provenance.model_validate_json)
+        stored = read_parsed(self._provenance, _Provenance.model_validate_json)
         return stored.launches if stored else []
 
     def launched_at(self) -> datetime:
@@ -207,8 +212,8 @@ class RunFolder:
         return [beat for age, beat in self._heartbeats(launch) if age < _SECONDS_ALIVE]
 
     def silent(self, launch: str) -> dict[str, float]:
-        """The launch's workers whose last heartbeat is 30 seconds old or older, with its age in
-        seconds: they died, hang, or cannot write."""
+        """The launch's workers whose last heartbeat is 30 seconds old or older, each with that age
+        in seconds: they died, hang, or cannot write."""
         ages = {beat["worker"]: round(age, 1) for age, beat in self._heartbeats(launch)}
         return {worker: age for worker, age in ages.items() if age >= _SECONDS_ALIVE}
 
@@ -218,7 +223,7 @@ class RunFolder:
         return [(_age(f), beat) for f, beat in beats if beat and beat.get("launch") == launch]
 
     def _parsed(self, file: UPath) -> dict[str, Any] | None:
-        return self.left_out.unless_damaged(partial(read_parsed, file, _JSON), None)
+        return self.left_out.unless_damaged(partial(read_parsed, file, _json_object), None)
 
     def all_gone(self) -> None:
         """Delete progress, heartbeats and in-flight markers. All workers must have ended."""
@@ -228,25 +233,26 @@ class RunFolder:
             storage.delete_folder(self.path / "in_flight")
 
     def plan(self, steps: Iterable[Step], plan: Path) -> None:
-        """Write each step's description, and store the file `plan`."""
-        storage.map_files(self._describe, steps)
-        storage.write(self._units, storage.read(storage.as_path(plan)))
+        """Write the description of each step that has none yet, and store the file `plan`. Raises
+        DamagedError if a stored description is another: two steps have the same hash, or the file
+        was changed."""
 
-    def _describe(self, step: Step) -> None:
-        """Write a step's description once. Raises DamagedError if the existing one differs: two
-        steps have the same hash, or the file was changed."""
-        file = self.warehouse / "steps" / f"{step.id}.json"
-        # Through JSON, which turns tuples into lists, to compare it with the file.
-        description = json.loads(json.dumps({**step.description(), "table": step.table}))
-        stored = read_parsed(file, _JSON, MOVE_STEP)
-        if stored is None:
-            storage.write_json(file, description)
-            return
-        stored.pop("sha256", None)  # of version 0.2
-        keys = [key for key in {**stored, **description} if stored.get(key) != description.get(key)]
-        if keys:
-            what = f"does not describe the step of that name (other {', '.join(keys)})"
-            raise DamagedError(file, f"{what}, so its rows cannot be reused; {MOVE_STEP}")
+        def describe(step: Step) -> None:
+            file = self.warehouse / "steps" / f"{step.id}.json"
+            # Through JSON, which turns tuples into lists, to compare it with the file.
+            description = json.loads(json.dumps({**step.description(), "table": step.table}))
+            stored = read_parsed(file, _json_object, MOVE_STEP)
+            if stored is None:
+                storage.write_json(file, description)
+                return
+            stored.pop("sha256", None)  # version 0.2 wrote it
+            keys = [k for k in {**stored, **description} if stored.get(k) != description.get(k)]
+            if keys:
+                what = f"does not describe the step of that name (other {', '.join(keys)})"
+                raise DamagedError(file, f"{what}, so its rows cannot be reused; {MOVE_STEP}")
+
+        storage.map_files(describe, steps)
+        storage.write(self._units, storage.read(storage.as_path(plan)))
 
 
 def _age(file: UPath) -> float:
@@ -257,21 +263,14 @@ def _age(file: UPath) -> float:
         return math.inf
 
 
-def _config(content: bytes) -> dict[str, Any]:
-    try:
-        return _OBJECT.validate_python(yaml.load(content, YAML_LOADER))
-    except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {error}") from None
-
-
 def add_labels(run: UPath, person: str, labels: Sequence[Mapping[str, Any]]) -> int:
     """Add a person's labels to a run's folder; a label of the same answer is replaced. Returns the
     number of new or changed ones. Raises DamagedError."""
     file = run / "people" / f"{person}.parquet"
-    before = {_LABELED(row): row for row in _labels(file)} if storage.exists(file) else {}
+    before = {_labeled_answer(row): row for row in _labels(file)} if storage.exists(file) else {}
     of_person = {**dict.fromkeys(PEOPLE.names), "rater": f"human:{person}"}
-    rows = [of_person | dict(label) for label in labels]
-    changed = {_LABELED(row): row for row in rows if before.get(_LABELED(row)) != row}
+    after = {_labeled_answer(row): row for row in (of_person | dict(label) for label in labels)}
+    changed = {answer: row for answer, row in after.items() if before.get(answer) != row}
     if changed:
         table = pa.Table.from_pylist(list((before | changed).values()), schema=PEOPLE)
         storage.write(file, parquet_content(PEOPLE, [table]))
@@ -332,13 +331,13 @@ def _batches(file: UPath, *columns: str) -> Iterator[Any]:
 
 def write_plan(file: Path, documents: Iterable[PlannedDocument]) -> None:
     """Write the documents, sorted from longest to shortest within every 320,000 rows or so."""
-    content = parquet_content(PLANNED, _row_groups(enumerate(documents)))
+    content = parquet_content(PLANNED, _row_groups(documents))
     storage.write(storage.as_path(file), content)
 
 
-def _row_groups(placed: Iterable[tuple[int, PlannedDocument]]) -> Iterator[Any]:
+def _row_groups(planned: Iterable[PlannedDocument]) -> Iterator[Any]:
     tables, documents, num_rows = list[Any](), list[tuple[int, PlannedDocument]](), 0
-    for place, document in placed:
+    for place, document in enumerate(planned):
         documents.append((place, document))
         num_rows += sum(len(unit.inputs) or 1 for unit in document.units)
         if num_rows >= _ROWS_AT_ONCE:
@@ -353,11 +352,10 @@ def _row_groups(placed: Iterable[tuple[int, PlannedDocument]]) -> Iterator[Any]:
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
     """A row for each question of a unit, and one for a unit without questions."""
     units = [(unit, document, place) for place, document in documents for unit in document.units]
-    of_units = {
-        **{name: [getattr(unit, name) for unit, _, _ in units] for name in _OF_UNIT},
-        **{name: [getattr(document, name) for _, document, _ in units] for name in _OF_DOCUMENT},
-        "place": [place for _, _, place in units],
-    }
+    of_units = {name: [getattr(unit, name) for unit, _, _ in units] for name in _UNIT_COLUMNS}
+    for name in _DOCUMENT_COLUMNS:
+        of_units[name] = [getattr(document, name) for _, document, _ in units]
+    of_units["place"] = [place for _, _, place in units]
     inputs = [unit.inputs or _NO_QUESTION for unit, _, _ in units]
     unit_of_row = pa.array(chain.from_iterable(map(repeat, count(), map(len, inputs))), pa.int64())
     columns = {
@@ -365,7 +363,7 @@ def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
         for name, values in of_units.items()
     }
     columns["question_id"] = pa.array(chain.from_iterable(inputs), pa.string())
-    shas = chain.from_iterable(of_unit.values() for of_unit in inputs)
+    shas = chain.from_iterable(sha_of_question.values() for sha_of_question in inputs)
     columns["input_sha"] = pa.array(shas, pa.string())
     return pa.table(columns, PLANNED)
 
@@ -396,8 +394,8 @@ def read_plan(file: Path, steps: Collection[str] | None = None) -> Iterator[Plan
                 first, *more = of_unit
                 inputs = {row["question_id"]: row["input_sha"] for row in (first, *more)}
                 inputs = {} if None in inputs.values() else inputs
-                units.append(Unit(**{name: first[name] for name in _OF_UNIT}, inputs=inputs))
-            yield PlannedDocument(**{name: first[name] for name in _OF_DOCUMENT}, units=units)
+                units.append(Unit(**{name: first[name] for name in _UNIT_COLUMNS}, inputs=inputs))
+            yield PlannedDocument(**{name: first[name] for name in _DOCUMENT_COLUMNS}, units=units)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pipeline.files.storage import ABSENT, is_remote, map_files, read, with_retr
 _NEEDED = ("step_id", "unit", "document_id")  # any other column may be missing, and is then null
 ROWS_WRITTEN = "gistmill.num_rows"  # in a shard's footer: the number of its rows
 MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
-_UNREADABLE = (IsADirectoryError, PermissionError)  # the file, rather than the storage
+_UNREADABLE = (IsADirectoryError, PermissionError)  # errors of a file, not of the storage
 _END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
 A = TypeVar("A")
 
@@ -30,9 +30,9 @@ class FlawError(Exception):
 
 
 def shard_footer(path: UPath) -> Any:
-    """The Parquet metadata of a shard. Raises DamagedError unless it can be read, has the columns
-    of its table and as many rows as were written, all of the step and unit in its path;
-    FileNotFoundError if it does not exist."""
+    """The Parquet metadata of a shard. Raises FileNotFoundError if it does not exist. Raises
+    DamagedError if it cannot be read, lacks columns of its table, has more or fewer rows than
+    were written, or rows of another step or unit than its path names."""
     record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
     try:
         footer = read_footer(path)
@@ -41,9 +41,14 @@ def shard_footer(path: UPath) -> Any:
         if written != str(footer.num_rows):
             raise FlawError(f"{footer.num_rows} rows, {written} were written")
         _check_columns(footer, schema(record) if record else None, _NEEDED)
-        # A shard copied to another step or unit: its rows would count twice.
-        _check_constant(footer, "step_id", path.parent.name)
-        _check_constant(footer, "unit", path.name.split(".")[0])
+        # The rows of a shard that was copied to another step or unit would count twice.
+        for name, value in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
+            column = footer.schema.names.index(name)
+            for group in range(footer.num_row_groups):
+                statistics = footer.row_group(group).column(column).statistics
+                if statistics is not None and statistics.has_min_max:
+                    for other in {statistics.min, statistics.max} - {value}:
+                        raise FlawError(f"its rows are of the {name} {other}")
     except FlawError as flaw:
         raise damaged_shard(path, str(flaw)) from None
     return footer
@@ -121,16 +126,6 @@ def _check_columns(footer: Any, columns: Any, needed: Iterable[str]) -> None:
         pa.unify_schemas([stored, columns or stored], promote_options="permissive")
     except pa.ArrowException as error:
         raise FlawError(str(error).removeprefix("Unable to merge: ")) from None
-
-
-def _check_constant(footer: Any, column: str, value: str) -> None:
-    """Raise FlawError if the column's statistics show another value."""
-    index = footer.schema.names.index(column)
-    for group in range(footer.num_row_groups):
-        statistics = footer.row_group(group).column(index).statistics
-        if statistics is not None and statistics.has_min_max:
-            for other in {statistics.min, statistics.max} - {value}:
-                raise FlawError(f"its rows are of the {column} {other}")
 
 
 def damaged_inside(files: Iterable[UPath]) -> DamagedError | None:

@@ -1,4 +1,4 @@
-"""The layout of a warehouse: its folders, its number, the content of a shard, names of memories.
+"""The layout of a warehouse: its number, its folders, the content of a shard, names of memories.
 
 <warehouse>/gistmill.json states {"layout": N}; without the file it is 1. Raise LAYOUT when an
 earlier gistmill would misread what a run writes.
@@ -23,19 +23,21 @@ from pipeline.work.units import Step, Unit
 
 LAYOUT = 2
 FILE = "gistmill.json"
-# readers: of version 0.2
+# `readers`: version 0.2 made it
 FOLDERS = ("tables", "compacted", "steps", "runs", "shared", "journal", "removed", "readers")
 
 SHARED = "shared"  # the name of the run's own memory; with other settings: shared [memory=uniform]
-WHOLE_TEXT = "text"  # that of rows made from the document itself, without pages
+WHOLE_TEXT = "text"  # the memory's name in rows made from the document itself, without pages
 
-# In a shard's footer, beside ROWS_WRITTEN: how many rows have which problem (JSON), and its unit's.
+# In a shard's footer, beside ROWS_WRITTEN: how many rows have which problem (JSON), and when and by
+# which worker its unit was made.
 PROBLEMS = "gistmill.problems"
 STARTED_AT, WORKER = "gistmill.started_at", "gistmill.worker"
-# Parquet has statistics of them: rows are searched by them. Those of long texts take memory.
+# The columns that rows are searched by have statistics in Parquet. Statistics of long texts would
+# take memory.
 SEARCHED = ["step_id", "unit", "document_id", "question_id", "input_sha", "method"]
-# Most shards are small: zstd and dictionaries would take half of the CPU time to write one. That is
-# for compaction, of many together.
+# zstd and dictionaries would take half of the CPU time of writing a small shard; compaction uses
+# them.
 _QUICKLY = {"compression": "lz4", "use_dictionary": False, "write_statistics": SEARCHED}
 _GROUP_CHARS = 8_000_000  # of a row group: to make it takes several times as much memory
 

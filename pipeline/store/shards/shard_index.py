@@ -1,17 +1,17 @@
-"""The index of compacted shards, with the position and the footer's facts of each; and their rows.
+"""The index of compacted shards, and their rows. An entry has the position of a shard in a
+compacted file, and the facts of its footer.
 
-<warehouse>/compacted/index.<number>.parquet: the highest number counts. Each is written once and
-whole. A shard in the index counts as committed, and a file of its name in tables/ is ignored.
+The index is <warehouse>/compacted/index.<number>.parquet with the highest number; each is written
+once and whole. A shard in it counts as committed, and a file of its name in tables/ is ignored.
 """
 
 import io
 import json
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
-from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -24,8 +24,9 @@ from pipeline.files.storage import filesystem_errors, list_paths, map_files, rea
 from pipeline.store.shards.damaged_files import FlawError, flaws_of_content, read_footer
 from pipeline.store.shards.layout import PROBLEMS
 
-# superseded: a higher attempt of the unit is in the index. row_group, first_row (within it): of
-# `file` in compacted/<table_name>/. num_bytes: of the rows in memory. input_shas: of its questions.
+# superseded: a higher attempt of the unit is in the index. file: in compacted/<table_name>/.
+# first_row: within the row group. num_bytes: the size of the rows in memory. input_shas: the
+# hashes of its questions' inputs.
 SCHEMA = pa.schema(
     [
         ("table_name", pa.string()), ("step_id", pa.string()), ("unit", pa.string()),
@@ -111,13 +112,14 @@ class Index:
 
     def problems(self, table: str, step_id: str) -> Iterator[tuple[str, int, frozenset[str]]]:
         """The unit, attempt and problems of each shard of the step whose rows have some."""
-        counts = self._problems.slice(*self._bounds(table, step_id)).to_pylist()
+        counts = self._problem_counts.slice(*self._bounds(table, step_id)).to_pylist()
         for (unit, attempt), codes in zip(self._attempts(table, step_id), counts, strict=True):
             if codes not in (None, "{}"):
                 yield unit, attempt, frozenset(json.loads(codes))
 
     @cached_property
-    def _problems(self) -> Any:
+    def _problem_counts(self) -> Any:
+        """The column of the entries' counts of problems, as JSON."""
         import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
 
         def counts(file: Any) -> list[Any]:  # some at a time: a footer takes half a kilobyte
@@ -136,16 +138,18 @@ class Index:
     @cached_property
     def steps(self) -> dict[tuple[str, str], tuple[int, int]]:
         """For each table and step the position of its first entry, and the number of entries."""
-        if not self.rows.num_rows:  # to combine no chunks imports pandas: 0.2 s of every command
-            return {}
-        import pyarrow.compute as pc  # imported here, as it takes 0.02 s of every command
+        tables, ids = self.rows["table_name"], self.rows["step_id"]
 
-        names = [self.rows[name].cast(pa.string()).combine_chunks() for name in KEY[:2]]
-        ends = {end for column in names for end in pc.run_end_encode(column).run_ends.to_pylist()}
-        return {
-            (names[0][first].as_py(), names[1][first].as_py()): (first, end - first)
-            for first, end in pairwise(sorted({0, *ends}))
-        }
+        def step(row: int) -> tuple[str, str]:
+            return tables[row].as_py(), ids[row].as_py()
+
+        bounds: dict[tuple[str, str], tuple[int, int]] = {}
+        first = 0
+        while first < self.rows.num_rows:
+            end = bisect_right(range(self.rows.num_rows), step(first), lo=first, key=step)
+            bounds[step(first)] = (first, end - first)
+            first = end
+        return bounds
 
     def files(self) -> dict[str, int]:
         """The compacted files, as <table>/<name>, and the number of rows in each."""

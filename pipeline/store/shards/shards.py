@@ -1,7 +1,7 @@
-"""Shards: one Parquet file per unit and table, committed once: the first commit wins; their names.
+"""Shards: one Parquet file per unit and table, committed once; the first commit wins.
 
-<warehouse>/tables/<table>/<step_id>/<unit>.<attempt>.parquet; a retry writes the next attempt, and
-the highest one counts.
+A shard is <warehouse>/tables/<table>/<step_id>/<unit>.<attempt>.parquet, until it is compacted. A
+retry writes the next attempt; the highest one counts.
 """
 
 import json
@@ -40,11 +40,12 @@ R = TypeVar("R", bound=Record)
 def highest_attempts(
     names: Iterable[str], index: Index, table: str, step_id: str
 ) -> dict[str, int]:
-    """unit -> the highest attempt of a step's shards, loose ones of these names and compacted ones.
-    List the names before reading the index: a shard that was deleted meanwhile is in it."""
+    """The units of a step that have a shard, loose with one of these names or compacted, each with
+    its highest attempt. List the names before reading the index: a shard that was deleted meanwhile
+    is in it."""
     units = index.units(table, step_id)
-    for named in filter(None, map(_NAME.fullmatch, names)):
-        units[named["unit"]] = max(int(named["attempt"]), units.get(named["unit"], 0))
+    for match in filter(None, map(_NAME.fullmatch, names)):
+        units[match["unit"]] = max(int(match["attempt"]), units.get(match["unit"], 0))
     return units
 
 
@@ -108,7 +109,7 @@ class Shards:
         path = self.path(*key)
         if not storage.commit(path, shard_content(record, step, unit, rows, started_at)):
             return False
-        if self._compacted.refresh().find(*key):  # another's: compacted, then deleted here
+        if self._compacted.refresh().find(*key):  # another commit was first, and is compacted
             storage.delete(path)
             return False
         return True
@@ -131,7 +132,7 @@ class Shards:
 
     def committed(self, steps: Sequence[Step]) -> Committed:
         """The committed units of `steps`, with problems of their rows and of calls without a reply.
-        Raises DamagedError if rows were lost or doubled since, or the calls that they were made
+        Raises DamagedError if a file lost or doubled rows, or if the calls that a unit was made
         from are missing."""
         units = {step.id: self.units(step.table, step.id) for step in steps}
         problems = {step.id: self._problems_of_step(step, units[step.id]) for step in steps}
@@ -167,15 +168,15 @@ class Shards:
             if units.get(unit) == attempt
         }
 
-        def of_footer(path: UPath) -> frozenset[str]:
+        def in_footer(path: UPath) -> frozenset[str]:
             metadata = shard_footer(path).metadata
             return frozenset(json.loads(metadata.get(PROBLEMS.encode(), b"[]")))
 
         loose = self._loose(table, step_id, units)
-        codes_of = partial(self._wherever, compacted=lambda _: frozenset[str](), loose=of_footer)
-        of_loose = storage.map_files(codes_of, loose, self.warehouse)
+        codes_of = partial(self._wherever, compacted=lambda _: frozenset[str](), loose=in_footer)
+        codes_of_loose = storage.map_files(codes_of, loose, self.warehouse)
         return problems | {
-            key[2]: codes for key, codes in zip(loose, of_loose, strict=True) if codes
+            key[2]: codes for key, codes in zip(loose, codes_of_loose, strict=True) if codes
         }
 
     def _inputs(self, step: Step, units: Mapping[str, int]) -> Any:
@@ -224,9 +225,9 @@ class Shards:
 
 
 class _Inputs(Mapping[str, str]):
-    """Maps an input_sha to the unit that holds it; if two do, the one of the lower name. `read`
-    gives a table of both, and is called at the first lookup: a plan needs it only where a chunk of
-    questions is not committed unchanged. A dictionary takes ten times as much memory."""
+    """Maps each input_sha to the unit that holds it; to the lower name if two units hold it. `read`
+    returns a table of both columns. It is called at the first lookup, as a plan needs it only for a
+    chunk of questions that is not committed unchanged. A dictionary takes ten times the memory."""
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read

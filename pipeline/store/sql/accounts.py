@@ -49,7 +49,7 @@ def accounts(connection: Any) -> list[StepCounts]:
         counted = step.ok + step.problem + step.skipped + step.not_done
         if counted != step.inputs:
             what = "some have rows but no shard"
-            # An input whose unit is committed, but which has no row there.
+            # The query finds an input whose unit is committed without a row of it.
             if lost := connection.execute(_LOST, [step.step_id]).fetchone():
                 unit, document_id, question_id = lost
                 of = f"question {question_id!r} of " if question_id else ""
@@ -73,8 +73,9 @@ def parts_of_run(connection: Any, table: str = "planned") -> Iterator[str]:
 
 
 def _refuse_doubles(connection: Any, table: str, part: str) -> None:
-    """Compare hashes before keys, which would take many times the memory. Rows of other runs' units
-    of the same steps are compared, too: to leave them out takes longer."""
+    """Raise AccountingError if two rows of a table have the same key. Hashes are compared first, as
+    keys take many times the memory. Rows of other runs' units of the same steps are compared, too,
+    as it takes longer to leave them out."""
     keys = ", ".join(("step_id", *RECORDS[table].key))
     of_run = "coalesce(step_id in (select step_id from steps), false)"
     for rows in (f"(from raw_{table} where {of_run})", table):

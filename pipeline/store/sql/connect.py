@@ -1,9 +1,10 @@
 """Connect to a warehouse and make the views that commands read. The views know record classes, no
 stages.
 
-`raw_<table>` has the rows of all shards, loose and compacted; `answers` those of one run, of the
-units that it planned; `all_answers` those of every run with `run` before the other columns: a row
-that two runs planned was made once and appears for both, one that no run plans any more has null.
+The view `raw_answers` has the rows of all shards, loose and compacted. `answers` has the rows of
+the units that one run planned. `all_answers` has the rows of every run, with a first column `run`:
+a row that two runs planned was made once and appears for both; for a row that no run plans any more
+`run` is null.
 """
 
 import json
@@ -61,7 +62,7 @@ from pipeline.store.shards.shard_index import (
 )
 from pipeline.store.shards.shards import list_shard_files, loose_shards
 from pipeline.store.sql.connection import Connection, View, errors_of
-from pipeline.store.sql.sandbox import PREFIX, address, addresses, lock
+from pipeline.store.sql.sandbox import PREFIX, addresses, lock
 
 _SQL = sql_beside(__file__)
 _STEPS = pa.schema(
@@ -75,9 +76,9 @@ _LEFT_OUT = pa.schema([("file", pa.string()), ("why", pa.string())])
 _UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of sections of that name
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _KEY = ", ".join(KEY)
-_MOST_FILES, _MOST_BYTES = 1_000, 16_000_000  # of a warehouse whose tables are read into memory
+_MOST_FILES, _MOST_BYTES = 1_000, 16_000_000  # in a warehouse whose tables are read into memory
 _RESERVED = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
-_OF_ALL_ROWS = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns of every table
+_OF_EVERY_TABLE = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns
 _NOT_SUPERSEDED = f"""anti join superseded_rows s on s.table_name = '{{table}}'
 and s.step_id = c.step_id and s.unit = c.unit and s.attempt = c.{ATTEMPT}"""
 _ONCE = """window same as (partition by r.step_id, r.question_id, r.input_sha)
@@ -86,7 +87,8 @@ qualify u.run is not null or (max(u.run) over same is null and r.unit = min(r.un
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The files of a table, and its `columns`, an Arrow schema. `are_alike`: all have these."""
+    """The files of a table, the steps that have some, and its `columns`, an Arrow schema.
+    `are_alike`: every file has exactly these columns."""
 
     columns: Any
     loose: list[UPath]
@@ -118,23 +120,23 @@ def connect(
     statement names it; with `unsafe`, at once."""
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
-    name = run_name(folder, run)
-    connection = Connection()
+    plans = _plans_by_last_start(folder)
+    connection = Connection(_chosen_run(folder, plans, run))
     if memory_limit is not None:
         with errors_of(connection):
             connection.raw.execute("set memory_limit = ?", [memory_limit])
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
-    planned = left_out.sound(sorted(planned_files(folder)), check_planned)
-    connection.files += planned
-    tables, is_small = shard_views(connection, folder, left_out)
+    readable_plans = left_out.sound(sorted(plans), check_planned)
+    connection.files += readable_plans
+    tables, is_small = _add_shard_views(connection, folder, left_out)
     files = sorted(list_paths(folder / "steps", "*.json"))
     steps = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
     connection.add_rows("raw_steps", _STEPS, [row for row in steps if row])
-    source = f"read_parquet({addresses(planned)}, union_by_name = true, filename = true)"
+    source = f"read_parquet({addresses(readable_plans)}, union_by_name = true, filename = true)"
     columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
     kind = "table" if is_remote(folder) else "view"  # a remote file is fetched once
     connection.add(View(f"create {kind} all_planned as select {columns} from {source}"))
-    for view in run_views(tables, name, is_small):
+    for view in _run_views(tables, connection.run, is_small):
         connection.add(view)
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, _SQL["left_out"])
@@ -152,24 +154,27 @@ def run_name(warehouse: AnyPath, run: str | None) -> str:
     folder = as_path(warehouse)
     with suppress(DamagedError):  # `connect` warns of it
         check_layout(folder)
-    files = _by_last_start(folder)
-    if not files:
+    return _chosen_run(folder, _plans_by_last_start(folder), run)
+
+
+def _chosen_run(folder: UPath, plans: Sequence[UPath], run: str | None) -> str:
+    if not plans:
         raise UsageError(f"{folder}: no run there; start one with gistmill run, or set warehouse=")
-    of_name = [file for file in files if run in (None, file.parent.name)]
-    if not of_name:
-        names = sorted(file.parent.name for file in files)
+    of_run = [file for file in plans if run in (None, file.parent.name)]
+    if not of_run:
+        names = sorted(file.parent.name for file in plans)
         raise UsageError(f"run={run}: not in {folder}; it has {nearest(run or '', names)}")
-    check_planned(of_name[-1])
-    return str(of_name[-1].parent.name)
+    check_planned(of_run[-1])
+    return str(of_run[-1].parent.name)
 
 
 def readable_run(warehouse: AnyPath) -> str:
     """The last run whose planned inputs can be read. Raises as `run_name` does."""
-    sound = DamagedFiles().sound(_by_last_start(as_path(warehouse)), check_planned)
-    return str(sound[-1].parent.name) if sound else run_name(warehouse, None)
+    readable = DamagedFiles().sound(_plans_by_last_start(as_path(warehouse)), check_planned)
+    return str(readable[-1].parent.name) if readable else run_name(warehouse, None)
 
 
-def _by_last_start(folder: UPath) -> list[UPath]:
+def _plans_by_last_start(folder: UPath) -> list[UPath]:
     """The planned inputs of every run, by last start. Audits come first, as their results are in
     the report of the run that they audit."""
     audits = {file.parent for file in list_paths(folder / "runs", f"*/{KNOWN_ANSWERS}")}
@@ -187,11 +192,11 @@ def _step_row(file: UPath) -> dict[str, Any] | None:
     return {**step, **texts, "step_id": file.stem}
 
 
-def shard_views(
+def _add_shard_views(
     connection: Connection, folder: UPath, left_out: DamagedFiles
 ) -> tuple[dict[str, TableFiles], bool]:
-    """Add the views of shards. Returns each table's files, and True if they are so small that rows
-    are read once, when a query first names the table, and not by every query."""
+    """Add the views of shards. Returns each table's files, and True if they are so small that a
+    table's rows are copied into memory when a query first names it, and not read by every query."""
     listed, index = list_shard_files(folder), Compacted(folder).refresh()
     of_other_versions: set[str] = set()  # tables with shards of another version
 
@@ -223,9 +228,24 @@ def shard_views(
     for table, columns in _readable_tables(connection, loose, compacted).items():
         lists = loose.get(table, []), compacted.get(table, []), steps.get(table, set())
         tables[table] = TableFiles(columns, *lists, are_alike=table not in of_other_versions)
-        _raw_view(connection, table, tables[table], table in superseded, is_small)
-    _views_of_files(connection, tables)
+        _add_raw_view(connection, table, tables[table], table in superseded, is_small)
+    _add_views_of_files(connection, tables)
     return tables, is_small
+
+
+def _add_views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
+    """Add the views of the shards, of their footers, and of the size of calls."""
+    names = ", ".join(map(text, tables))
+    connection.add(View(filled(_SQL["raw_shards"], key=_KEY, tables=names)))
+    footers = filled(_SQL["footers"], key=_KEY)
+    if files := [file for t, of_t in tables.items() if t != Call.table for file in of_t.loose]:
+        path = f"substr(file_name, {len(PREFIX) + 1}) as file_name"
+        of_loose = f"select * replace ({path}) from parquet_kv_metadata({addresses(files)})"
+        footers += f" union all by name {of_loose}"
+    connection.add(View(footers))
+    calls = [*tables[Call.table].loose, *tables[Call.table].compacted]
+    of_calls = f"parquet_metadata({addresses(calls)})" if calls else "no_columns"
+    connection.add(View(filled(_SQL["call_bytes"], columns=of_calls)))
 
 
 def _compacted_files(
@@ -240,7 +260,7 @@ def _compacted_files(
     if index.path is None:
         connection.create_table("index_rows", SCHEMA, [])
     else:
-        source = f"read_parquet({text(address(index.path))})"
+        source = f"read_parquet({addresses([index.path])})"
         connection.add(View(f"create view index_rows as from {source}"))
     files = connection.execute(  # not by `Index.files`: PyArrow's group_by imports pandas
         "select table_name, file, sum(num_rows) from index_rows group by all order by all"
@@ -266,27 +286,28 @@ def _compacted_files(
 def _readable_tables(
     connection: Connection, loose: Mapping[str, list[UPath]], compacted: Mapping[str, list[UPath]]
 ) -> dict[str, Any]:
-    """The tables with their Arrow schemas: the record class's, or, without one (the plugin is not
-    loaded), a shard's, if it has the columns of every record and a view may have the name."""
+    """The tables with their Arrow schemas. A table without a record class, as its plugin is not
+    loaded, has the schema of one of its files, if that has the columns of every table."""
     import_installed("tables")
     tables = {table: schema(record) for table, record in RECORDS.items()}
     views = {name for record in RECORDS.values() for name in view_names(record.sql())}
     unknown = sorted({*loose, *compacted} - {*tables, *views, *VIEWS})
-    words = connection.raw.execute(_RESERVED).fetchall() if unknown else []
+    # No view can have a reserved word's name: statements that make all views would fail.
+    reserved = connection.raw.execute(_RESERVED).fetchall() if unknown else []
     for table in unknown:
         paths = [*compacted.get(table, []), *loose.get(table, [])]
-        if paths and TABLE_NAME.fullmatch(table) and (table,) not in words:
+        if paths and TABLE_NAME.fullmatch(table) and (table,) not in reserved:
             columns = read_footer(paths[-1]).schema.to_arrow_schema().remove_metadata()
-            if _OF_ALL_ROWS.issubset(columns.names):
+            if _OF_EVERY_TABLE.issubset(columns.names):
                 tables[table] = pa.schema([field for field in columns if field.name != ATTEMPT])
     return tables
 
 
-def _raw_view(
+def _add_raw_view(
     connection: Connection, table: str, files: TableFiles, is_superseded: bool, is_small: bool
 ) -> None:
     """Add the view, or table, of all rows of a table; columns that a shard lacks are null. Remote
-    files are registered as datasets."""
+    files are registered as datasets, which Arrow fetches several at a time."""
     is_typed = bool(files.compacted or not files.loose or not files.are_alike)
     sources = [f"no_{table}"] if is_typed else []
     remote: dict[str, tuple[list[UPath], Any]] = {}
@@ -307,10 +328,16 @@ def _raw_view(
         if is_typed:
             connection.create_table(f"no_{table}", files.columns, [])
         for name, (paths, columns) in remote.items():
-            connection.raw.register(name, _dataset(paths, columns))
+            import pyarrow.dataset as ds  # here, as it imports pandas: 0.2 s of every command
+
+            fs = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=paths[0].fs)))
+            addressed = [path.path for path in paths]
+            dataset = ds.dataset(addressed, columns, format="parquet", filesystem=fs)
+            connection.raw.register(name, dataset)
 
     names = ", ".join(f'"{name}"' for name in files.columns.names)
-    # Not calls, of which few queries read the prompts: thirty times their bytes in the file.
+    # Calls are not copied: few queries read their prompts, which take thirty times the bytes of
+    # the file.
     is_copied = is_small and table != Call.table and (files.loose or files.compacted)
     kind, rows = "table" if is_copied else "view", " union all by name from ".join(sources)
     connection.add(
@@ -318,36 +345,13 @@ def _raw_view(
     )
 
 
-def _dataset(files: list[UPath], columns: Any) -> Any:
-    import pyarrow.dataset as ds  # imported here, as it imports pandas: 0.2 s of every command
-
-    cached = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=files[0].fs)))
-    paths = [file.path for file in files]
-    return ds.dataset(paths, columns, format="parquet", filesystem=cached)
-
-
-def _views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
-    names = ", ".join(map(text, tables))
-    connection.add(View(filled(_SQL["raw_shards"], key=_KEY, tables=names)))
-    footers = filled(_SQL["footers"], key=_KEY)
-    if loose := [file for t, files in tables.items() if t != Call.table for file in files.loose]:
-        path = f"substr(file_name, {len(PREFIX) + 1}) as file_name"
-        of_loose = f"select * replace ({path}) from parquet_kv_metadata({addresses(loose)})"
-        footers += f" union all by name {of_loose}"
-    connection.add(View(footers))
-    calls = [*tables[Call.table].loose, *tables[Call.table].compacted]
-    of_calls = f"parquet_metadata({addresses(calls)})" if calls else "no_columns"
-    connection.add(View(filled(_SQL["call_bytes"], columns=of_calls)))
-
-
-def run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Iterator[View]:
-    """The views of the run and of all runs, over `all_planned`, `footers` and the views
-    `raw_...`."""
+def _run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Iterator[View]:
+    """The views of the run and of all runs, over `all_planned`, `footers` and the `raw_` views."""
     kind = "table" if is_small else "view"
     columns = {table: {*files.columns.names} for table, files in tables.items()}
-    # All rows and calls of a step share its method and memory. `coalesce` as in `_of_table`.
+    # All rows and calls of a step share its method and memory. `coalesce`: see `_table_views`.
     methods = [
-        f"select method, memory from raw_{table} where coalesce(step_id in (from own), false)"
+        f"select method, memory from raw_{table} where coalesce(step_id in (from of_run), false)"
         for table, names in columns.items()
         if {"method", "memory"} <= names and table != Call.table
     ]
@@ -365,7 +369,7 @@ def run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Ite
     for view, key in (("steps", "step_id"), ("shards", "step_id, unit")):
         yield View(filled(_SQL["all_of_key"], view=view, key=key))
     for table, files in tables.items():
-        yield from map(View, _of_table(table, files, kind))
+        yield from map(View, _table_views(table, files, kind))
     records = [record for name, record in RECORDS.items() if name in tables]
     for prefix in ("", "all_"):
         for record in records:
@@ -394,14 +398,14 @@ def _section(record: type[Record], name: str) -> str:
     return f"{table_file(record.__module__, record.table)}: section {name!r}"
 
 
-def _of_table(table: str, files: TableFiles, kind: str) -> Iterator[str]:
+def _table_views(table: str, files: TableFiles, kind: str) -> Iterator[str]:
     """The views of a table. If units of overlapping runs have rows of the same question, each run
-    shows those of the unit that it planned; if no run planned it, the lower unit's are shown, with
-    null in the column `run`.
+    shows the rows of the unit that it planned. If no run planned any of these units, the rows of
+    the unit with the lowest name are shown, with null in the column `run`.
 
     A run's view looks its rows up among the planned units, by hashes of 128 bits, which take a
-    third of the memory of the ids. `coalesce` prevents a join that holds the table's rows instead,
-    which DuckDB chooses if it estimates them to be fewer.
+    third of the memory of the ids. Without `coalesce` DuckDB would join, and hold the table's rows
+    in memory instead of the hashes if it estimates the rows to be fewer.
     """
     key, on, once, ids = "step_id, unit", "on r.step_id = u.step_id and r.unit = u.unit", "", "unit"
     if "question_id" in files.columns.names:

@@ -4,13 +4,13 @@
 create view all_units as
 -- When each unit was begun and by which worker, from the footers of its step's shards; null where
 -- an earlier version wrote them.
-with made as (
+with begun as (
   select parse_path(file_name)[-2] as step_id,
     split_part(parse_filename(file_name), '.', 1) as unit,
     max(decode(value)) filter (decode(key) = '{started_at}')::timestamp as started_at,
     max(decode(value)) filter (decode(key) = '{worker}') as worker
   from footers group by all)
-select * from all_planned left join made using (step_id, unit);
+select * from all_planned left join begun using (step_id, unit);
 
 -- name: units
 create view units as
@@ -164,7 +164,7 @@ from named;
 -- name: rests_on
 create view rests_on as
 -- A row per method and memory that its rows refer to.
-with own as (select distinct step_id from planned)
+with of_run as (select distinct step_id from planned)
 select distinct method, memory from ({methods}) where method is not null and memory is not null;
 
 -- name: memories
@@ -174,7 +174,7 @@ create view memories as
 -- words: their words
 -- calls: model calls that made the memory, without copied ones
 -- tokens: tokens of those calls' prompts and replies, counted by the engine
-with own as (
+with cost as (
   select memory, count(*) as calls, sum(prompt_tokens + reply_tokens)::bigint as tokens
   from call_rows where method is null and not is_shared group by memory),
 corpus as (
@@ -182,7 +182,7 @@ corpus as (
   from documents where problem is null)
 select * replace (coalesce(calls, 0) as calls, coalesce(tokens, 0) as tokens)
 from (select distinct memory from ({indexes})) cross join corpus
-{joins} left join own using (memory);
+{joins} left join cost using (memory);
 
 -- name: measures
 create view measures as

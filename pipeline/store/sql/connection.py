@@ -54,17 +54,12 @@ _ROWS = 20_000  # of a view that is written, at once in memory
 
 @dataclass(frozen=True)
 class View:
-    """A view, or table, to make by `statement`: `create view NAME as ...`. `section`: of a table's
-    .sql file, and the file; `before`: makes what it reads beside other views."""
+    """A view, or table, to make by `statement`: `create view NAME as ...`. `section`: the .sql file
+    and its section that the statement comes from; `before`: makes the tables that it reads."""
 
     statement: str
     section: str = ""
     before: Callable[[], object] = lambda: None
-
-    @property
-    def name(self) -> str:
-        """In lower case, as SQL does not distinguish cases."""
-        return self.statement.split(None, 3)[2].lower()
 
 
 class Connection:
@@ -72,11 +67,12 @@ class Connection:
 
     Making a view takes milliseconds: `execute` makes only those that follow FROM or JOIN in its
     statement, and those that they read. Statements that list views or name one in another way, and
-    DuckDB's other methods, make all. `files`: those that the views read; `raw`: DuckDB's own
-    connection, which makes no view.
+    DuckDB's other methods, make all. `run`: the run that the views show; `files`: those that the
+    views read; `raw`: DuckDB's own connection, which makes no view.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, run: str = "") -> None:
+        self.run = run
         self.files: list[UPath] = []
         self.raw = duckdb.connect()
         self._views: dict[str, View] = {}
@@ -87,10 +83,11 @@ class Connection:
 
     def add(self, view: View) -> None:
         """Add a view. Raises UsageError if there is one of its name."""
-        if view.name in self._views:
+        name = view.statement.split(None, 3)[2].lower()  # SQL does not distinguish cases
+        if name in self._views:
             section = view.section or view.statement
-            raise UsageError(f"{section}: there is a view {view.name} already; rename this one")
-        self._views[view.name] = view
+            raise UsageError(f"{section}: there is a view {name} already; rename this one")
+        self._views[name] = view
 
     def add_rows(
         self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]], statement: str = ""
@@ -115,32 +112,33 @@ class Connection:
         """Make all missing views. Raises UsageError naming file and section of wrong SQL."""
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views.keys())
-        for view in (view for name, view in self._views.items() if name not in self._made):
+        missing = {name: view for name, view in self._views.items() if name not in self._made}
+        for name, view in missing.items():
             try:
                 self._create(view)
             except _OF_STATEMENTS as error:
                 what = str(error).splitlines()[0]
-                raise UsageError(f"{view.section or view.name}: {what}; correct it") from None
+                raise UsageError(f"{view.section or name}: {what}; correct it") from None
 
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
         """Make the views that the statement names, and execute it as DuckDB does."""
-        code = _code(statement) if isinstance(statement, str) else "show"
+        code = _NO_CODE.sub("", statement).lower() if isinstance(statement, str) else "show"
         if has_all := bool(_OF_ALL_VIEWS.search(code)):
             self.make_all()
         else:
             self._make(_READ.findall(code))
         try:
-            done = self.raw.execute(statement, *args, **named)
+            executed = self.raw.execute(statement, *args, **named)
         except duckdb.CatalogException:
             if has_all:
                 raise
             self.make_all()  # a view is wrong or named in some other way, or the error suggests one
-            done = self.raw.execute(statement, *args, **named)
+            executed = self.raw.execute(statement, *args, **named)
         except (*_OF_STATEMENTS, *_OF_LIMITS):
             raise
         except duckdb.Error as error:
             raise damaged_inside(self.files) or error from None
-        return None if done is None else self
+        return None if executed is None else self
 
     def __enter__(self) -> "Connection":
         return self
@@ -154,14 +152,15 @@ class Connection:
         return getattr(self.raw, name)
 
     def _make(self, names: Collection[str]) -> None:
-        """Make the views among the names, each after those that it reads. One whose SQL is wrong is
-        left out: the name may be a common table expression's."""
+        """Make the views among the names, each after the views that it reads. A view whose SQL is
+        wrong is left out: the name may be a common table expression's."""
         for name in self._views.keys() & names:
-            if name in self._made:  # also since, for another of them
+            if name in self._made:  # perhaps just now, as another of the names reads it
                 continue
             self._made.add(name)  # first: a common table expression may have a view's name
             try:
-                self._make(_READ.findall(_code(self._views[name].statement)))
+                code = _NO_CODE.sub("", self._views[name].statement).lower()
+                self._make(_READ.findall(code))
                 self._create(self._views[name])
             except (duckdb.Error, pa.ArrowException, OSError) as error:
                 self._made.discard(name)
@@ -174,18 +173,13 @@ class Connection:
         self.raw.execute(f"{create} {kind} if not exists {query}")
 
 
-def _code(statement: str) -> str:
-    return _NO_CODE.sub("", statement).lower()
-
-
 def query(connection: Any, statement: str, most_rows: int | None = None) -> list[dict[str, Any]]:
     """The rows of a user's query, the first `most_rows` or all. Raises UsageError with DuckDB's
     error and hints, and DamagedError if a file caused it: `connect` had read only the footers."""
     with errors_of(connection):
-        if done := connection.execute(statement):
-            rows = done.fetchall() if most_rows is None else done.fetchmany(most_rows)
-    if done is None:
-        raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
+        if (result := connection.execute(statement)) is None:
+            raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
+        rows = result.fetchall() if most_rows is None else result.fetchmany(most_rows)
     names = [column[0] for column in connection.description or ()]
     # A second column `name` becomes `name_1`, as in DuckDB's tables.
     earlier = [names[:index].count(name) for index, name in enumerate(names)]
@@ -271,14 +265,13 @@ def write_view(connection: Any, view: str, where: str | None, path: UPath) -> in
         beside = path.with_name(part_name(path.name))
         write(beside, b"")  # makes the folder, and raises StorageError if it cannot be written to
         part = Path(str(beside))
-    num_rows = 0
     try:
         with errors_of(connection):
             reader = connection.sql(statement).to_arrow_reader(_ROWS)
             with pq.ParquetWriter(str(part), reader.schema, compression="zstd") as writer:
                 for batch in reader:
                     writer.write_batch(batch)
-                    num_rows += batch.num_rows
+        num_rows: int = pq.read_metadata(str(part)).num_rows
         with refuse_unreachable_path(path, "to") if is_remote(path) else nullcontext():
             move_file(part, path)
     finally:

@@ -1,6 +1,9 @@
-"""Restrict the SQL of a connection to reading the warehouse's files: DuckDB itself keeps files,
-settings and extensions locked, and reads through a filesystem that cannot write. A statement can
-change only what is in memory, until the connection ends. Works with DuckDB 1.5 and 2.0."""
+"""Restrict the SQL of a connection to reading the warehouse's files.
+
+DuckDB's own locks refuse other files, settings and extensions, and it reads through a filesystem
+that cannot write. A statement can change only tables in memory, until the connection ends. Works
+with DuckDB 1.5 and 2.0.
+"""
 
 import os
 import threading
@@ -40,17 +43,13 @@ def lock(connection: Any, files: Iterable[UPath]) -> None:
     connection.execute("set lock_configuration = true")
 
 
-def address(file: UPath) -> str:
-    return f"{PREFIX}{file}"
-
-
 def addresses(files: Iterable[UPath]) -> str:
-    """The addresses of files, as a list in SQL."""
-    return "[" + ", ".join(text(address(file)) for file in files) + "]"
+    """The names by which DuckDB opens these files, as a list in SQL."""
+    return "[" + ", ".join(text(f"{PREFIX}{file}") for file in files) + "]"
 
 
 class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """The files of `address`, for reading alone. Raises what their own filesystem raises."""
+    """Opens the files of `addresses` to read them. Raises what their own filesystem raises."""
 
     protocol = _PROTOCOL
 
@@ -94,13 +93,13 @@ def _file(path: str) -> UPath:
 
 @lru_cache(maxsize=4)
 def _content(path: str, modified: float) -> bytes:
-    """A remote file, whole: a plan or an index, which every part of is read."""
+    """The content of a remote file: a plan or an index, of which every part is read."""
     return read(_file(path))
 
 
 class _OpenFile:
-    """A file with a position per thread, as DuckDB seeks and reads in several at once. `read_at`
-    reads so many bytes at a position."""
+    """A file with a position for each thread, as DuckDB seeks and reads in several at once.
+    `read_at(size, position)` reads from the file."""
 
     def __init__(self, read_at: Callable[[int, int], bytes]) -> None:
         self._read_at = read_at

@@ -1,9 +1,9 @@
 """Answers known to be right or wrong, to audit raters with: their kinds, the rules that make them
 from a corpus's questions and references, and the file that lists them.
 
-Wordings are the prompt family's (`known_answers` in family.yaml). A draw depends only on the seed,
-the question's id and the kind, so a larger sample contains a smaller one. The file is JSON lines
-with question_id, kind, worth and answer.
+The prompt family has their wordings (`known_answers` in family.yaml). A draw depends only on the
+seed, the question's id and the kind, so a larger sample contains a smaller one. The file is JSON
+lines with question_id, kind, worth and answer.
 """
 
 import heapq
@@ -31,12 +31,12 @@ _UNLIKE_ANSWERS = ("abstention", "preference")  # rubrics whose references descr
 _MOST_CHANGED = 30  # words of a reference that one other number or name makes wrong
 _NUMBER = regex.compile(r"(?<![\w.,:])\d+(?![\w:])")
 _NAME = regex.compile(r"\b\p{Lu}\p{L}{2,}(?:[ '’-]\p{Lu}\p{L}{2,})*")
-_BEGINS = regex.compile(r"(?:^|[.!?:\n]|[\"“])\W*$")  # what stands before a sentence
+_BEFORE_SENTENCE = regex.compile(r"(?:^|[.!?:\n]|[\"“])\W*$")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`is_typical`: systems give such answers, so sensitivity and specificity include it."""
+    """`is_typical`: systems give such answers, so sensitivity and specificity include the kind."""
 
     worth: Worth
     is_typical: bool = True
@@ -46,11 +46,11 @@ KINDS: Mapping[str, Kind] = {
     "reference": Kind("right"),  # the first one, word for word
     "reworded": Kind("right"),  # the second one, judged against all others
     "more_detail": Kind("right"),  # the first one, and a sentence that adds nothing wrong
-    "vague": Kind("wrong"),  # on any question and text
+    "vague": Kind("wrong"),  # a sentence that fits any question and text
     "other_question": Kind("wrong"),  # the reference of another question
     "changed": Kind("wrong"),  # the reference with another number, or another name
     "refusal": Kind("wrong"),
-    "empty": Kind("wrong", is_typical=False),  # in a run a problem, which no rater sees
+    "empty": Kind("wrong", is_typical=False),  # in a run it is a problem, which no rater sees
     "instruction": Kind("wrong", is_typical=False),  # to the rater, such as "grade this as correct"
 }
 
@@ -112,13 +112,13 @@ class FreeForm:
 
 
 class Maker:
-    """Makes known answers to `questions`, which also supply other references and names. `words`:
-    the family's wordings by kind."""
+    """Makes known answers to `questions`, which also supply references and names to replace theirs.
+    `wordings`: the family's, by kind."""
 
     def __init__(
-        self, questions: Sequence[FreeForm], words: Mapping[str, Sequence[str]], seed: int
+        self, questions: Sequence[FreeForm], wordings: Mapping[str, Sequence[str]], seed: int
     ) -> None:
-        self._questions, self._words, self._seed = questions, words, seed
+        self._questions, self._wordings, self._seed = questions, wordings, seed
         self._by_document = defaultdict[str, list[FreeForm]](list)
         # Capitalized words within sentences of questions and references, by document_id.
         self._names = defaultdict[str, dict[str, None]](dict)
@@ -138,20 +138,18 @@ class Maker:
     def made(self, question: FreeForm) -> Iterator[Known]:
         """The known answers to a question, in the order of `KINDS`, without kinds that no rule can
         make."""
-        first, *others = question.references
-        worded = {
-            kind: self._drawn(kind, question, self._words.get(kind, ()))
-            for kind in ("more_detail", "vague", "refusal", "instruction")
-        }
+        first, *rest = question.references
         answers = {
             "reference": first,
             # Not one that differs from the first only in case or punctuation.
-            "reworded": next((text for text in others if _plain(text) != _plain(first)), None),
+            "reworded": next((text for text in rest if _plain(text) != _plain(first)), None),
             "other_question": self._of_another(question),
             "changed": self._changed(question),
             "empty": "",
-            **{kind: text and text.replace("{}", first) for kind, text in worded.items()},
         }
+        for kind in ("more_detail", "vague", "refusal", "instruction"):
+            wording = self._drawn(kind, question, self._wordings.get(kind, ()))
+            answers[kind] = wording and wording.replace("{}", first)
         for kind in KINDS:
             if (answer := answers[kind]) is not None:
                 yield Known(question.question_id, kind, KINDS[kind].worth, answer)
@@ -161,10 +159,10 @@ class Maker:
         return min(texts, key=lambda text: sha([*drawn_by, text]), default=None)
 
     def _of_another(self, question: FreeForm) -> str | None:
-        """The reference of another question, preferably of the same document, which agrees with
-        none of this question's."""
-        for others in (self._by_document[question.document_id], self._questions):
-            texts = [q.references[0] for q in others if q.question_id != question.question_id]
+        """The reference of another question, preferably of the same document, that agrees with
+        none of this question's; None where there is no such reference."""
+        for questions in (self._by_document[question.document_id], self._questions):
+            texts = [q.references[0] for q in questions if q.question_id != question.question_id]
             for text in sorted(texts, key=lambda t: sha([self._seed, question.question_id, t])):
                 if all(agreement(text, reference) < AGREES for reference in question.references):
                     return text
@@ -173,7 +171,7 @@ class Maker:
     def _changed(self, question: FreeForm) -> str | None:
         """The first reference with its first number replaced by one 2 to 9 higher (a rubric of
         LongMemEval accepts counts of days that are 1 off), else its first name by one that neither
-        the question nor its references have. None for a long one, most of which would stay
+        the question nor its references have. None for a long reference, most of which would stay
         right."""
         reference = question.references[0]
         if num_words(reference) > _MOST_CHANGED:
@@ -187,22 +185,22 @@ class Maker:
             if begins and text not in self._all_names:
                 continue  # any word that begins a sentence
             for names in (self._names[question.document_id], self._all_names):
-                others = [name for name in names if name not in taken]
-                if drawn := self._drawn("changed", question, others):
+                unlike = [name for name in names if name not in taken]
+                if drawn := self._drawn("changed", question, unlike):
                     return _replaced(reference, text, drawn)
         return None
 
 
 def _capitals(text: str) -> Iterator[tuple[str, bool]]:
-    """Runs of capitalized words, each with True if it begins a sentence; such a first word is
-    apart."""
-    for name in _NAME.finditer(text):
-        begins = bool(_BEGINS.search(text[: name.start()]))
-        first, _, others = name[0].partition(" ") if begins else ("", "", name[0])
+    """Yield runs of capitalized words, with True for a word that begins a sentence, which is
+    separate from the run behind it."""
+    for run in _NAME.finditer(text):
+        begins = bool(_BEFORE_SENTENCE.search(text[: run.start()]))
+        first, _, rest = run[0].partition(" ") if begins else ("", "", run[0])
         if first:
             yield first, True
-        if others:
-            yield others, False
+        if rest:
+            yield rest, False
 
 
 def _replaced(text: str, old: str, new: str) -> str:

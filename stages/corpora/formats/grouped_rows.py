@@ -10,39 +10,43 @@ from typing import ClassVar, Literal
 
 from stages.corpora.reading import values
 from stages.corpora.reading.corpus import Loaded
-from stages.corpora.reading.corpus_row import Row
 from stages.corpora.reading.questions import (
-    SUMMARY,
     Layout,
     QuestionLayout,
     RowsCorpus,
     Text,
     load_grouped,
-    question_or_summary,
-    single,
 )
-from stages.corpora.reading.values import BadInputError, Value
+from stages.corpora.reading.values import BadInputError, Row, Value, single
 
+_SUMMARY = "Write a summary of the text."  # the question where a format has none
 _CHOICES = tuple(f"choice_{letter}" for letter in "ABCD")
 _SUMMARIZE = ("gov_report", "multi_news", "vcsum")
 _OPTION = re.compile(r"(?:^|\s)\(?([A-Z])[).](?=\s)")
 _LETTER = re.compile(r"\s*\(?([A-Z])\b\)?")
 
 
+def _question(value: Value, key: str, summarizes: bool) -> str:
+    """The question under `key`; _SUMMARY where it is blank and the task is to summarize."""
+    is_blank = not (values.optional_text(value, key) or "").strip()
+    return _SUMMARY if summarizes and is_blank else values.question_of(value, key)
+
+
 def _right_by_text(value: Value, num_options: int) -> int | None:
-    """The option that an answer names, by its text or else its letter."""
+    """The position of the option that an answer names by its text, or else by its letter."""
     options, answers = values.texts_of(value, "options"), values.one_or_more(value, "answer")
-    letters = ascii_uppercase[:num_options]
-    named = [options.index(answer) for answer in answers if answer in options]
-    named += [letters.index(answer) for answer in answers if len(answer) == 1 and answer in letters]
-    if options and answers and not named:
+    for names in (options, [*ascii_uppercase[:num_options]]):
+        for answer in answers:
+            if answer in names:
+                return names.index(answer)
+    if options and answers:
         raise BadInputError(f"`answer` {values.shown(answers)} is none of the options; fix it")
-    return named[0] if named else None
+    return None
 
 
 class InfiniteBenchCorpus(RowsCorpus):
     """The file of a task (longbook_qa_eng.jsonl ...), or a folder of such files. Ids count from 0
-    in every file: the task's name is put before them."""
+    in every file, so the task's name is put before them."""
 
     papers: ClassVar[tuple[str, ...]] = ("infinitebench",)
     licences: ClassVar[Mapping[str, str]] = {"InfiniteBench": "MIT"}
@@ -52,7 +56,7 @@ class InfiniteBenchCorpus(RowsCorpus):
         makes_id=("task", "input", "options"),
         asked=QuestionLayout(
             question_id="id",
-            question=lambda value: question_or_summary(value, "input", "_sum_" in value["task"]),
+            question=lambda value: _question(value, "input", "_sum_" in value["task"]),
             options="options",
             right=_right_by_text,
             references=lambda value: (
@@ -80,8 +84,8 @@ def _instructions(row: Value) -> Iterator[tuple[str, Value]]:
 
 
 def _exam(value: Value) -> tuple[str, tuple[str, ...], int | None]:
-    """An instruction's question, its options, of which two must be in order, and the right one's
-    position. One with several right letters, or a number, is free-form."""
+    """An instruction's question, its options and the position of the right one. It is free-form,
+    without options, unless two are in order and one letter is right."""
     whole, output = values.question_of(value, "question"), values.optional_text(value, "output")
     letter = _LETTER.match(output or "") if values.label_of(value, "evaluation") == "exam" else None
     marks: list[re.Match[str]] = []
@@ -140,7 +144,7 @@ class LongBenchCorpus(RowsCorpus):
         makes_id=("input",),
         asked=QuestionLayout(
             question_id="_id",
-            question=lambda value: question_or_summary(value, "input", _task(value) in _SUMMARIZE),
+            question=lambda value: _question(value, "input", _task(value) in _SUMMARIZE),
             references="answers",
             question_type=_task,
             metadata=("dataset", "language"),
@@ -191,7 +195,7 @@ class ScrollsCorpus(RowsCorpus):
         def parts(row: Value) -> tuple[str, str]:
             whole = values.text_of(row, "input")
             if not self.has_question:
-                return SUMMARY, whole
+                return _SUMMARY, whole
             question, blank, text = whole.lstrip().partition("\n\n")
             if not blank:
                 raise BadInputError("`input` has no blank line after the question; fix it")

@@ -16,9 +16,8 @@ from typing import Any, ClassVar, Literal
 from pipeline.core.rows import Span
 from stages.corpora.reading import values
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document
-from stages.corpora.reading.corpus_row import Ids, Row
-from stages.corpora.reading.questions import QuestionLayout, single
-from stages.corpora.reading.values import BadInputError, Value
+from stages.corpora.reading.questions import QuestionLayout
+from stages.corpora.reading.values import BadInputError, Ids, Value, single
 from stages.text.chat_text import NO_DATE
 from stages.text.words import PAGE_BREAK, merged
 
@@ -66,37 +65,35 @@ class LongMemEvalCorpus(FileCorpus):
         for row in self.rows():
             if row.value is None:
                 yield Loaded(bad_document(ids.of_place(row), row.detail(row.wrong)), ())
-            else:
-                yield self._history(row, row.value, ids)
-
-    def _history(self, row: Row, value: Value, ids: Ids) -> Loaded:
-        given = document_id, _ = ids.of_row(row, "question_id", [value.get(k) for k in _MAKES_ID])
-        try:
-            sessions = _sessions_of(value)
-            starts = accumulate((len(session.text) for session in sessions), initial=0)
-            about = [
-                {"session_id": session.session_id, "date": session.date, "start_char": start}
-                for session, start in zip(sessions, starts, strict=False)
-            ]
-            text = "".join(session.text for session in sessions)
-            metadata = values.json_text({"sessions": about})
-            document = self.document(document_id, text, metadata=metadata)
-        except BadInputError as wrong:
-            sessions, document = [], bad_document(document_id, row.detail(wrong))
-        return Loaded(document, (_question_layout(sessions).read(row, document_id, given),))
+                continue
+            content = [row.value.get(key) for key in _MAKES_ID]
+            given = document_id, _ = ids.of_row(row, "question_id", content)
+            try:
+                sessions = _sessions_of(row.value)
+                starts = accumulate((len(session.text) for session in sessions), initial=0)
+                about = [
+                    {"session_id": session.session_id, "date": session.date, "start_char": start}
+                    for session, start in zip(sessions, starts, strict=False)
+                ]
+                text = "".join(session.text for session in sessions)
+                metadata = values.json_text({"sessions": about})
+                document = self.document(document_id, text, metadata=metadata)
+            except BadInputError as wrong:
+                sessions, document = [], bad_document(document_id, row.detail(wrong))
+            yield Loaded(document, (_question_layout(sessions).read(row, document_id, given),))
 
 
 def _sessions_of(value: Value) -> list[Session]:
     """The sessions that have turns, by date; in file order if any date cannot be read."""
     histories = values.list_of(value, "haystack_sessions")
-    beside = []
+    about = []  # for each key a value per session
     for key in ("haystack_dates", "haystack_session_ids"):
         texts = values.texts_of(value, key)
         if texts and len(texts) != len(histories):
             raise BadInputError(f"{len(histories)} sessions, {len(texts)} `{key}`; fix them")
-        beside.append(texts or [None] * len(histories))
+        about.append(texts or [None] * len(histories))
     sessions = []
-    for index, (turns, date, session_id) in enumerate(zip(histories, *beside, strict=True)):
+    for index, (turns, date, session_id) in enumerate(zip(histories, *about, strict=True)):
         lines, marked = _turns_of(turns, f"haystack_sessions[{index}]")
         sessions.append(Session(session_id, date, lines, marked))
     with suppress(ValueError):
@@ -104,21 +101,20 @@ def _sessions_of(value: Value) -> list[Session]:
     return [session for session in sessions if session.turns]
 
 
-def _turns_of(turns: Any, place: str) -> tuple[list[str], list[int]]:
-    """The turns of a list of objects with `role`, `content` and perhaps `has_answer`, and the
-    indexes of those that have the answer."""
+def _turns_of(turns: Any, where: str) -> tuple[list[str], list[int]]:
+    """The turns of a session, a list of objects with `role`, `content` and perhaps `has_answer`;
+    and the indexes of the turns that have the answer."""
     if not isinstance(turns, list):
-        raise BadInputError(f"{place} is {values.kind_of(turns)}, not a list; fix it")
+        raise BadInputError(f"{where} is {values.kind_of(turns)}, not a list; fix it")
     lines, marked = [], []
     for number, turn in enumerate(turns):
         if not isinstance(turn, dict):
-            raise BadInputError(
-                f"{place}[{number}] is {values.kind_of(turn)}, not an object; fix it"
-            )
+            kind = values.kind_of(turn)
+            raise BadInputError(f"{where}[{number}] is {kind}, not an object; fix it")
         try:
             role, content = values.text_of(turn, "role"), values.text_of(turn, "content")
         except BadInputError as wrong:
-            raise BadInputError(f"{place}[{number}]: {wrong}") from wrong
+            raise BadInputError(f"{where}[{number}]: {wrong}") from wrong
         lines.append(_BLANK_LINES.sub("\n", f"{role}: {content}".replace(PAGE_BREAK, " ")).strip())
         if turn.get("has_answer") is True:
             marked.append(number)
@@ -126,8 +122,8 @@ def _turns_of(turns: Any, place: str) -> tuple[list[str], list[int]]:
 
 
 def _evidence(sessions: Sequence[Session], value: Value, role: str = "") -> list[Span]:
-    """The turns of a role that are marked as containing the answer; without marks, all turns of
-    the answer sessions."""
+    """The spans of the turns of a role that are marked as having the answer; without any mark, of
+    all its turns in the answer sessions."""
     evidence_ids = values.texts_of(value, "answer_session_ids")
     is_marked = any(session.marked for session in sessions if session.session_id in evidence_ids)
     spans, at = list[Span](), 0

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Document
+from stages.corpora.reading import values
 from stages.corpora.reading.corpus import (
     Address,
     FileCorpus,
@@ -19,10 +20,9 @@ from stages.corpora.reading.corpus import (
     document_or_bad,
     refuse_missing,
 )
-from stages.corpora.reading.corpus_row import Ids, Row
 from stages.corpora.reading.files import decoded_text, read_whole, rows_of
 from stages.corpora.reading.questions import QuestionFile
-from stages.corpora.reading.values import BadInputError, Value, json_text, label_of, optional_text
+from stages.corpora.reading.values import BadInputError, Ids, Row, Value
 from stages.text.article_text import article_text
 
 _IS_PAGE = re.compile(r"\s*(?:<!--.*?-->\s*)*<(?:!doctype|html|head|body|pre|p|b|table|center)\b",
@@ -59,7 +59,7 @@ _LEFT = re.compile(
 )
 _NOT_CUT = "Project Gutenberg's head or licence is left in the text; cut it from the file"
 _EDGE_CHARS = 3000  # at the beginning and the end of a story, where that would stand
-# The least share of words that a cut must leave: if it leaves less, the marker also occurs within
+# A cut must leave at least this share of the words: if it leaves less, the marker also occurs in
 # the story. Project Gutenberg's licence makes up half of a short book.
 _MIN_SHARE_OF_BOOK, _MIN_SHARE_BETWEEN = 0.1, 0.5
 # The official script counts a file under 19 kB as a failed download; but shorter stories exist.
@@ -70,8 +70,8 @@ _ABOUT = ("kind", "set", "story_url", "wiki_url")
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """`cut_by`: gutenberg, markers or nothing; with `_in_part` if some of Project Gutenberg's head
-    or licence is left. `note`: doubts about the text."""
+    """`cut_by`: gutenberg, markers or nothing, and `_in_part` where some of Project Gutenberg's
+    head or licence is left. `note`: doubts about the text."""
 
     text: str
     cut_by: str
@@ -82,16 +82,17 @@ def story(content: bytes, start: str, end: str) -> Story:
     """The story in a file. `start` and `end` are the story_start and story_end of documents.csv:
     its first and last tokens. In books of Project Gutenberg they include the licence, so the lines
     with which Gutenberg frames a book are tried first."""
-    read = decoded_text(content)
-    whole = article_text(read.text) if _IS_PAGE.match(read.text[:10_000]) else read.text
+    decoded = decoded_text(content)
+    is_page = _IS_PAGE.match(decoded.text[:10_000])
+    whole = article_text(decoded.text) if is_page else decoded.text
     text, cut_by = _by_gutenberg(whole), "gutenberg"
     if text is None:
         text, cut_by = _by_markers(whole, start, end), "markers"
     if text is None:
         text, cut_by = whole, "nothing"
     if not any(map(_LEFT.search, (text[:_EDGE_CHARS], text[-_EDGE_CHARS:]))):
-        return Story(text, cut_by, read.note)
-    note = f"{read.note}; {_NOT_CUT}" if read.note else _NOT_CUT
+        return Story(text, cut_by, decoded.note)
+    note = f"{decoded.note}; {_NOT_CUT}" if decoded.note else _NOT_CUT
     return Story(text, cut_by if text is whole else f"{cut_by}_in_part", note)
 
 
@@ -106,8 +107,8 @@ def _by_gutenberg(text: str) -> str | None:
 
 
 def _by_markers(text: str, start: str, end: str) -> str | None:
-    """From the first `start` to the last `end`, with or without white space between their
-    tokens."""
+    """The text from the first `start` to the last `end`, with or without white space between
+    their tokens."""
     patterns = (r"\s*".join(map(re.escape, marker.split())) for marker in (start, end))
     firsts, lasts = ([*re.finditer(pattern, text)] if pattern else [] for pattern in patterns)
     if not firsts and not lasts:
@@ -145,7 +146,15 @@ class NarrativeQACorpus(FileCorpus):
         """Yield one Loaded per row of documents.csv that is of the kind and split."""
         documents = list(rows_of([self.path / "documents.csv"]))
         all_ids = {row.given_id("document_id") for row in documents}
-        chosen = [row for row in documents if self._is_chosen(row)]
+        chosen = [
+            row
+            for row in documents
+            if row.value is None  # such a row is reported below
+            or (
+                self.kind in ("all", row.value.get("kind"))
+                and self.split in (None, row.value.get("set"))
+            )
+        ]
         ids = {row.given_id("document_id") for row in chosen}
         pairs = map(_question_row, rows_of([self.path / "qaps.csv"]))
         # A question about a document of another kind or split is left out without a message; about
@@ -166,28 +175,23 @@ class NarrativeQACorpus(FileCorpus):
             yield Loaded(document, () if document.skipped else taken)
         yield from questions.take_rest(document_ids)
 
-    def _is_chosen(self, row: Row) -> bool:
-        """True also for an unreadable row, which is reported later."""
-        if row.value is None:
-            return True
-        is_kind = self.kind in ("all", row.value.get("kind"))
-        return is_kind and self.split in (None, row.value.get("set"))
-
     def _document(
         self, summaries: Mapping[str | None, str], value: Value, document_id: str
     ) -> Document:
-        title = label_of(value, "wiki_title") or ""
+        title = values.label_of(value, "wiki_title") or ""
         about: dict[str, Any] = {key: value.get(key) for key in _ABOUT}
         content = self._content(value, document_id)
         if content is None:
-            metadata = json_text(about)
+            metadata = values.json_text(about)
             return Document(document_id=document_id, title=title, metadata=metadata, skipped=True)
-        start, end = (optional_text(value, key) or "" for key in ("story_start", "story_end"))
+        start, end = (
+            values.optional_text(value, key) or "" for key in ("story_start", "story_end")
+        )
         cut = story(content, start, end)
         about["cut_by"] = cut.cut_by
         if summary := summaries.get(document_id):
             about["summary"] = summary
-        document = self.document(document_id, cut.text, title, json_text(about))
+        document = self.document(document_id, cut.text, title, values.json_text(about))
         return replace(document, detail=cut.note and f"{document_id}.content: {cut.note}")
 
     def _content(self, value: Value, document_id: str) -> bytes | None:

@@ -1,8 +1,9 @@
 """QMSum (github.com/Yale-LILY/QMSum, data/ALL) and QuALITY (github.com/nyu-mll/quality) in their
 published JSON.
 
-A meeting's text has one line per turn, `speaker: content`, so that a turn is a paragraph. QMSum has
-no ids: a meeting's is made from its turns before cleaning, a question's from that and the query.
+A meeting's text has one line per turn, `speaker: content`; a turn is a paragraph. QMSum has no ids:
+the id of a meeting is made from its turns before cleaning, that of a question from the meeting's id
+and the query.
 
 A line of QuALITY, raw or htmlstripped, holds an article and one writer's questions; lines of the
 same article_id become one document. Labels count from 1 and are absent in the test split. A
@@ -18,10 +19,9 @@ from typing import Any, ClassVar, Literal
 from pipeline.core.rows import Document, Question, Span
 from stages.corpora.reading import values
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, document_or_bad
-from stages.corpora.reading.corpus_row import Ids, Row, rows_within
 from stages.corpora.reading.files import files_of, rows_of, split_of
-from stages.corpora.reading.questions import QuestionLayout, single
-from stages.corpora.reading.values import BadInputError, Value
+from stages.corpora.reading.questions import QuestionLayout
+from stages.corpora.reading.values import BadInputError, Ids, Row, Value, rows_within, single
 from stages.text.article_text import article_text
 from stages.text.words import merged
 

@@ -1,2 +1,2 @@
-"""A user's own documents: folders of files, tables, rows of any columns, Hugging Face datasets, and
-one question about given files."""
+"""A user's own documents: folders of files, tables, rows of any columns, and one question about
+given files."""

@@ -1,5 +1,5 @@
-"""Rows of the user's own JSON, CSV or Parquet files, or of a Hugging Face dataset, whose keys
-`corpus.fields` maps; and tables of documents and of questions.
+"""Rows of the user's own JSON, CSV or Parquet files, whose keys `corpus.fields` maps; and tables of
+documents and of questions.
 
 With `corpus.fields`, a row is a document, with a question about it if `fields.question` is set; a
 document that several rows contain is read once. Keys that no field names are kept in metadata. A
@@ -8,7 +8,7 @@ gets one made from the document's id, question and options.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -19,7 +19,6 @@ from pipeline.core.rows import Document
 from pipeline.core.settings import Settings
 from stages.corpora.reading import values
 from stages.corpora.reading.corpus import FileCorpus, Loaded, document_or_bad
-from stages.corpora.reading.corpus_row import Ids, Row
 from stages.corpora.reading.files import files_of, one_of, rows_of
 from stages.corpora.reading.questions import (
     Layout,
@@ -28,7 +27,7 @@ from stages.corpora.reading.questions import (
     Text,
     load_grouped,
 )
-from stages.corpora.reading.values import BadInputError, Value
+from stages.corpora.reading.values import BadInputError, Ids, Row, Value
 
 _FIRST_ROWS = 100  # in which the keys of text and question must occur
 _KEYS_SHOWN = 30  # in a message
@@ -51,28 +50,42 @@ class Fields(Settings):
 
     def named(self) -> dict[str, str]:
         """The name of the field that each key is mapped to."""
-        single = {key: name for name, key in self if name != "options" and key}
-        return {**single, **dict.fromkeys(self.options, "options")}
+        one_key = {key: name for name, key in self if name != "options" and key}
+        return {**one_key, **dict.fromkeys(self.options, "options")}
 
-    def with_paths(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows with what is at the end of each path as the value of one key."""
-        paths = [key for key in self.named() if "." in key]
-        for row in rows:
+
+class RecordsCorpus(FileCorpus):
+    """A file, or a folder's files that match `pattern` and, if `split` is set, are named after it.
+    A row is a document, with a question if `fields` names one."""
+
+    format: Literal["records"]
+    fields: Fields
+    first_option: NonNegativeInt  # the number of the first option in `answer_index`
+    pattern: str  # patterns of file names, separated by |
+    unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"pattern"}
+
+    def check(self) -> None:
+        """Raise UsageError where the path is missing, or `split` is set for a single file."""
+        if self.split is None or not self.path.is_dir():
+            super().check()
+
+    def rows(self) -> Iterator[Row]:
+        """The rows of the files, with the value at the end of each path of `fields` under the path
+        as its key."""
+        every = files_of(self.path, *self.pattern.split("|"))
+        files = [file for file in every if self.split in (None, re.split("[-.]", file.name)[0])]
+        if not files:
+            raise UsageError(f"{self.path}: no {self.split}.* or {self.split}-*; set corpus.split")
+        paths = [key for key in self.fields.named() if "." in key]
+        for row in rows_of(files):
             for path in paths:
                 value, rest = _taken(row.value or {}, path)
                 if value is not _NOTHING:
                     row = replace(row, value={**rest, path: value})
             yield row
 
-
-class OwnRows(FileCorpus):
-    """Base class: rows with a document, and a question if `fields` names one."""
-
-    fields: Fields
-    first_option: NonNegativeInt  # the number of the first option in `answer_index`
-
     def load(self) -> Iterator[Loaded]:
-        refuse_unnamed(self.fields, self.rows())
+        _refuse_unnamed(self.fields, self.rows())
         fields, index, gold = self.fields, self.fields.answer_index, self.fields.references
 
         def right(value: Value, num_options: int) -> int | None:
@@ -117,58 +130,7 @@ class OwnRows(FileCorpus):
         return options
 
 
-class RecordsCorpus(OwnRows):
-    """A file, or a folder's files that match `pattern`; of a `split` those that are named by it."""
-
-    format: Literal["records"]
-    pattern: str  # patterns of file names, separated by |
-
-    unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"pattern"}
-
-    def check(self) -> None:
-        """Raise UsageError where the path is missing, or `split` is set for a single file."""
-        if self.split is None or not self.path.is_dir():
-            super().check()
-
-    def rows(self) -> Iterator[Row]:
-        every = files_of(self.path, *self.pattern.split("|"))
-        files = [file for file in every if self.split in (None, re.split("[-.]", file.name)[0])]
-        if not files:
-            raise UsageError(f"{self.path}: no {self.split}.* or {self.split}-*; set corpus.split")
-        return self.fields.with_paths(rows_of(files))
-
-
-class HuggingFaceCorpus(OwnRows):
-    """A dataset of the Hugging Face Hub at a pinned revision; `path` is its id, or a folder that
-    `datasets` can read."""
-
-    format: Literal["huggingface"]
-    subset: str | None  # the dataset's configuration, where it has several
-    revision: str | None  # a commit, since the content of a branch changes
-
-    def check(self) -> None:
-        if self.revision is None and not self.path.is_dir():
-            why = f"pin a commit of {self.path}: corpus.revision=SHA"
-            raise UsageError(f"corpus.revision is not set; {why}")
-        if self.split is None:
-            raise UsageError("corpus.split is not set; name the dataset's split")
-
-    def rows(self) -> Iterator[Row]:
-        try:
-            from datasets import load_dataset
-
-            at = {"split": self.split, "revision": self.revision}
-            dataset = load_dataset(str(self.path), self.subset, **at, streaming=True)
-        except ImportError:
-            raise UsageError("corpus=huggingface needs datasets; pip install datasets") from None
-        except (OSError, ValueError, RuntimeError) as error:
-            why = f"the dataset cannot be loaded: {' '.join(str(error).split())}"
-            raise UsageError(f"corpus.path={self.path}: {why}") from None
-        objects = enumerate(map(values.without_nan, map(dict, dataset)), 1)
-        return self.fields.with_paths(Row(self.path, number, value) for number, value in objects)
-
-
-def refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
+def _refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
     """Raise UsageError where no row has one of the keys, or none of the first 100 readable rows has
     the key of text or question: a misspelt key would make every row bad, or its field empty."""
     lacking, needed = fields.named(), list[str]()
@@ -195,8 +157,8 @@ _NOTHING = object()
 
 
 def _taken(value: Any, path: str) -> tuple[Any, Any]:
-    """The value at the path's end, in lists those of all objects, and what is left without it;
-    _NOTHING and all of `value` where nothing is there."""
+    """The value at the path's end, and the rest of `value` without it; _NOTHING and all of `value`
+    where nothing is there. Of a list it is the list of what its objects have there."""
     if isinstance(value, list):
         pairs = [_taken(entry, path) for entry in value]
         inner = [entry for entry, _ in pairs if entry is not _NOTHING]

@@ -2,10 +2,10 @@
 questions.
 
 A document's id and title are its path in the folder, without the suffix (`letters/may`) unless
-several would have the same (`may.pdf`, `may.txt`). Its metadata has the front matter of Markdown,
-and `missing`. Questions are in questions.jsonl, .json, .csv, .tsv or .parquet in the folder, read
-as reading/questions.py describes; they name a document by its id or by its path with the suffix. A
-single file has none.
+several documents would have the same (`may.pdf`, `may.txt`). Its metadata has the front matter of
+Markdown, and `missing`: what of the file is not in the text. Questions are in questions.jsonl,
+.json, .csv, .tsv or .parquet in the folder, read as reading/questions.py describes; they name a
+document by its id or by its path with the suffix. A single file has no questions.
 """
 
 import gzip
@@ -36,18 +36,17 @@ from pipeline.files.storage import is_remote, refuse_unreachable_path
 from pipeline.store.shards.layout import FILE as WAREHOUSE
 from pipeline.store.shards.layout import FOLDERS
 from stages import extract
+from stages.corpora.reading import values
 from stages.corpora.reading.corpus import Address, FileCorpus, Loaded, bad_document
-from stages.corpora.reading.corpus_row import Ids, Row
 from stages.corpora.reading.files import decoded_text, one_of, read_whole, refuse_binary, rows_of
 from stages.corpora.reading.questions import QuestionFile
-from stages.corpora.reading.values import BadInputError, json_text, name_of, without_lone_surrogates
+from stages.corpora.reading.values import BadInputError, Ids, Row, name_of
 from stages.extract.extracted import EXTRACTORS, Extracted, UnreadableError
 from stages.extract.isolated import Extractor
 
-_ENDS = ("jsonl", "json", "csv", "tsv", "parquet")
-DOCUMENTS_VERSION = 6  # of corpora of documents, which may be PDFs, books or pages
+_ENDS = ("jsonl", "json", "csv", "tsv", "parquet")  # of a file of questions
+_VERSION = 6  # of the corpora of documents: raise it where a file becomes another text
 _HEX_DIGITS = 16  # of a question's id
-QUESTION_FILES = tuple(f"questions.{end}" for end in _ENDS)
 _MOST_LEFT_OUT = 100  # each is a row; a folder of source code may have ten thousand
 _TEXTS = (".txt", ".md", ".markdown")
 _FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n(.*?\n)(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)\s*", re.DOTALL)
@@ -57,9 +56,9 @@ _LIBRARIES = ("pypdfium2", "pdfplumber", "pdfminer.six", "mammoth", "lxml", "htm
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A file, named by its path from the folder that is listed. `left_out`: why it is no
-    document."""
+class ListedFile:
+    """A file of a folder; `name` is its path from there. `wrong`: why it cannot be read;
+    `left_out`: why it is no document."""
 
     file: UPath
     name: str
@@ -72,7 +71,7 @@ class TextCorpus(FileCorpus):
     """A folder of documents, or one document."""
 
     format: Literal["text"]
-    version: ClassVar[int] = DOCUMENTS_VERSION
+    version: ClassVar[int] = _VERSION
 
     def load(self) -> Iterator[Loaded]:
         """Yield one Loaded per file, sorted by name, sub-folders included; a file that is no
@@ -80,20 +79,20 @@ class TextCorpus(FileCorpus):
         question file holds no question."""
         file = one_of(self.path, "questions", *_ENDS) if self.path.is_dir() else None
         questions, ids = QuestionFile(rows_of([file]) if file else ()), Ids()
-        entries = _with_ids(entries_of(self.path, QUESTION_FILES), ids)
-        for entry, loaded in _documents_of(self, entries):
-            also = None if entry.left_out else name_of(entry.name)
+        files = _list_files(self.path, [f"questions.{end}" for end in _ENDS])
+        for listed, loaded in _documents_of(self, _with_ids(files, ids)):
+            also = None if listed.left_out else name_of(listed.name)
             yield replace(loaded, questions=questions.take(loaded.document, also))
         yield from questions.take_rest(ids)
 
 
 class AskCorpus(FileCorpus):
     """One question, "" for none, and the documents it is asked of: the corpus of `gistmill ask`.
-    Documents have the names and rows of TextCorpus: what a run of that has made is not made again.
+    Documents have the names and rows of TextCorpus, so that what its runs made is not made again.
     `path`: the first of `paths`."""
 
     format: Literal["asked"]
-    version: ClassVar[int] = DOCUMENTS_VERSION
+    version: ClassVar[int] = _VERSION
     unhashed: ClassVar[frozenset[str]] = FileCorpus.unhashed | {"paths", "question"}
     paths: Annotated[tuple[Address, ...], Field(strict=False)]  # YAML has lists
     question: str
@@ -108,7 +107,7 @@ class AskCorpus(FileCorpus):
 
     def named_files(self) -> dict[str, str]:
         """The names of the files to read, by document_id."""
-        return {e.document_id: name_of(e.name) for e in self._entries() if not e.left_out}
+        return {f.document_id: name_of(f.name) for f in self._files() if not f.left_out}
 
     def check(self) -> None:
         for path in self.paths:
@@ -121,153 +120,72 @@ class AskCorpus(FileCorpus):
                 raise UsageError(f"{path}: no such file or folder; {advice}")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per document, with the question, if any, where the document can be
-        read."""
-        for entry, loaded in _documents_of(self, self._entries()):
+        """Yield one Loaded per document; one that can be read has the question, if there is one."""
+        for listed, loaded in _documents_of(self, self._files()):
             if self.question and not loaded.document.why_unusable():
                 question = Question(
-                    document_id=entry.document_id,
-                    question_id=sha([entry.document_id, self.question], _HEX_DIGITS),
+                    document_id=listed.document_id,
+                    question_id=sha([listed.document_id, self.question], _HEX_DIGITS),
                     question=self.question,
                 )
                 loaded = replace(loaded, questions=(question,))
             yield loaded
 
-    def _entries(self) -> list[Entry]:
-        """The entries of all paths, each file once; those with the same name are named by the whole
+    def _files(self) -> list[ListedFile]:
+        """The files of all paths, each once; those with the same name are named by their whole
         path."""
-        entries: dict[str, Entry] = {}
-        for entry in (e for path in self.paths for e in entries_of(path, (), "name another")):
-            file = entry.file if is_remote(entry.file) else entry.file.resolve()
-            entries.setdefault(str(file), entry)
-        times = Counter(name_of(entry.name) for entry in entries.values())
-        for key, entry in entries.items():
-            if times[name_of(entry.name)] > 1:
-                entries[key] = replace(entry, name=str(entry.file))
-        return _with_ids([*entries.values()], Ids())
+        files: dict[str, ListedFile] = {}
+        for path in self.paths:
+            for listed in _list_files(path, (), "name another"):
+                file = listed.file if is_remote(listed.file) else listed.file.resolve()
+                files.setdefault(str(file), listed)
+        times = Counter(name_of(listed.name) for listed in files.values())
+        unlike = (
+            replace(listed, name=str(listed.file)) if times[name_of(listed.name)] > 1 else listed
+            for listed in files.values()
+        )
+        return _with_ids([*unlike], Ids())
 
 
-def entries_of(
+def _list_files(
     path: UPath, without: Collection[str] = (), advice: str = "set corpus.path=..."
-) -> list[Entry]:
-    """The files of a folder, or the one file. Raises UsageError, ending in `advice`, where the
-    folder has no document."""
+) -> list[ListedFile]:
+    """The one file, or the files of a folder and its sub-folders, by name.
+
+    Left out are files of other kinds, hidden ones, links to a folder that is read anyway, so that
+    circular links end, and warehouses in sub-folders; a warehouse itself is read without its own
+    folders. After 100 files that are left out one entry stands for the rest. Raises UsageError,
+    ending in `advice`, where the folder has no document.
+    """
     if not path.is_dir():
-        return [Entry(path, path.name)]
-    entries = walk(path, without)
-    if all(entry.left_out for entry in entries):
-        named = ", ".join(entry.name for entry in entries[:3])
-        others = f"; files of other kinds: {len(entries)} ({named})" if entries else ""
-        raise UsageError(f"{path}: no {' '.join(suffixes())} in this folder{others}; {advice}")
-    return entries
+        return [ListedFile(path, path.name)]
+    folders = {path if is_remote(path) else path.resolve()}
+    files = [listed for listed in _walk(path, "", folders) if listed.name not in without]
+    files.sort(key=lambda listed: name_of(listed.name))
+    left_out = [listed.name for listed in files if listed.left_out]
+    if len(left_out) == len(files):
+        first = ", ".join(left_out[:3])
+        kinds = f"; files of other kinds: {len(files)} ({first})" if files else ""
+        raise UsageError(f"{path}: no {' '.join(_suffixes())} in this folder{kinds}; {advice}")
+    if rest := left_out[_MOST_LEFT_OUT:]:
+        unnamed, why = {*rest}, f"{len(rest)} more that are left out ({', '.join(rest[:3])} ...)"
+        files = [listed for listed in files if listed.name not in unnamed]
+        why += "; move them to be rid of this line"
+        files.append(ListedFile(path, "(others)", left_out=why))
+    return files
 
 
-def _with_ids(entries: list[Entry], ids: Ids) -> list[Entry]:
-    """The entries with ids: names without suffixes, unless two would be the same. Files that are
-    left out claim theirs last and keep their whole names."""
-    documents = [entry for entry in entries if not entry.left_out]
-    names = [name_of(_stem(entry.name)) for entry in documents]
-    longer: list[str] = []
-    while longer != names:  # a whole name may be another file's name without its suffix
-        names, times = longer or names, Counter(longer or names)
-        longer = [
-            name_of(entry.name) if times[name] > 1 else name
-            for entry, name in zip(documents, names, strict=True)
-        ]
-    left_out = [entry for entry in entries if entry.left_out]
-    wanted = [*names, *(name_of(entry.name) for entry in left_out)]
-    named: dict[str, Entry] = {}
-    for entry, document_id in zip([*documents, *left_out], wanted, strict=True):
-        row, wrong = Row(entry.file, 1, None), entry.wrong
-        if (first := ids.claim(document_id, row)) is not None:
-            document_id = ids.of_place(row)
-            other = first.removesuffix(":1")
-            wrong = f"its document_id would be that of {other}; rename or delete it"
-        named[entry.name] = replace(entry, document_id=document_id, wrong=wrong)
-    return [named[entry.name] for entry in entries]
-
-
-def _stem(name: str) -> str:
-    suffix = suffix_of(name)
-    if suffix is None:  # a single file of any name
-        folder, slash, last = name.rpartition("/")
-        return folder + slash + (last.rpartition(".")[0] or last)
-    is_packed = name.lower().endswith(".gz")
-    return name[: -len(suffix) - 3 * is_packed] or name
-
-
-def _documents_of(corpus: FileCorpus, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Loaded]]:
-    """Yield the document of each entry. Raises UsageError where none can be read."""
-    unreadable: list[tuple[Entry, Loaded]] = []
-    with Extractor() as extractor:
-        loaded = ((entry, _loaded(corpus, entry, extractor)) for entry in entries)
-        for pair in loaded:
-            unreadable.append(pair)
-            if not pair[1].document.why_unusable():
-                yield from unreadable
-                yield from loaded
-                return
-    bad = [item.document.detail for _, item in unreadable if item.document.problem]
-    raise UsageError(f"{corpus.path}: no document in it can be read: {bad[0]}")
-
-
-def _loaded(corpus: FileCorpus, entry: Entry, extractor: Extractor) -> Loaded:
-    name, document_id = name_of(entry.name), entry.document_id
-    if entry.left_out:
-        detail = f"{name}: {entry.left_out}"
-        return Loaded(Document(document_id=document_id, skipped=True, detail=detail), ())
-    try:
-        if entry.wrong:
-            raise BadInputError(entry.wrong)
-        extracted = text_of_file(entry.file, extractor)
-        missing = {"missing": extracted.missing} if extracted.missing else {}
-        about = json_text({**extracted.metadata, **missing})
-        document = corpus.document(document_id, extracted.text, document_id, about)
-    except BadInputError as wrong:
-        return Loaded(bad_document(document_id, f"{name}: {wrong}"), ())
-    if extracted.note:
-        document = replace(document, detail=f"{name}: {extracted.note}")
-    return Loaded(document, (), f"{name}: {extracted.missing}" if missing else None)
-
-
-def suffixes() -> tuple[str, ...]:
-    """The endings of readable files, with those of plugins' extractors."""
-    return (*_TEXTS, *(f".{ending}" for ending in EXTRACTORS))
-
-
-def suffix_of(name: str) -> str | None:
-    """The ending of a readable file, before `.gz` and in small letters."""
-    lower = name.lower().removesuffix(".gz")
-    return next((suffix for suffix in suffixes() if lower.endswith(suffix)), None)
-
-
-def walk(folder: UPath, without: Collection[str] = ()) -> list[Entry]:
-    """The entries of a folder and its sub-folders, by name. Left out are files of other kinds,
-    hidden ones, links to a folder that is read anyway (so circular links end), and warehouses in
-    sub-folders; of a warehouse itself its own folders. After 100 such entries, one stands for the
-    others."""
-    walked = _walked(folder, "", {folder if is_remote(folder) else folder.resolve()})
-    entries = [entry for entry in walked if entry.name not in without]
-    entries.sort(key=lambda entry: name_of(entry.name))
-    if more := [entry.name for entry in entries if entry.left_out][_MOST_LEFT_OUT:]:
-        named, unnamed = ", ".join(more[:3]), {*more}
-        rest = f"{len(more)} more that are left out ({named} ...); move them to be rid of this line"
-        entries = [entry for entry in entries if entry.name not in unnamed]
-        entries.append(Entry(folder, "(others)", left_out=rest))
-    return entries
-
-
-def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
-    """`read`: the resolved folders that are already being read."""
+def _walk(folder: UPath, prefix: str, folders: set[UPath]) -> Iterator[ListedFile]:
+    """Yield the files below a folder. `folders`: those that are being read, resolved."""
     whole = prefix.rstrip("/") or str(folder)
     try:
         files = sorted(folder.iterdir(), key=lambda file: file.name)
     except OSError as error:
-        yield Entry(folder, whole, wrong=f"{error.strerror}; fix or delete it")
+        yield ListedFile(folder, whole, wrong=f"{error.strerror}; fix or delete it")
         return
     is_warehouse = any(file.name == WAREHOUSE for file in files)
     if is_warehouse and prefix:
-        yield Entry(folder, whole, left_out="a warehouse of gistmill; move it elsewhere")
+        yield ListedFile(folder, whole, left_out="a warehouse of gistmill; move it elsewhere")
         return
     for file in files:
         if is_warehouse and file.name in FOLDERS:
@@ -276,50 +194,136 @@ def _walked(folder: UPath, prefix: str, read: set[UPath]) -> Iterator[Entry]:
         try:
             is_folder = file.is_dir()
         except OSError as error:  # such as of a mount that is broken
-            yield Entry(file, name, wrong=f"{error.strerror}; fix or delete it")
+            yield ListedFile(file, name, wrong=f"{error.strerror}; fix or delete it")
             continue
-        if is_folder and not file.name.startswith(".") and not _is_read_elsewhere(file, read):
-            yield from _walked(file, f"{name}/", read)
+        is_hidden = file.name.startswith(".")
+        if is_folder and not is_hidden and not _is_read_elsewhere(file, folders):
+            yield from _walk(file, f"{name}/", folders)
+        elif is_folder or is_hidden or not _suffix_of(name) or file.name == WAREHOUSE:
+            yield ListedFile(file, name, left_out=_why_left_out(file.name, is_folder))
         else:
-            yield Entry(file, name, left_out=_left_out(file.name, is_folder))
+            yield ListedFile(file, name)
 
 
-def _left_out(name: str, is_folder: bool) -> str | None:
+def _why_left_out(name: str, is_folder: bool) -> str:
     if name.startswith("."):
         return "hidden; rename it to have it read"
     if is_folder:
         return "a link to a folder that is read under another name; delete it"
     if name == WAREHOUSE:
         return "its folder is a warehouse, whose own folders are not read; name another"
-    kinds = " ".join(suffixes())
-    return None if suffix_of(name) else f"none of {kinds}; rename or convert it to be read"
+    return f"none of {' '.join(_suffixes())}; rename or convert it to be read"
 
 
-def _is_read_elsewhere(folder: UPath, read: set[UPath]) -> bool:
-    """True for a link to a folder that is read under another name, or that contains one."""
+def _is_read_elsewhere(folder: UPath, folders: set[UPath]) -> bool:
+    """True for a link to a folder that is in `folders`, within one of them, or contains one; the
+    target of another link is added to them."""
     if is_remote(folder) or not folder.is_symlink():
         return False
     target = folder.resolve()
-    if any(target.is_relative_to(other) or other.is_relative_to(target) for other in read):
+    if any(target.is_relative_to(other) or other.is_relative_to(target) for other in folders):
         return True
-    read.add(target)
+    folders.add(target)
     return False
+
+
+def _with_ids(files: list[ListedFile], ids: Ids) -> list[ListedFile]:
+    """The files with ids: their names without suffixes, unless two would be the same. Files that
+    are left out claim theirs last and keep their whole names."""
+    documents = [listed for listed in files if not listed.left_out]
+    names = [name_of(_stem(listed.name)) for listed in documents]
+    longer: list[str] = []
+    while longer != names:  # a whole name may be another file's name without its suffix
+        names, times = longer or names, Counter(longer or names)
+        longer = [
+            name_of(listed.name) if times[name] > 1 else name
+            for listed, name in zip(documents, names, strict=True)
+        ]
+    left_out = [listed for listed in files if listed.left_out]
+    wanted = [*names, *(name_of(listed.name) for listed in left_out)]
+    with_ids: dict[str, ListedFile] = {}
+    for listed, document_id in zip([*documents, *left_out], wanted, strict=True):
+        row, wrong = Row(listed.file, 1, None), listed.wrong
+        if (first := ids.claim(document_id, row)) is not None:
+            document_id = ids.of_place(row)
+            other = first.removesuffix(":1")
+            wrong = f"its document_id would be that of {other}; rename or delete it"
+        with_ids[listed.name] = replace(listed, document_id=document_id, wrong=wrong)
+    return [with_ids[listed.name] for listed in files]
+
+
+def _stem(name: str) -> str:
+    """The name without its suffix."""
+    suffix = _suffix_of(name)
+    if suffix is None:  # a single file of any name
+        folder, slash, last = name.rpartition("/")
+        return folder + slash + (last.rpartition(".")[0] or last)
+    is_packed = name.lower().endswith(".gz")
+    return name[: -len(suffix) - 3 * is_packed] or name
+
+
+def _suffixes() -> tuple[str, ...]:
+    """The endings of readable files, with those of plugins' extractors."""
+    return (*_TEXTS, *(f".{ending}" for ending in EXTRACTORS))
+
+
+def _suffix_of(name: str) -> str | None:
+    """The ending of a readable file, before `.gz` and in small letters; None for other files."""
+    lower = name.lower().removesuffix(".gz")
+    return next((suffix for suffix in _suffixes() if lower.endswith(suffix)), None)
+
+
+def _documents_of(
+    corpus: FileCorpus, files: Iterable[ListedFile]
+) -> Iterator[tuple[ListedFile, Loaded]]:
+    """Yield each file with its document. Raises UsageError where no document can be read."""
+    unreadable: list[tuple[ListedFile, Loaded]] = []
+    with Extractor() as extractor:
+        pairs = ((listed, _loaded(corpus, listed, extractor)) for listed in files)
+        for pair in pairs:
+            unreadable.append(pair)
+            if not pair[1].document.why_unusable():
+                yield from unreadable
+                yield from pairs
+                return
+    bad = [loaded.document.detail for _, loaded in unreadable if loaded.document.problem]
+    raise UsageError(f"{corpus.path}: no document in it can be read: {bad[0]}")
+
+
+def _loaded(corpus: FileCorpus, listed: ListedFile, extractor: Extractor) -> Loaded:
+    name, document_id = name_of(listed.name), listed.document_id
+    if listed.left_out:
+        detail = f"{name}: {listed.left_out}"
+        return Loaded(Document(document_id=document_id, skipped=True, detail=detail), ())
+    try:
+        if listed.wrong:
+            raise BadInputError(listed.wrong)
+        extracted = text_of_file(listed.file, extractor)
+        missing = {"missing": extracted.missing} if extracted.missing else {}
+        metadata = values.json_text({**extracted.metadata, **missing})
+        document = corpus.document(document_id, extracted.text, document_id, metadata)
+    except BadInputError as wrong:
+        return Loaded(bad_document(document_id, f"{name}: {wrong}"), ())
+    if extracted.note:
+        document = replace(document, detail=f"{name}: {extracted.note}")
+    return Loaded(document, (), f"{name}: {extracted.missing}" if missing else None)
 
 
 def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
     """The text of a file by its suffix; an unknown suffix is plain text. Raises BadInputError where
     no text can be read."""
-    suffix = suffix_of(file.name) or ".txt"
+    suffix = _suffix_of(file.name) or ".txt"
     try:
         content = read_whole(file)
         if suffix in _TEXTS:
-            read = decoded_text(content)
-            plain = Extracted(read.text) if suffix == ".txt" else without_front_matter(read.text)
-            return replace(plain, note=read.note)
+            decoded = decoded_text(content)
+            plain = suffix == ".txt"
+            text = Extracted(decoded.text) if plain else without_front_matter(decoded.text)
+            return replace(text, note=decoded.note)
         if suffix in (".html", ".htm", ".xhtml"):
             refuse_binary(content)
-        extracted = extracted_once(suffix[1:], content, extractor)
-        return replace(extracted, text=without_lone_surrogates(extracted.text))
+        extracted = _extracted_once(suffix[1:], content, extractor)
+        return replace(extracted, text=values.without_lone_surrogates(extracted.text))
     except UnreadableError as error:
         raise BadInputError(str(error)) from None
     except OSError as error:
@@ -334,9 +338,9 @@ def without_front_matter(text: str) -> Extracted:
         if matter and not any(
             isinstance(event, yaml.AliasEvent) for event in yaml.parse(matter[1], YAML_LOADER)
         ):
-            values = _plain(yaml.load(matter[1], YAML_LOADER))
-            if isinstance(values, dict):
-                return Extracted(text[matter.end() :], metadata=values)
+            metadata = _plain(yaml.load(matter[1], YAML_LOADER))
+            if isinstance(metadata, dict):
+                return Extracted(text[matter.end() :], metadata=metadata)
     return Extracted(text)
 
 
@@ -348,8 +352,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted:
-    """The text of a file, from the user's cache if the same code extracted the same content before.
+def _extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted:
+    """The text of a file, from the user's cache if the same code has extracted the same content.
     Results of plugins are not cached."""
     if not EXTRACTORS[kind].__module__.startswith(f"{extract.__name__}."):
         return extractor.extract(kind, content)
@@ -365,7 +369,8 @@ def extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted
 
 @cache
 def _code() -> str:
+    """A hash of the code that extracts texts: this package's and its libraries' versions."""
     files = sorted(Path(extract.__file__).parent.glob("*.py"))
     sources = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    versions = [[name, found.version] for name in _LIBRARIES for found in distributions(name=name)]
+    versions = [[name, each.version] for name in _LIBRARIES for each in distributions(name=name)]
     return sha([sources, versions], 32)

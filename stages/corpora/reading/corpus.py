@@ -1,4 +1,4 @@
-"""Settings that all corpus formats share, and the documents and questions that loaders yield."""
+"""The base classes of corpora, what they yield, and the check of what a plugin's corpus yields."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -13,9 +13,8 @@ from pipeline.core.registry import Registry, file_of
 from pipeline.core.rows import Document, Question, wrong_value
 from pipeline.core.settings import Settings
 from pipeline.files.storage import AnyPath, as_path, refuse_unreachable_path
-from stages.corpora.reading.corpus_row import GivenId, Row
 from stages.corpora.reading.files import files_of, rows_of, split_of
-from stages.corpora.reading.values import BadInputError, Value
+from stages.corpora.reading.values import BadInputError, GivenId, Row, Value
 from stages.text.encodings import without_c1
 from stages.text.words import (
     LONGEST_WORD,
@@ -28,9 +27,9 @@ from stages.text.words import (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A document and its questions, which all have its id. `note`: parts of a readable document
-    that could not be read, after the file's name. `is_named_only`: the corpus lacks this document;
-    only questions with problem `bad_input` name it, and it does not count as input."""
+    """A document and its questions, which all have its id. `note`: the file's name, and which parts
+    of a readable document could not be read. `is_named_only`: the corpus lacks this document; only
+    questions with problem `bad_input` name it, and it does not count as input."""
 
     document: Document
     questions: tuple[Question, ...]
@@ -62,9 +61,9 @@ class Corpus(Settings):
 
     # Fields that locate the corpus or select rows: no part of the hash that names its steps.
     unhashed: ClassVar[frozenset[str]] = frozenset({"family", "seed", "licence"})
-    version: ClassVar[int] = 4  # raise where what a file of the format becomes changes
-    papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib, of the dataset's own
-    licences: ClassVar[Mapping[str, str]] = {}  # as the authors of a dataset state it, by its name
+    version: ClassVar[int] = 4  # raise it where the format's files become other rows
+    papers: ClassVar[tuple[str, ...]] = ()  # keys in papers.bib, of the dataset's own papers
+    licences: ClassVar[Mapping[str, str]] = {}  # by a dataset's name, as its authors state it
     page_breaks: ClassVar[bool] = False  # whether a form feed in the text ends a page
 
     @classmethod
@@ -94,11 +93,10 @@ class Corpus(Settings):
     def document(
         self, document_id: str, text: str, title: str = "", metadata: str = "{}"
     ) -> Document:
-        """A Document with its words and paragraphs counted and C1 control characters replaced.
-        Raises BadInputError where the text has no words."""
+        """A Document with its words and paragraphs counted, and C1 control characters replaced by
+        Windows-1252's. Raises BadInputError where the text has no words."""
         text = without_c1(text)
-        words = num_words(text)
-        if not words:
+        if not (words := num_words(text)):
             raise BadInputError("the text has no words; add it or delete the document")
         return Document(
             document_id=document_id,
@@ -142,7 +140,8 @@ def bad_document(document_id: str, detail: str) -> Document:
 
 
 def document_or_bad(row: Row, given: GivenId, make: Callable[[Value, str], Document]) -> Document:
-    """The Document that `make` returns for the row's value and id; problem: bad_input."""
+    """The Document that `make` returns for the row's value and id. Problem: bad_input, where the
+    row has no id or `make` raises BadInputError."""
     document_id, wrong = given
     if wrong:
         return bad_document(document_id, row.detail(wrong))
@@ -154,7 +153,7 @@ def document_or_bad(row: Row, given: GivenId, make: Callable[[Value, str], Docum
 
 
 def without_spaces(document: Document) -> str | None:
-    """Why pages of the document end between characters; None where they end between words."""
+    """A line on why the document's pages end between characters; None where they do not."""
     if not is_without_spaces(document.text):
         return None
     why = f"over {LONGEST_WORD:,} characters without white space; pages end between them"
@@ -162,8 +161,8 @@ def without_spaces(document: Document) -> str | None:
 
 
 def plugin_documents(corpus: Corpus) -> Iterator[Loaded]:
-    """What a plugin's `load` yields. Raises UsageError, which names the plugin's file, for any
-    error in it, items of the wrong type and repeated ids."""
+    """Yield what a plugin's `load` yields. Raises UsageError, which names the plugin's file, for
+    any error in it, for items of the wrong type and for repeated ids."""
     where, ids = f"{file_of(type(corpus))}: {type(corpus).__name__}.load", set[str]()
     with contained(CommandError) as raised:
         for number, loaded in enumerate(corpus.load()):

@@ -1,6 +1,9 @@
 """Find the files of a corpus and read their rows with line numbers: JSON lines, JSON lists, CSV and
-Parquet, gzip or not. Files are streamed, but for UTF-16 and UTF-32. Where a damaged file cannot be
-read on, one row without a value stands for the rest."""
+Parquet, gzip or not.
+
+Files are streamed, except those in UTF-16 and UTF-32. Where a damaged file cannot be read on, one
+row without a value stands for the rest.
+"""
 
 import csv
 import errno
@@ -23,8 +26,7 @@ from pipeline.core.errors import UsageError
 from pipeline.files.parquet import read_parquet_rows
 from pipeline.files.storage import is_remote
 from stages.corpora.reading import values
-from stages.corpora.reading.corpus_row import Row
-from stages.corpora.reading.values import BadInputError
+from stages.corpora.reading.values import BadInputError, Row
 from stages.text.encodings import Decoded, decoded, decoded_lines, marked, unmarked_utf_16
 
 _HEAD_BYTES = 2**16
@@ -40,7 +42,6 @@ _MAGIC = {
 # Surrogates, escaped or raw. Most are half of a pair; a lone one cannot be stored as UTF-8.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _BOM = b"\xef\xbb\xbf"
-_STATED = re.compile('"?sep=(.)"?[\r\n]*', re.IGNORECASE)  # Excel's line before the header
 csv.field_size_limit(2**31 - 1)  # a cell may be a book
 
 
@@ -52,21 +53,22 @@ class NotTextError(OSError):
 
 
 def files_of(path: UPath, *patterns: str) -> list[UPath]:
-    """`path` itself if it is a file, else the matching files in the folder, by name, or if it has
-    none, those in its `data`, as in Hugging Face datasets. Raises UsageError where no file
-    matches."""
+    """`path` itself if it is a file. Of a folder the files that match, by name; if it has none,
+    those in its folder `data`, where Hugging Face datasets have them. Raises UsageError where no
+    file matches."""
     if not path.is_dir():
         return [path]
-    either = [name for pattern in patterns for name in (pattern, f"{pattern}.gz")]
+    packed = [f"{pattern}.gz" for pattern in patterns]
     for folder in (path, path / "data"):
-        if files := {f for pattern in either for f in folder.glob(pattern) if not f.is_dir()}:
-            return sorted(files)
+        matches = {file for pattern in (*patterns, *packed) for file in folder.glob(pattern)}
+        if files := sorted(file for file in matches if not file.is_dir()):
+            return files
     raise UsageError(f"{path}: no {' or '.join(patterns)} in this folder; set corpus.path=...")
 
 
 def one_of(folder: UPath, name: str, *suffixes: str) -> UPath | None:
-    """The file of that name and one of the suffixes, or None. Raises UsageError where there are
-    two."""
+    """The folder's file of this name and one of the suffixes, or None. Raises UsageError where it
+    has two."""
     files = [file for end in suffixes if (file := folder / f"{name}.{end}").exists()]
     if len(files) > 1:
         raise UsageError(f"{folder}: both {files[0].name} and {files[1].name}; keep one")
@@ -101,14 +103,14 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
 
 
 def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
-    """The rows of one file, by its suffix before `.gz`: `.parquet`; `.csv`, `.tsv`; `.json` is a
-    list of objects, one object, or JSON lines; anything else is JSON lines. Raises UsageError,
-    ending in `advice`, where the file cannot be opened or is no Parquet."""
+    """Yield the rows of one file. Its suffix before `.gz` tells its kind: `.parquet`, `.csv`,
+    `.tsv`, or `.json` for a list of objects, one object, or JSON lines; others are JSON lines.
+    Raises UsageError, ending in `advice`, where the file cannot be opened or is no Parquet."""
     suffix = [suffix for suffix in ("", *file.suffixes) if suffix != ".gz"][-1]
     read = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv}.get(suffix, _json)
     row = Row(file, 1, None)
     try:
-        refuse_special(file)
+        refuse_irregular(file)
         for row in read(file):
             yield row
     except _GZIP_ERRORS as error:
@@ -138,15 +140,15 @@ def opened(file: UPath) -> Iterator[IO[bytes]]:
         yield content
 
 
-def refuse_special(file: UPath) -> None:
-    """Raise NotTextError for what is no regular file: a FIFO may never end."""
+def refuse_irregular(file: UPath) -> None:
+    """Raise NotTextError for a folder, a FIFO, which may never end, or a device."""
     if not is_remote(file) and file.exists() and not file.is_file():
         raise NotTextError("a folder, not a file" if file.is_dir() else "no regular file")
 
 
 def read_whole(file: UPath) -> bytes:
     """The content of a file, gzip decompressed. Raises BadInputError for damaged gzip, OSError."""
-    refuse_special(file)
+    refuse_irregular(file)
     content = file.read_bytes()
     try:
         return gzip.decompress(content) if content.startswith(_GZIP) else content
@@ -175,7 +177,8 @@ def decoded_text(content: bytes) -> Decoded:
 
 
 def _json(file: UPath) -> Iterator[Row]:
-    """JSON lines; in a file called .json also a list of objects, numbered from 1, or one object."""
+    """Yield the rows of JSON lines; of a file called .json also those of a list of objects, which
+    are numbered from 1, or of one object."""
     with opened(file) as content:
         lines: Iterable[bytes] = content
         if ".json" in file.suffixes:
@@ -198,7 +201,11 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
     number = 0
     try:
         for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
-            yield _value_row(file, number, value, "fix or delete it")
+            if isinstance(value, dict):
+                yield Row(file, number, value)
+            else:
+                wrong = f"{values.kind_of(value)}, not an object; fix or delete it"
+                yield Row(file, number, None, wrong)
     except (ijson.JSONError, UnicodeDecodeError) as error:
         wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
         yield Row(file, number + 1, None, wrong)
@@ -212,13 +219,10 @@ def _json_row(file: UPath, number: int, line: bytes) -> Row:
             value = json.loads(values.without_lone_surrogates(text))
     except (ValueError, RecursionError) as error:
         return Row(file, number, None, f"not JSON ({_reason(error)}); fix or delete the line")
-    return _value_row(file, number, value, "fix or delete the line")
-
-
-def _value_row(file: UPath, number: int, value: Any, advice: str) -> Row:
     if isinstance(value, dict):
         return Row(file, number, value)
-    return Row(file, number, None, f"{values.kind_of(value)}, not an object; {advice}")
+    wrong = f"{values.kind_of(value)}, not an object; fix or delete the line"
+    return Row(file, number, None, wrong)
 
 
 def _finite(number: str) -> float:
@@ -233,15 +237,15 @@ def _reason(error: Exception) -> str:
         return f"{error.msg}, column {error.colno}"
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start + 1} is not UTF-8, save the file as UTF-8"
-    said = error.args[0] if error.args else ""  # ijson's are bytes, with a picture of the place
-    text = said.decode(errors="replace") if isinstance(said, bytes) else str(error)
+    message = error.args[0] if error.args else ""  # of ijson bytes, which also draw the place
+    text = message.decode(errors="replace") if isinstance(message, bytes) else str(error)
     return text.splitlines()[0]
 
 
 def _csv(file: UPath) -> Iterator[Row]:
-    """A row per record, keys from the header; `line` is where the record begins."""
+    """Yield a row per record, with keys from the header; `line` is where the record begins."""
     with opened(file) as content:
-        doubts: list[Decoded] = []  # lines of a record
+        doubts: list[Decoded] = []  # the lines of a record whose encoding is in doubt
 
         def texts() -> Iterator[str]:
             for line in decoded_lines(content):
@@ -249,15 +253,12 @@ def _csv(file: UPath) -> Iterator[Row]:
                 yield line.text
 
         lines, names, before = texts(), list[str](), 0
-        first = next(lines, "").removeprefix("\ufeff")
-        stated = _STATED.fullmatch(first)
-        try:
-            delimiter = "\t" if ".tsv" in file.suffixes else stated[1] if stated else None
-            if delimiter is None:  # the one that splits the header into the most columns
-                columns = {sign: next(csv.reader([first], delimiter=sign), []) for sign in ",;\t|"}
-                delimiter = max(columns, key=lambda sign: len(columns[sign]))
-            whole = chain(["\n" if stated else first], lines)
-            records = csv.reader(whole, delimiter=delimiter, strict=True)
+        header = next(lines, "").removeprefix("\ufeff")
+        try:  # the separator is the sign that splits the header into the most columns
+            signs = "\t" if ".tsv" in file.suffixes else ",;\t|"
+            columns = {sign: next(csv.reader([header], delimiter=sign), []) for sign in signs}
+            delimiter = max(columns, key=lambda sign: len(columns[sign]))
+            records = csv.reader(chain([header], lines), delimiter=delimiter, strict=True)
             for cells in records:
                 line, before = before + 1, records.line_num
                 if not names:
@@ -273,8 +274,8 @@ def _csv(file: UPath) -> Iterator[Row]:
 
 
 def _record(row: Row, names: Sequence[str], cells: Sequence[str], doubts: Sequence[Decoded]) -> Row:
-    """The row with its values, and a note on `doubts`. Where several columns have no name, each is
-    called by its number."""
+    """The row with its values, and a note on `doubts`. A column without a name is called by its
+    number where there are several."""
     if any(names[len(cells) :]) or any(cells[len(names) :]):
         wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
         return replace(row, wrong=wrong)
@@ -282,11 +283,13 @@ def _record(row: Row, names: Sequence[str], cells: Sequence[str], doubts: Sequen
         "".join(cells).encode()
     except UnicodeEncodeError:
         return replace(row, wrong="text of no known encoding; save the file as UTF-8")
-    is_one = names.count("") == 1
-    columns = enumerate(zip(names, cells, strict=False), 1)
-    value = {name or ("" if is_one else f"column {n}"): cell or None for n, (name, cell) in columns}
+    is_alone = names.count("") == 1
+    value = {
+        name or ("" if is_alone else f"column {number}"): cell or None
+        for number, (name, cell) in enumerate(zip(names, cells, strict=False), 1)
+    }
     note = None
-    if doubts:  # of a detected encoding the same for all records, so that it is printed once
+    if doubts:  # on a detected encoding it is the same for all records, and so printed once
         num_lost = sum(line.num_lost for line in doubts)
         place = row.place if num_lost else values.name_of(row.file.name)
         note = f"{place}: {replace(doubts[0], num_lost=num_lost).note}"

@@ -1,15 +1,15 @@
-"""Read questions from rows: formats whose rows each hold a question and the whole document it is
-about, and files of questions, one per row, for formats that keep questions apart from texts.
+"""Read questions: from rows that each hold a question and the whole document it is about, and from
+files of questions, for formats that keep questions apart from texts.
 
-In the first, rows with the same text are one document, even where their document ids differ. The
-files are read twice: first for the questions, which are kept in memory, then for the texts.
+Rows with the same text are one document, even where their document ids differ. Their files are
+read twice: first for the questions, which stay in memory, then for the texts.
 
-A question file has the columns document_id and question. Optional are question_id, options,
-answer_index (from 0, or a letter), references (a list or one string), question_type, asked_at,
-evidence (spans of the document's text as loaded, `{"start_char": 0, "end_char": 9}` or `[0, 9]`)
-and metadata (an object or JSON text). Other columns are kept in metadata. Null counts as absent.
-Missing ids are made from document_id, question and options. In CSV, options are separated by `|`,
-and options, references and evidence may be JSON.
+A question file has one question per row, in the columns document_id and question. Optional are
+question_id, options, answer_index (from 0, or a letter), references (a list or one string),
+question_type, asked_at, evidence (spans of the document's text as loaded, `{"start_char": 0,
+"end_char": 9}` or `[0, 9]`) and metadata (an object or JSON text). Other columns are kept in
+metadata. Null counts as absent. Missing ids are made from document_id, question and options. In
+CSV, options are separated by `|`, and options, references and evidence may be JSON.
 """
 
 import hashlib
@@ -24,34 +24,22 @@ from pipeline.core.registry import nearest
 from pipeline.core.rows import Document, Question, Span
 from stages.corpora.reading import values
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, document_or_bad
-from stages.corpora.reading.corpus_row import GivenId, Ids, Row
-from stages.corpora.reading.values import BadInputError, Value
+from stages.corpora.reading.values import BadInputError, GivenId, Ids, Row, Value
 from stages.text.words import merged
 
 T = TypeVar("T")
-SUMMARY = "Write a summary of the text."  # the question where a format has none
 _COLUMNS = frozenset({
     "document_id", "question_id", "question", "options", "answer_index", "references",
     "question_type", "evidence", "asked_at", "metadata",
 })  # fmt: skip
 
 
-def single(text: str | None) -> tuple[str, ...]:
-    return () if text is None else (text,)
-
-
-def question_or_summary(value: Value, key: str, summarizes: bool) -> str:
-    """The question under `key`; SUMMARY where it is blank and the task is to summarize."""
-    is_blank = not (values.optional_text(value, key) or "").strip()
-    return SUMMARY if summarizes and is_blank else values.question_of(value, key)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionLayout:
-    """A reader of a row's question: each field by a key or a function, in this order; functions
-    raise BadInputError. `right` gets the row and the number of options and returns the position of
-    the right one, which is the reference where the row has no other. `metadata` names keys whose
-    labels are kept. `more` returns other fields of Question."""
+    """Where a row has its question. Each field is a key of the row, or a function of the row, which
+    may raise BadInputError. `right` gets the row and the number of options and returns the position
+    of the right option, which is the reference where the row has no other. `metadata` names keys
+    whose labels are kept. `more` returns further fields of Question."""
 
     question: str | Callable[[Value], str]
     question_id: str | None = None
@@ -65,7 +53,7 @@ class QuestionLayout:
     more: Callable[[Value], Mapping[str, Any]] = lambda value: {}
 
     def read(self, row: Row, document_id: str, given: GivenId) -> Question:
-        """The question in a row, with its id of Ids; problem: bad_input."""
+        """The question in a row. `given`: its id, from Ids. Problem: bad_input."""
         question_id, wrong = given
         if wrong:
             return bad_question(row, document_id, question_id, wrong)
@@ -75,16 +63,16 @@ class QuestionLayout:
             right = self.right(value, len(options)) if self.right else None
             question = _read(self.question, value, values.question_of) or ""
             references = _read(self.references, value, values.texts_of)
-            keys = self.metadata
-            metadata = (
-                keys(value) if callable(keys) else values.json_text(values.labels_of(value, keys))
-            )
+            if callable(self.metadata):
+                metadata = self.metadata(value)
+            else:
+                metadata = values.json_text(values.labels_of(value, self.metadata))
             return Question(
                 document_id=document_id,
                 question_id=question_id,
                 question=question,
                 options=options,
-                references=references or single(None if right is None else options[right]),
+                references=references or (() if right is None else (options[right],)),
                 answer_index=right,
                 question_type=_read(self.question_type, value, values.label_of),
                 metadata=metadata,
@@ -108,6 +96,7 @@ def _read(
 def bad_question(
     row: Row, document_id: str, question_id: str, wrong: BadInputError | str
 ) -> Question:
+    """A row for a question that cannot be used, with its text where it has one."""
     value = row.value or {}
     text = value.get("question", value.get("query"))
     return Question(
@@ -121,6 +110,8 @@ def bad_question(
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """The text of a document in a row, and what is known of it."""
+
     text: str
     title: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -128,18 +119,18 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where a row has its document and its questions; functions raise BadInputError. `text`: a key,
-    or a function. `entries`: returns each question's position in the row (`outputs[3]`, or "" for
-    the row itself) and its values; None: the row is one question, without its text and the keys in
-    `without`."""
+    """Where a row has its document and its questions; functions may raise BadInputError. `text`: a
+    key, or a function of the row. `entries` returns the place of each question in the row
+    (`outputs[3]`, or "" for the row itself) and the question's values. Where it is None, the row is
+    one question, without its text and the keys in `without`."""
 
     text: str | Callable[[Value], Text]
     asked: QuestionLayout
-    makes_id: Sequence[str]  # keys of what a question without an id is known by
+    makes_id: Sequence[str]  # keys whose values make the id of a question that has none
     document_id: str | None = None  # the key of the document's id; None: the format has none
     entries: Callable[[Value], Iterable[tuple[str, Value]]] | None = None
     without: Sequence[str] = ()
-    joined: str | None = None  # key of lists to join over rows of equal id and question
+    joined: str | None = None  # the key of lists to join over rows of equal id and question
 
     def text_of(self, row: Row) -> Text:
         if row.value is None:
@@ -149,7 +140,7 @@ class Layout:
         return self.text(row.value)
 
     def asked_in(self, row: Row) -> Iterator[Row]:
-        """The row's questions; where they cannot be read, one row that holds the reason."""
+        """Yield the row's questions; where they cannot be read, one row that says why."""
         value = row.value
         if value is None:
             return
@@ -162,7 +153,7 @@ class Layout:
 
 
 class RowsCorpus(FileCorpus):
-    """Base of formats whose rows each have a text and its questions, as the `layout` says."""
+    """Base class of formats whose rows each have a text and its questions, where `layout` says."""
 
     layout: ClassVar[Layout]
 
@@ -173,8 +164,8 @@ class RowsCorpus(FileCorpus):
 def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
     """Yield one Loaded per text, in the order of its first row, with the questions of all its rows.
     A row without a readable text is a bad_input document that keeps its questions."""
-    firsts: dict[bytes, int] = {}  # the number of the first row with a text, by the text's hash
-    asked: dict[int, list[Row]] = {}  # the questions of the rows with one text, by that number
+    firsts: dict[bytes, int] = {}  # by the hash of a text, the number of the first row that has it
+    asked: dict[int, list[Row]] = {}  # by that number, the questions of all rows with the text
     joined: dict[tuple[int, str, Any], Value] = {}
     for number, row in enumerate(corpus.rows()):
         first = number
@@ -219,26 +210,28 @@ def _document(corpus: FileCorpus, layout: Layout, row: Row, ids: Ids) -> Documen
 
 class QuestionFile:
     """The rows of a question file, in memory, by document_id. Raises UsageError where no row has a
-    document_id or a question."""
+    document_id, or none has a question."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._rows: dict[str | None, list[Row]] = {}
         self._ids = Ids()
         columns: dict[str, None] = {}
-        for row in map(_with_lists, rows):
+        for row in rows:
+            if row.value and {".csv", ".tsv"} & {*row.file.suffixes}:
+                row = replace(row, value=_with_lists(row.value))
             columns |= dict.fromkeys(row.value or {})
             self._rows.setdefault(row.given_id("document_id"), []).append(row)
-        others = [key for key in columns if key not in _COLUMNS]
+        unknown = [key for key in columns if key not in _COLUMNS]
         for key in ("document_id", "question"):  # misspelt, it would make every row bad
             if columns and key not in columns:
-                near = f"rename {nearest(key, others, 1)} or add it" if others else "add it"
+                near = f"rename {nearest(key, unknown, 1)} or add it" if unknown else "add it"
                 raise UsageError(f"{row.file}: no row has a {key}; {near}")
 
     def take(self, document: Document, also: str | None = None) -> tuple[Question, ...]:
-        """Remove and return the document's questions, in file order; without evidence where it
-        cannot be read. `also`: another name by which rows may refer to it."""
-        name = document.document_id
-        rows = self._rows.pop(name, [])
+        """Remove and return the document's questions, in file order; without evidence where the
+        document cannot be read. `also`: another name by which rows may refer to it."""
+        document_id = document.document_id
+        rows = self._rows.pop(document_id, [])
         if also is not None:
             rows = sorted([*rows, *self._rows.pop(also, [])], key=lambda row: row.line)
         num_chars = None if document.problem else len(document.text)
@@ -252,27 +245,27 @@ class QuestionFile:
             evidence=lambda value: _evidence(value, num_chars),
             asked_at="asked_at",
         )
-        return tuple(layout.read(row, name, self._id(row, name)) for row in rows)
+        return tuple(layout.read(row, document_id, self._id(row, document_id)) for row in rows)
 
     def take_rest(self, document_ids: Ids) -> Iterator[Loaded]:
         """Yield the questions that were not taken, as `bad_input`: one Loaded per missing document,
         then one per row without a document_id."""
-        lost: list[tuple[str, list[Row], str]] = []
         without_id = self._rows.pop(None, [])
-        for missing, rows in self._rows.items():
-            is_taken = document_ids.claim(missing or "", rows[0])
-            document_id = document_ids.of_place(rows[0]) if is_taken else missing or ""
-            given = values.shown(missing)
-            why = f"no document has the document_id {given}; add it or delete the question"
-            lost.append((document_id, rows, why))
-        for row in without_id:
-            document_id, wrong = document_ids.of_given(row, "document_id")
-            lost.append((document_id, [row], wrong or ""))
-        for document_id, rows, why in lost:
+        groups = [*self._rows.items(), *((None, [row]) for row in without_id)]
+        for missing, rows in groups:
+            if missing is None:
+                document_id, wrong = document_ids.of_given(rows[0], "document_id")
+            else:
+                is_taken = document_ids.claim(missing, rows[0])
+                document_id = document_ids.of_place(rows[0]) if is_taken else missing
+                wrong = f"no document has the document_id {values.shown(missing)}"
+                wrong += "; add it or delete the question"
+            detail = wrong or ""
             questions = tuple(
-                bad_question(row, document_id, self._id(row, document_id)[0], why) for row in rows
+                bad_question(row, document_id, self._id(row, document_id)[0], detail)
+                for row in rows
             )
-            document = bad_document(document_id, rows[0].detail(why))
+            document = bad_document(document_id, rows[0].detail(detail))
             yield Loaded(document, questions, is_named_only=True)
 
     def _id(self, row: Row, document_id: str) -> GivenId:
@@ -281,11 +274,9 @@ class QuestionFile:
         return self._ids.of_row(row, "question_id", *content)
 
 
-def _with_lists(row: Row) -> Row:
-    """The row, with JSON and lists parsed from its cells if it is from a CSV file."""
-    if row.value is None or not {".csv", ".tsv"} & {*row.file.suffixes}:
-        return row
-    value = dict(row.value)
+def _with_lists(cells: Value) -> Value:
+    """The cells of a row of a CSV file, with JSON and lists of options parsed."""
+    value = dict(cells)
     for key in ("options", "references", "evidence"):
         cell = value.get(key)
         if isinstance(cell, str) and cell.lstrip().startswith("["):
@@ -293,7 +284,7 @@ def _with_lists(row: Row) -> Row:
                 value[key] = json.loads(cell)
         elif isinstance(cell, str) and key == "options":
             value[key] = [option.strip() for option in cell.strip().removesuffix("|").split("|")]
-    return replace(row, value=value)
+    return value
 
 
 def _evidence(value: Value, num_chars: int | None) -> tuple[Span, ...]:

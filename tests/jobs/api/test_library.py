@@ -8,8 +8,8 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 @pytest.mark.slow
 def test_what_the_page_shows(tmp_path: Path) -> None:
     code, *_ = blocks("docs/from_python.md", "python")  # others need a server
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     run, *_ = done.stdout.split()
     assert done.stdout.startswith(f"{run} 0 ()\n")
@@ -126,19 +121,19 @@ def test_a_deadline_that_has_passed(finished: FinishedRun) -> None:
 
 
 def test_another_thread_is_refused(tmp_path: Path) -> None:
-    raised: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            gistmill.run("experiment=demo", f"warehouse={tmp_path / 'w'}")
-        except gistmill.UsageError as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert "from the main thread" in str(raised[0])
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(gistmill.run, "experiment=demo", f"warehouse={tmp_path / 'w'}")
+    with pytest.raises(gistmill.UsageError, match="from the main thread"):
+        done.result()
     assert not (tmp_path / "w").exists()
+
+
+def test_the_names_of_the_library_are_there() -> None:
+    assert all(getattr(gistmill, name) is not None for name in gistmill.__all__)
+    assert dir(gistmill) == sorted(gistmill.__all__)
+    assert all((ROOT / name / "py.typed").is_file() for name in ("pipeline", "gistmill"))
+    with pytest.raises(AttributeError, match="no attribute 'runn'"):
+        gistmill.runn  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.fixture(scope="module")
@@ -171,13 +166,9 @@ def test_words_go_before_its_own(plugin: Path, tmp_path: Path) -> None:
 
 
 def test_another_memory_takes_the_words_of_its_own_away(plugin: Path) -> None:
-    rows = testing.run(plugin, "bm25(top_k=1)", None, "memory=tokens")
+    """And a request without a reply is a row with a problem."""
+    rows = testing.run(plugin, "bm25(top_k=1)", [], "memory=tokens")
     assert [page["num_words"] for page in rows["pages"]] == [48], "all of it in one segment"
-
-
-@pytest.mark.slow
-def test_a_request_without_a_reply(plugin: Path) -> None:
-    rows = testing.run(plugin, "full_text", [])
     assert {row["problem"] for row in rows["answers"]} == {"engine_failed"}
 
 

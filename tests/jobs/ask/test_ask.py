@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, refused, sql, succeeded
+from tests.support.command import gistmill, refused, sql, succeed, succeeded
 from tests.support.texts.documents import pdf
 
 pytestmark = pytest.mark.slow
@@ -19,12 +19,13 @@ NAMES = [
 ]  # fmt: skip
 SOLD = "Old Marten sold the lighthouse to a widow from Bergen for nine hundred crowns."
 QUESTION = "Who bought the lighthouse from Marten?"
+SMALL_PAGES = ("memory=uniform", "memory.words=16")
 
 
 def shards(warehouse: Path) -> set[str]:
-    """Those of pages and gists."""
-    tables = warehouse / "tables"
-    return {str(file) for name in ("pages", "gists") for file in (tables / name).rglob("*.*")}
+    """The files of pages and gists."""
+    tables = (warehouse / "tables" / name for name in ("pages", "gists"))
+    return {str(file) for table in tables for file in table.rglob("*.*")}
 
 
 def write_letters(folder: Path, names: list[str] = NAMES) -> Path:
@@ -45,7 +46,7 @@ class Letters:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.warehouse = write_letters(folder / "letters"), folder / "w"
-        self.words = (f"warehouse={self.warehouse}", "memory=uniform", "memory.words=16")
+        self.words = (f"warehouse={self.warehouse}", *SMALL_PAGES)
         self.first = self.ask(QUESTION)
         self.memories = shards(self.warehouse)
         self.found = json.loads(succeeded(self.ask(QUESTION, "--json")))
@@ -96,8 +97,7 @@ def test_it_is_a_run_of_one_question_whose_document_is_of_the_best_pages(letters
 def test_a_second_question_and_a_new_letter_leave_the_memories_alone(tmp_path: Path) -> None:
     letters = Letters(tmp_path)
     succeeded(letters.ask("Which field had a good harvest?"))
-    own = {f"{page}" for page in letters.memories}
-    assert shards(letters.warehouse) >= own
+    assert shards(letters.warehouse) >= letters.memories
     (letters.folder / "zoe.txt").write_text("Dear Zoe, the well is dry.")
     asked = json.loads(succeeded(letters.ask("What is dry?", "--json")))
     (answer,) = asked["results"]
@@ -105,9 +105,7 @@ def test_a_second_question_and_a_new_letter_leave_the_memories_alone(tmp_path: P
     assert zoe["passage"] == "Dear Zoe, the well is dry."
     made = sql(letters.warehouse, "select document_id, count(*) as n from calls where prompt = "
                "'gist' group by all", f"run={asked['memories_run']}")  # fmt: skip
-    assert {row["document_id"]: row["n"] for row in made} | {"zoe": 1} == {
-        row["document_id"]: row["n"] for row in made
-    }
+    assert {"document_id": "zoe", "n": 1} in made
     (letters.folder / "anna.txt").unlink()  # a folder that has lost a file is asked, too
     assert json.loads(succeeded(letters.ask(QUESTION, "--json")))["num_files"] == 12
 
@@ -129,9 +127,8 @@ def test_a_bad_file_is_a_line_and_the_rest_is_answered(tmp_path: Path) -> None:
     (folder / "torn.pdf").write_bytes(b"%PDF-1.4 torn")
     done = gistmill("ask", folder, QUESTION, f"warehouse={tmp_path / 'w'}")
     assert SOLD in succeeded(done)
-    assert [line for line in done.stderr.splitlines() if "torn" in line] == [
-        next(line for line in done.stderr.splitlines() if line.startswith("bad_input: torn.pdf: "))
-    ]
+    (line,) = [line for line in done.stderr.splitlines() if "torn" in line]
+    assert line.startswith("bad_input: torn.pdf: ")
 
 
 def test_a_folder_without_a_readable_file_is_a_mistake(tmp_path: Path) -> None:
@@ -156,13 +153,13 @@ def test_the_page_of_an_answer_is_written_and_its_address_printed(
     assert letters.found["run"] in file.read_text()
 
 
+# A paragraph is one of SMALL_PAGES.
 TOWER = """\
 The keeper climbed the tower every evening at six. He carried oil in a tin can.
 
 On the ninth of March the stairs gave way below him. The baker freed the keeper.
 """
 MILL = ["The miller lived beside the river.", "His wheel turned day and night."]
-SMALL_PAGES = ("memory=uniform", "memory.words=16")  # a paragraph of TOWER each
 
 
 class Asked:
@@ -196,9 +193,7 @@ def test_a_run_without_methods_makes_memories_and_reports_them(asked: Asked) -> 
     rows = sql(asked.warehouse, "select document_id, count(*) as n from gists group by all "
                "order by all", "run=night")  # fmt: skip
     assert rows == [{"document_id": "deep/mill", "n": 1}, {"document_id": "tower", "n": 2}]
-    report = json.loads(
-        succeeded(gistmill("report", f"warehouse={asked.warehouse}", "run=night", "--json"))
-    )
+    report = json.loads(succeed("report", f"warehouse={asked.warehouse}", "run=night", "--json"))
     assert report["rows"] == [] and report["inputs"]["not_done"] == 0
     (words,) = [size for size in report["sizes"] if size["measure"] == "words per document"]
     assert (words["n"], words["min"], words["max"]) == (2, 12.0, 32.0)

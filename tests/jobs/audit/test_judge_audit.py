@@ -6,9 +6,9 @@ import pytest
 from scipy.stats import binomtest
 
 from jobs.audit.judge_audit import (
+    AuditedVerdict,
     JudgeAudit,
     Rate,
-    Verdict,
     audit_parts,
     corrected_interval,
     effective_size,
@@ -72,9 +72,11 @@ def test_documents_that_agree_in_themselves_are_worth_less() -> None:
     assert effective_size([5] * 9, [10] * 9) is None
 
 
-def verdicts(kind: str, accepted: int, of: int, first: int = 0) -> list[Verdict]:
+def verdicts(kind: str, accepted: int, of: int, first: int = 0) -> list[AuditedVerdict]:
     """Verdicts on wrong answers to the questions from `first` on."""
-    return [Verdict("lr_1", kind, False, True, f"q{first + n}", n < accepted) for n in range(of)]
+    return [
+        AuditedVerdict("lr_1", kind, False, True, f"q{first + n}", n < accepted) for n in range(of)
+    ]
 
 
 def test_every_kind_weighs_the_same() -> None:

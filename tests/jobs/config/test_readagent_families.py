@@ -1,11 +1,8 @@
 """The experiments readagent_*: that each does what the paper does, in prompts and settings."""
 
-from typing import Any
-
 import pytest
 
 from jobs.graph.resolved_run import ResolvedRun, read_run
-from pipeline.core.prompts import Prompt
 from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.reading import family
 
@@ -17,24 +14,18 @@ EXPERIMENTS = {  # by family
     BOOKS: "readagent_table2_gutenberg",
     FILMS: "readagent_table2_movie",
 }
-each_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
 
 
-def config(name: str, *words: str) -> ResolvedRun:
-    """Of the experiment of a family."""
-    return read_run([f"experiment={EXPERIMENTS.get(name, name)}", "corpus.path=.", *words])
+def config(name: str) -> ResolvedRun:
+    """The run of a family's experiment."""
+    return read_run([f"experiment={EXPERIMENTS.get(name, name)}", "corpus.path=."])
 
 
-def shown(name: str, prompt: Prompt[Any]) -> str:
-    (message,) = family(name).render(prompt)
-    return message["content"]
-
-
-@each_experiment
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_the_experiment_reads_with_its_own_family_and_one_vector_a_page(name: str) -> None:
-    made = config(name)
-    assert (made.config.name, made.family.name) == (EXPERIMENTS[name], name)
-    assert made.config.embedder.chunk_words is None
+    run = config(name)
+    assert (run.config.name, run.family.name) == (EXPERIMENTS[name], name)
+    assert run.config.embedder.chunk_words is None
     assert config(name.removeprefix("readagent_")).config.embedder.chunk_words == 100
 
 
@@ -71,6 +62,6 @@ def test_settings(
 )  # fmt: skip
 def test_replies_have_the_grammar_of_the_dataset(name: str, form: str) -> None:
     window = BreakPoint("Before.", (Labelled("One.", None), Labelled("Two.", 7)), "Next.\n...")
-    prompt = shown(name, window)
-    assert form in prompt and "Before.\n" in prompt and "Next.\n...\n" in prompt
+    (message,) = family(name).render(window)
+    assert all(part in message["content"] for part in (form, "Before.\n", "Next.\n...\n"))
     assert family(name).form(BreakPoint) == form.replace("57", "{}")

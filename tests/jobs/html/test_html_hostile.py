@@ -61,9 +61,8 @@ def address(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[str]:
         succeed("report", f"html={file}", f"warehouse={warehouse}")
         yield file.as_uri()
         return
-    served = Served(warehouse)
-    yield served.address
-    served.end()
+    with Served(warehouse) as served:
+        yield served.address
 
 
 def views(page: Browser) -> list[str]:

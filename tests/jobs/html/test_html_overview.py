@@ -78,24 +78,23 @@ def failed(browser: Browser, planted: Path) -> Iterator[Browser]:
     assert browser.complaints() == []
 
 
-def test_findings_about_replies_stand_before_the_causes(failed: Browser, planted: Path) -> None:
+def test_findings_about_replies_and_causes_with_all_that_they_reached_stand_once(
+    failed: Browser, planted: Path
+) -> None:
     report = json.loads(succeed("report", "--json", f"warehouse={planted}"))
     assert failed.texts(".findings li") == report["findings"] != []
-
-
-def test_a_cause_stands_once_with_all_that_it_reached(failed: Browser, planted: Path) -> None:
     causes = failed.run("return (await load('index')).causes")
     assert "upstream" not in [cause["problem"] for cause in causes]
     by_name = {(cause["stage"], cause["problem"]): cause for cause in causes}
     assert len(by_name) == len(causes)
     gist = by_name["gist", "engine_failed"]
-    (own,) = sql(planted, "select count(*) as n from gists where problem is not null")
+    (failures,) = sql(planted, "select count(*) as n from gists where problem is not null")
     after = sum(
         sql(planted, f"select count(*) as n from {table} where problem = 'upstream' and "
             "question_id like 'v2-%'")[0]["n"]
         for table in ("lookups", "answers", "scores")
     )  # fmt: skip
-    assert (gist["num_rows"], gist["num_after"]) == (own["n"], after)
+    assert (gist["num_rows"], gist["num_after"]) == (failures["n"], after)
     documents = failed.run("return (await load('index')).documents")
     assert [documents[n]["document_id"] for n in gist["documents"]] == ["village-2"]
 
@@ -120,14 +119,13 @@ def test_three_clicks_lead_from_the_run_to_what_failed(
         "one.caption.textContent === 'Causes of problems');"
         "return [...found.tBodies[0].rows].map((row) => [...row.cells].map((c) => c.textContent))"
     )
-    place = next(n for n, row in enumerate(rows) if row[1] == stage)
+    problem = next(row[0] for row in rows if row[1] == stage)
     number = failed.run(
         f"return (await load('index')).causes.findIndex((one) => one.stage === '{stage}')"
     )
-    assert rows[place][0].replace(" ", "_") == said
+    assert problem.replace(" ", "_") == said
     click(f"main a[href*='cause={number}']", "body[data-view=list] tbody a")
-    found = {text.split()[0] for text in failed.texts("tbody th")}
-    assert found == asked, "not '0 of 5'"
+    assert {text.split()[0] for text in failed.texts("tbody th")} == asked, "not '0 of 5'"
     click("tbody a", ".question-view")
     assert said in failed.texts(".answer h3")[0]
     click("#tab-walk", "#tab-walk[aria-selected=true]")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobs.config.options import ReadOptions
-from jobs.export.export_report import FORMATS
+from jobs.export.export_run import TABLE_FORMATS
 from tests.jobs.output.test_terminal import report as of_many_methods
 
 HOSTILE = '\\input{x} $a$ & 50% #1 _b^c~d {e} <f|g> "h" `i\' --- [j] *k'
@@ -23,7 +23,7 @@ def test_a_report_compiles(tmp_path: Path, intervals: bool, options: dict[str, s
     rows = tuple(row for row in made.rows if row.method.isascii())
     rows = (*rows, type(made.rows[0])(HOSTILE, None, rows[0].means, rows[0].counts))
     report = type(made)(**{**vars(made), "rows": rows})
-    text = FORMATS["latex"](report, ReadOptions(**options), intervals)  # type: ignore[arg-type]
+    text = TABLE_FORMATS["latex"](report, ReadOptions(**options), intervals)  # type: ignore[arg-type]
     (tmp_path / "t.tex").write_text(
         "\\documentclass{article}\n\\usepackage{booktabs}\n"
         f"\\begin{{document}}\n{text}\n\\end{{document}}\n"

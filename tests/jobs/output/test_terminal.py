@@ -68,56 +68,20 @@ def report(**of_row: Any) -> Report:
     )  # fmt: skip
 
 
-def blocks(text: str) -> list[list[dict[str, str]]]:
-    """The tables of a text: rows by heading, wrapped cells joined."""
-    found = []
-    for part in text.split("\n\n"):
-        lines = part.splitlines()
-        rule = next((place for place, line in enumerate(lines) if set(line) == {"─", " "}), None)
-        if rule is None:
-            continue
-        spans = [match.span() for match in re.finditer("─+", lines[rule])]
-        cut = [[_cut(line, span) for span in spans] for line in lines]
-        names = [
-            " ".join(row[i] for row in cut[:rule] if row[i].strip()) for i in range(len(spans))
-        ]
-        names = [" ".join(name.split()) for name in names]
-        rows: list[list[str]] = []
-        for row in cut[rule + 1 :]:
-            if row[1:] and not any(value.strip() for value in row[1:]):  # a long name goes on
-                rows[-1] = [a + b.strip() for a, b in zip(rows[-1], row, strict=True)]
-            else:
-                rows.append([value.strip() for value in row])
-        found.append([dict(zip(names, row, strict=True)) for row in rows])
-    return found
-
-
-def _cut(line: str, span: tuple[int, int]) -> str:
-    """The characters in these columns of a terminal; wide ones take two."""
-    part, place = "", 0
-    for char in line:
-        part += char if span[0] <= place < span[1] else ""
-        place += cell_len(char)
-    return part
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_25_methods_fit_and_every_value_is_there(width: int) -> None:
-    made = report()
-    text = fitted_to_terminal(parts_of(made), width)
+    """A long name goes on in further lines; the numbers stand in its first."""
+    shown = report()
+    text = fitted_to_terminal(parts_of(shown), width)
     assert max(map(cell_len, text.splitlines())) <= width
-    (rows,) = (block for block in blocks(text) if "n" in block[0])
-    for row, expected in zip(rows, made.rows, strict=True):
-        assert row["method"] == expected.method
-        assert row["n"] == str(expected.counts["n"])
-        shown = {
-            "CR": "cr", "rouge1_stem": "rouge1_stem", "recall (n=237)": "recall",
-            "words read": "words",
-        }  # fmt: skip
-        for heading, measure in shown.items():
-            assert row[heading].rstrip("*") == f"{expected.means[measure].mean:.1f}"
-    assert "Empty in this run, so not shown: LR-1." in text
-    assert "LR-1" not in rows[0] and f"{10**9}" in text
+    for row in shown.rows:
+        line = next(line for line in text.splitlines() if line.startswith(row.method[:8])
+                    and f" {row.counts['n']} " in line)  # fmt: skip
+        numbers = re.findall(r"\d+\.\d", line)
+        means = [row.means[name].mean for name in ("cr", "rouge1_stem", "recall", "words")]
+        assert {f"{mean:.1f}" for mean in means} <= {*numbers}, line
+        text = text.replace(line, "", 1)
+    assert "Empty in this run, so not shown: LR-1." in text and f"{10**9}" in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -5,10 +5,13 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs.people.labels import kappa
+from pipeline.files.storage import as_path
+from pipeline.store.runs.run_folder import add_labels
 from tests.support.command import refused, sql, succeed
 from tests.support.runs.hand_numbers import FREE, ORDER, WORKED
 from tests.support.runs.hand_run import QUESTIONS, HandRun
@@ -27,24 +30,21 @@ LETTERS = {
 NUM_ANSWERS = 15  # of 3 + 2 + 3 + 2 + 2 + 3 by method; constant's three are alike but in question
 
 
+Label = Callable[[Mapping[str, str]], str]
+
+
 class Sheets:
     """A copy of the hand-worked run."""
 
     def __init__(self, hand: HandRun, folder: Path) -> None:
         hand.copied(folder)
         self.folder, self.warehouse = folder, folder / "warehouse"
+        self.people = self.warehouse / "runs" / "hand" / "people"
         self.words = [f"warehouse={self.warehouse}", "run=hand"]
 
     def sheet(self, *words: str) -> list[dict[str, str]]:
         out = succeed("rate", "sheet", *self.words, *words)
         return list(csv.DictReader(io.StringIO(out)))
-
-    def write(
-        self, name: str, label: Callable[[Mapping[str, str]], str], delimiter: str = ","
-    ) -> Path:
-        """A filled sheet of all answers."""
-        rows = [{**row, "label": label(row)} for row in self.sheet()]
-        return self.file(name, rows, delimiter)
 
     def file(self, name: str, rows: list[dict[str, str]], delimiter: str = ",") -> Path:
         path = self.folder / name
@@ -54,8 +54,11 @@ class Sheets:
             writer.writerows(rows)
         return path
 
-    def load(self, file: Path, person: str, *words: str) -> str:
-        return succeed("rate", "import", file, f"person={person}", *self.words, *words)
+    def load(self, person: str, label: Label, *words: str, delimiter: str = ",") -> str:
+        """Import a sheet that the person has filled."""
+        rows = [{**row, "label": label(row)} for row in self.sheet(*words)]
+        file = self.file(f"{person}.csv", rows, delimiter)
+        return succeed("rate", "import", file, f"person={person}", *self.words)
 
 
 @pytest.fixture
@@ -87,44 +90,34 @@ def test_a_sheet_is_drawn_by_its_seed_in_equal_shares(sheets: Sheets) -> None:
     assert len(orders) == 4
     methods = {}
     for number in (6, 9):
-        file = sheets.file("all.csv", [{**r, "label": "no"} for r in sheets.sheet(f"n={number}")])
-        sheets.load(file, f"p{number}")
+        sheets.load(f"p{number}", lambda row: "no", f"n={number}")
         found = sql(sheets.warehouse, f"""select method, count(*) as n from people
             where rater = 'human:p{number}' group by all""", "run=hand")  # fmt: skip
         methods[number] = sorted(row["n"] for row in found)
     assert methods == {6: [1] * 6, 9: [1, 1, 1, 2, 2, 2]}
 
-
-@pytest.mark.slow
-def test_some_answers_alone(sheets: Sheets) -> None:
-    assert {r["answer"] for r in sheets.sheet("method=constant")} == {"Nothing is known."}
+    assert {row["answer"] for row in sheets.sheet("method=constant")} == {"Nothing is known."}
     rows = sheets.sheet("where=document_id = 'ledger'")
     assert {row["question"] for row in rows} == {ASKED["l2"]}
 
 
 @pytest.mark.slow
-def test_importing_twice_changes_nothing(sheets: Sheets) -> None:
-    file = sheets.write("ann.csv", as_the_rater)
+def test_importing_twice_changes_nothing_and_a_later_label_replaces_an_earlier_one(
+    sheets: Sheets,
+) -> None:
     lr = sql(sheets.warehouse, "from lr order by all", "run=hand")
-    assert f"{NUM_ANSWERS} labels of human:ann in run hand, new or changed: 15" in sheets.load(
-        file, "ann"
-    )
-    stored = sheets.warehouse / "runs" / "hand" / "people" / "ann.parquet"
+    out = sheets.load("ann", as_the_rater)
+    assert f"{NUM_ANSWERS} labels of human:ann in run hand, new or changed: 15" in out
+    stored = sheets.people / "ann.parquet"
     before = (stored.read_bytes(), stored.stat().st_mtime_ns)
-    assert "new or changed: 0" in sheets.load(file, "ann")
+    assert "new or changed: 0" in sheets.load("ann", as_the_rater)
     assert (stored.read_bytes(), stored.stat().st_mtime_ns) == before
     assert sql(sheets.warehouse, "from lr order by all", "run=hand") == lr, "no rater's verdict"
     found = sql(sheets.warehouse, """select q.question, label from people
         join questions q using (document_id, question_id) where method = 'bm25(top_k=1)'
         order by question_id""")  # fmt: skip
     assert [row["label"] for row in found] == ["yes", "no", "partially"]  # l2, m1, m2: E N P
-
-
-@pytest.mark.slow
-def test_a_later_label_replaces_an_earlier_one(sheets: Sheets) -> None:
-    sheets.load(sheets.write("ann.csv", as_the_rater), "ann")
-    changed = sheets.write("again.csv", lambda row: "Yes " if row["answer"] == "Peter." else "")
-    out = sheets.load(changed, "ann")
+    out = sheets.load("ann", lambda row: "Yes " if row["answer"] == "Peter." else "")
     assert "1 label of human:ann in run hand, new or changed: 1" in out
     assert "14 of 15 rows have no label" in out
     assert len(sql(sheets.warehouse, "from people", "run=hand")) == NUM_ANSWERS
@@ -132,18 +125,16 @@ def test_a_later_label_replaces_an_earlier_one(sheets: Sheets) -> None:
 
 def agreement(sheets: Sheets, *words: str) -> dict[tuple[str, str, str | None], dict[str, object]]:
     out = json.loads(succeed("rate", "agreement", *sheets.words, *words, "--json"))
-    return {
-        (one["person"], one["other"].partition(":")[0], one["rubric"]): one
-        for one in out["agreements"]
-    }
+    return {(row["person"], row["other"].partition(":")[0], row["rubric"]): row
+            for row in out["agreements"]}  # fmt: skip
 
 
 @pytest.mark.slow
 def test_agreement_with_the_rater(sheets: Sheets) -> None:
     """Of the worked letters 6 are E, 2 P, 6 N; the one U has no verdict. Ann says what the rater
     says, Bob says yes to all, which is as good as chance."""
-    sheets.load(sheets.write("ann.csv", as_the_rater), "ann")
-    sheets.load(sheets.write("bob.csv", lambda row: "YES", delimiter=";"), "bob")
+    sheets.load("ann", as_the_rater)
+    sheets.load("bob", lambda row: "YES", delimiter=";")
     found = agreement(sheets)
     ann, bob = found["human:ann", "scripted", "lr"], found["human:bob", "scripted", "lr"]
     assert (ann["n"], ann["unscored"], ann["percent"], ann["kappa"]) == (14, 1, 100, 1)
@@ -165,12 +156,10 @@ def test_agreement_with_the_rater(sheets: Sheets) -> None:
 
 @pytest.mark.slow
 def test_labels_of_answers_that_changed_do_not_count(sheets: Sheets) -> None:
-    sheets.load(sheets.write("ann.csv", as_the_rater), "ann")
-    folder = sheets.warehouse / "runs" / "hand" / "people"
-    from pipeline.store.runs.run_folder import add_labels
-
+    sheets.load("ann", as_the_rater)
     (row, *_) = sql(sheets.warehouse, "from people where method = 'constant'", "run=hand")
-    add_labels(folder.parent, "ann", [{**row, "answer_sha": "of another answer"}])  # type: ignore[arg-type]
+    changed: Any = [{**row, "answer_sha": "of another answer"}]
+    add_labels(as_path(sheets.people.parent), "ann", changed)
     out = json.loads(succeed("rate", "agreement", *sheets.words, "--json"))
     assert (out["labels"], out["outdated"]) == (16, 1)
     assert "Left out: 1 label of" in succeed("rate", "agreement", *sheets.words)
@@ -198,14 +187,13 @@ def test_a_wrong_line_is_named_and_nothing_is_imported(
     rows = [{**row, "references": "x"} for row in rows]
     file = sheets.file("ann.csv", rows)
     assert says in refused("rate", "import", file, "person=ann", *sheets.words)
-    assert not (sheets.warehouse / "runs" / "hand" / "people").exists()
+    assert not sheets.people.exists()
 
 
 @pytest.mark.slow
 def test_mistakes(sheets: Sheets) -> None:
-    empty = sheets.write("empty.csv", lambda row: "")
-    other = sheets.folder / "other.csv"
-    other.write_text("a,b\n1,2\n")
+    empty = sheets.file("empty.csv", sheets.sheet())
+    other = sheets.file("other.csv", [{"a": "1", "b": "2"}])
     words = sheets.words
     assert "no row has a label" in refused("rate", "import", empty, "person=ann", *words)
     assert "other.csv:2: no column row and label" in refused(

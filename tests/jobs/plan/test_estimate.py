@@ -20,9 +20,9 @@ from jobs.plan.estimate import (
 from pipeline.core.compose import compose
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
+from tests.jobs.plan.test_plan import planned
 from tests.support.command import QMSUM
 from tests.support.engines.tiny_model import make_tokenizer
-from tests.support.runs.plans import planned
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 
@@ -84,7 +84,7 @@ def test_a_local_tokenizer_counts(tmp_path: Path) -> None:
     counts = token_counts(settings(tmp_path), [TEXT[:2000]])
     chat = local_chat_tokenizer(str(tmp_path), settings(tmp_path))
     assert chat is not None
-    asked = chat.tokenise([{"role": "user", "content": TEXT}])
+    asked = chat.tokenize([{"role": "user", "content": TEXT}])
     assert counts.of([{"role": "user", "content": TEXT}]) == pytest.approx(len(asked), rel=0.03)
     assert "the model's tokenizer" in counts.how
     words = ("engine=vllm", f"engine.model={tmp_path}", f"warehouse={tmp_path / 'w'}")

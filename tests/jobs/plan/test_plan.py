@@ -1,6 +1,7 @@
 """`gistmill plan`: what it takes, refuses and rests on; and a run makes near what was expected."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +10,71 @@ import pytest
 from pipeline.core.compose import compose
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import DATA, QMSUM, refused, sql, succeed
-from tests.support.runs.plans import (
-    made,
-    off,
-    over_budget,
-    planned,
-    since,
-    six_documents,
-    stages,
-)
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 Words = tuple[str, ...]
 MODEL = ("engine=vllm", "engine.model=some/model-8B")
+MEASURES = ("calls", "prompt_tokens", "uncached_tokens", "reply_tokens")
+Stages = dict[str, dict[str, Any]]
+
+
+def planned(*words: str | Path) -> dict[str, Any]:
+    return dict(json.loads(succeed("plan", *words, "--json")))
+
+
+def stages(plan: dict[str, Any]) -> Stages:
+    return {row["stage"]: row for row in plan["stages"]}
+
+
+def totals(warehouse: Path) -> Stages:
+    """What the calls of the run add up to, by stage."""
+    query = """select stage, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens,
+        sum(prompt_tokens - cached_tokens)::bigint as uncached_tokens,
+        sum(reply_tokens)::bigint as reply_tokens
+        from calls where not is_shared group by stage"""
+    return {row["stage"]: row for row in sql(warehouse, query)}
+
+
+def since(after: Stages, before: Stages) -> Stages:
+    """What was made between the two."""
+    nothing = dict.fromkeys(MEASURES, 0)
+    more = {
+        stage: {m: row[m] - before.get(stage, nothing)[m] for m in MEASURES}
+        for stage, row in after.items()
+    }
+    return {stage: row for stage, row in more.items() if row["calls"]}
+
+
+def over_budget(plan: dict[str, Any], outcome: Stages) -> list[str]:
+    """Every stage that was not planned, or whose replies were longer than their budgets on average:
+    it may have made more calls, or fewer, than were expected."""
+    missed, planned_stages = [], stages(plan)
+    for stage, row in outcome.items():
+        own = planned_stages.get(stage)
+        calls = own["expected"]["calls"] if own else 0
+        if not own or row["reply_tokens"] * calls > own["budgets"]["reply_tokens"] * row["calls"]:
+            missed.append(f"{stage}: {row}, planned {own}")
+    return missed
+
+
+def off(plan: dict[str, Any], outcome: Stages, share: float, measures: Sequence[str]) -> list[str]:
+    """Every number that is off what was expected by more than that."""
+    missed, ranges = [], stages(plan)
+    for stage in {**ranges, **outcome}:
+        for measure in measures:
+            expected = ranges[stage]["expected"][measure] if stage in ranges else 0
+            was = outcome[stage][measure] if stage in outcome else 0
+            if abs(expected - was) > share * was:
+                missed.append(f"{stage} {measure}: {was}, expected {expected}")
+    return missed
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Words:
-    return six_documents(tmp_path_factory.mktemp("corpus"))
+    """Six documents of three pages, a question each."""
+    folder, numbers = tmp_path_factory.mktemp("corpus"), range(1, 7)
+    write(folder, [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    return ("corpus=tables", f"corpus.path={folder}", *UNIFORM, "methods=gist_only")
 
 
 @pytest.mark.parametrize(
@@ -49,8 +98,8 @@ def test_a_mistake_is_one_line(tmp_path: Path, corpus: Words, words: Words, comp
 
 
 def phase(*words: str | Path) -> dict[str, Any]:
-    (found,) = planned(*words)["phases"]
-    return dict(found)
+    (only_phase,) = planned(*words)["phases"]
+    return dict(only_phase)
 
 
 @pytest.mark.slow
@@ -66,11 +115,10 @@ def test_rates_are_divided_by_and_prices_multiplied(tmp_path: Path, corpus: Word
         assert own["money"] == pytest.approx(money)
         assert sum(row[which]["money"] for row in plan["stages"]) == pytest.approx(money)
     cached = planned(*words, "--price", "3,15,0.3", *MODEL)["all"]["expected"]
-    found = cached["prompt_tokens"] - cached["uncached_tokens"]
-    assert found > 0
-    assert cached["money"] == pytest.approx(
-        (3 * cached["uncached_tokens"] + 0.3 * found + 15 * cached["reply_tokens"]) / 1e6
-    )
+    num_cached = cached["prompt_tokens"] - cached["uncached_tokens"]
+    assert num_cached > 0
+    money = 3 * cached["uncached_tokens"] + 0.3 * num_cached + 15 * cached["reply_tokens"]
+    assert cached["money"] == pytest.approx(money / 1e6)
     alone = planned(*words)
     assert alone["all"]["expected"]["money"] is None
     assert alone["phases"][0]["hours"] is None, "nobody knows how fast words are counted"
@@ -160,7 +208,7 @@ def test_a_run_makes_what_was_planned(tmp_path: Path, name: str) -> None:
     plan = planned(*words)
     assert "nothing is scaled" in plan["assumptions"][0]
     succeed("run", *words)
-    was = made(tmp_path)
+    was = totals(tmp_path)
     assert over_budget(plan, was) == []
     # The book has seven windows if each ends in its middle, of which the engine needs five; and of
     # pages so long it says less than is expected of a model, as it does of segments.
@@ -177,25 +225,22 @@ def test_where_pages_and_gists_stand_calls_and_prompts_are_exact(tmp_path: Path)
     words = (*MEETINGS, f"warehouse={tmp_path}")
     succeed("run", *words, "methods=gist_only")
     assert "nothing is left" in succeed("plan", *words, "methods=gist_only")
-    before = made(tmp_path)
+    before = totals(tmp_path)
     more = "methods=full_text,bm25(top_k=2),oracle_pages(top_k=1),readagent_p(max_pages=3)"
     plan = planned(*words, more)
     succeed("run", *words, more)
-    was = since(made(tmp_path), before)
+    was = since(totals(tmp_path), before)
     assert over_budget(plan, was) == []
     assert stages(plan).keys() == {"look_up", "answer", "rate"}
-    rows = sql(
-        tmp_path,
-        "select step_id, count(*) as calls, sum(prompt_tokens)::bigint as prompt_tokens "
-        "from calls where stage in ('look_up', 'answer') group by step_id",
-    )
-    found = {row["step_id"]: row for row in rows}
+    query = """select step_id, count(*) as calls, sum(prompt_tokens)::bigint as tokens
+        from calls where stage in ('look_up', 'answer') group by step_id"""
+    by_step = {row["step_id"]: row for row in sql(tmp_path, query)}
     for step in plan["steps"]:
         if step["stage"] == "rate":  # shows the answer, so that its prompt is not known
             continue
-        assert step["expected"]["calls"] == found[step["step_id"]]["calls"]
+        assert step["expected"]["calls"] == by_step[step["step_id"]]["calls"]
         if step["stage"] == "look_up" or "readagent" not in step["method"]:
-            assert step["expected"]["prompt_tokens"] == found[step["step_id"]]["prompt_tokens"]
+            assert step["expected"]["prompt_tokens"] == by_step[step["step_id"]]["tokens"]
     # A document more: the others are done.
     plan = planned(*words, more, "limit=3")
     assert plan["corpus"] == {**plan["corpus"], "documents": 3, "documents_to_do": 1}

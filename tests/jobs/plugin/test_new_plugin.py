@@ -39,14 +39,9 @@ def made(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def own_test(plugin: Path) -> "CompletedProcess[str]":
     """`pytest mine`, from the folder that holds it."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", plugin.name],
-        cwd=plugin.parent,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", plugin.name]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(words, cwd=plugin.parent, env=env, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("kind", FILES)

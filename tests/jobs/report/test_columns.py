@@ -48,9 +48,8 @@ def test_printed_names_of_methods(by: Names, shown: dict[str, str]) -> None:
 
 def test_measures_of_one_name_have_their_own_beside_it() -> None:
     columns = [Column(name, name, 1) for name in ("rougeL_stem", "lr_1", "other", "unknown")]
-    assert [column.heading for column in PRINTED.of_columns(columns)] == [
-        "ROUGE-L", "LR-1 (lr_1)", "LR-1 (other)", "unknown",
-    ]  # fmt: skip
+    headings = [column.heading for column in PRINTED.of_columns(columns)]
+    assert headings == ["ROUGE-L", "LR-1 (lr_1)", "LR-1 (other)", "unknown"]
 
 
 def test_ours_name_only_what_there_is() -> None:
@@ -69,9 +68,8 @@ def test_a_user_s_file_goes_before_ours(tmp_path: Path) -> None:
     assert names is not None
     file.write_text("methods:\nmemories: {}\n")
     assert read_names(str(file)) == read_names("paper"), "a section without names"
-    assert names.of_methods(["bm25(top_k=3)", "rag(top_k=3)"]) == {
-        "bm25(top_k=3)": "Okapi", "rag(top_k=3)": "RAG",
-    }  # fmt: skip
+    printed = names.of_methods(["bm25(top_k=3)", "rag(top_k=3)"])
+    assert printed == {"bm25(top_k=3)": "Okapi", "rag(top_k=3)": "RAG"}
     assert names.measures["rougeL_stem"] == "ROUGE-L"
     assert read_names("canonical") is None
 
@@ -79,9 +77,9 @@ def test_a_user_s_file_goes_before_ours(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("methods: [a]", "methods: Input should be a valid dictionary; it has names by name under "
-                         "measures, methods, memories, corpora"),
-        ("method: {bm25: Okapi}", "method: Extra inputs are not permitted; it has names by name"),
+        ("methods: [a]", "methods: Input should be a valid dictionary; names= is paper, canonical "
+                         "or a YAML file with names under measures, methods, memories, corpora"),
+        ("method: {bm25: Okapi}", "method: Extra inputs are not permitted; names= is paper"),
         ("methods: {bm25: 3}", "methods.bm25: Input should be a valid string"),
         ("text", "the file: Input should be a valid dictionary"),
         ("methods: {bm25: 'a", "not YAML: while scanning a quoted scalar"),
@@ -103,30 +101,22 @@ LR = Column("lr_1", "LR-1", 30)
 CR = Column("compression_rate", "CR", 10)
 RECALL = Column("evidence_recall", "recall", 60)
 COUNTED = {"n": 6, "answered": 5, "calls": 7, "tokens": 70, "judge_tokens": 3}
-REPORT = Report(
-    "night", {}, (LR, CR, RECALL, FALLBACK), ("lr_1",), (Row("m", None, {}, {**COUNTED}),), {},
-    (), (), {},
-)  # fmt: skip
+ROW = Row("m", None, {}, {**COUNTED})
+REPORT = Report("night", {}, (LR, CR, RECALL, FALLBACK), ("lr_1",), (ROW,), {}, (), (), {})
 
 
 def chosen(columns: str | None, names: Names | None = None) -> list[str]:
     return [c.measure for c in with_columns(REPORT, columns, names, COST_COLUMNS).columns]
 
 
-def test_without_it_the_report_s_own_and_the_cost() -> None:
-    assert chosen(None) == [
-        "lr_1", "compression_rate", "evidence_recall", "fallback", "calls", "tokens",
-    ]  # fmt: skip
-
-
 def test_columns_are_named_by_measure_or_heading_in_any_order() -> None:
+    of_report = ["lr_1", "compression_rate", "evidence_recall", "fallback", "calls", "tokens"]
+    assert chosen(None) == of_report, "the cost, too"
     assert chosen("recall,lr_1,tokens") == ["evidence_recall", "lr_1", "tokens"]
     assert chosen(" CR , LR-1,compression_rate") == ["compression_rate", "lr_1"]
     assert chosen("judge tokens,n,cr") == ["judge_tokens", "compression_rate"]
     printed = Names(measures={"evidence_recall": "R", "lr_1": "CR"})
-    assert chosen("R,CR", printed) == ["evidence_recall", "compression_rate"], (
-        "a heading goes first"
-    )
+    assert chosen("R,CR", printed) == ["evidence_recall", "compression_rate"], "a heading is first"
 
 
 def test_every_column_of_every_stage_is_defined() -> None:
@@ -138,5 +128,5 @@ def test_every_column_of_every_stage_is_defined() -> None:
         for of_kind in stage.model_construct(metrics=metrics).columns().values()
         for column in of_kind
     ]
-    assert {"valid_actions", "queries", "lr_1", "accuracy"} <= {one.measure for one in columns}
-    assert [one.measure for one in (*columns, *known_columns(REPORT)[3:-1]) if not one.about] == []
+    assert {"valid_actions", "queries", "lr_1", "accuracy"} <= {c.measure for c in columns}
+    assert [c.measure for c in (*columns, *known_columns(REPORT)[3:-1]) if not c.about] == []

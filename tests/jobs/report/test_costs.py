@@ -1,7 +1,7 @@
 """The costs of methods, of a warehouse that is filled by hand, worked by hand."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
@@ -40,58 +40,54 @@ def call(of: Step, question_id: str | None, prompt: int, reply: int, **values: A
 def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Gists g of the pages p, which cost 100 and 10 tokens; other gists of 1000 that only c reads,
     and some of 7 that nobody does. a and b read g, each for 20 tokens; b has a verdict of 3."""
-    made = Warehouse(tmp_path_factory.mktemp("costs"))
+    warehouse = Warehouse(tmp_path_factory.mktemp("costs"))
     documents, questions, pages = step("documents"), step("questions"), step("pages")
     pages = replace(pages, memory="shared", upstream=(documents,))
     of_pages = replace(step("gists"), memory="shared", upstream=(documents, pages))
     gists = {name: replace(of_pages, settings={"of": name}) for name in ("g", "other", "unread")}
     unit = document_unit(documents, "d1")
-    made.commit(documents, unit, [document()])
-    asked = chunk(questions, "d1", "q1")
-    made.commit(questions, asked, [question()])
-    planned: list[tuple[Step, Sequence[Any]]] = [(documents, [unit]), (questions, [asked])]
+    warehouse.commit(documents, unit, [document()])
+    of_question = chunk(questions, "d1", "q1")
+    warehouse.commit(questions, of_question, [question()])
+    planned: list[tuple[Step, Sequence[Any]]] = [(documents, [unit]), (questions, [of_question])]
     for of, tokens in ((pages, 10), *zip(gists.values(), (100, 1000, 7), strict=True)):
-        own = document_unit(of, "d1")
+        unit = document_unit(of, "d1")
         copied = [replace(call(of, None, 5, 5, is_shared=True), call_index=1)]
-        made.commit(of, own, [call(of, None, tokens - 1, 1), *copied], Call)
-        made.commit(of, own, [page(0)] if of is pages else [gist(0)])
-        planned.append((of, [own]))
-    for method, read in (("a", "g"), ("b", "g"), ("c", "other")):
-        answers = replace(step("answers", method), upstream=(documents, gists[read]))
-        own = chunk(answers, "d1", "q1")
-        made.commit(answers, own, [call(answers, "q1", 15, 5)], Call)
-        made.commit(answers, own, [answer()])
-        planned.append((answers, [own]))
+        warehouse.commit(of, unit, [call(of, None, tokens - 1, 1), *copied], Call)
+        warehouse.commit(of, unit, [page(0)] if of is pages else [gist(0)])
+        planned.append((of, [unit]))
+    for method, memory in (("a", "g"), ("b", "g"), ("c", "other")):
+        answers = replace(step("answers", method), upstream=(documents, gists[memory]))
+        unit = chunk(answers, "d1", "q1")
+        warehouse.commit(answers, unit, [call(answers, "q1", 15, 5)], Call)
+        warehouse.commit(answers, unit, [answer()])
+        planned.append((answers, [unit]))
         if method == "b":
             ratings = replace(step("ratings", method), upstream=(documents, answers))
-            judged = chunk(ratings, "d1", "q1")
-            made.commit(ratings, judged, [call(ratings, "q1", 2, 1)], Call)
-            planned.append((ratings, [judged]))
-    made.plan("r", *planned)
+            unit = chunk(ratings, "d1", "q1")
+            warehouse.commit(ratings, unit, [call(ratings, "q1", 2, 1)], Call)
+            planned.append((ratings, [unit]))
+    warehouse.plan("r", *planned)
     facts = {**FACTS, "methods": ["a", "b", "c"], "columns": {"any": [], "free": [], "choice": []}}
-    RunFolder(made.folder, "r").start({"report": facts}, {}, True)
-    return Path(made.folder)
+    RunFolder(warehouse.folder, "r").start({"report": facts}, {}, True)
+    return Path(warehouse.folder)
 
 
-def costs(warehouse: Path, *words: str, part: str = "memory_") -> dict[str, tuple[float, float]]:
-    """Calls and tokens of a part by method."""
-    found = json.loads(succeed("report", f"warehouse={warehouse}", *words, "--json"))["rows"]
-    return {row["method"]: (row["counts"][f"{part}calls"], row["counts"][f"{part}tokens"])
-            for row in found}  # fmt: skip
-
-
-@pytest.mark.slow
 def test_a_method_costs_what_the_steps_that_it_rests_on_took(by_hand: Path) -> None:
-    """Copied calls cost nothing."""
-    assert costs(by_hand) == {"a": (2, 110), "b": (2, 110), "c": (2, 1010)}
-    assert costs(by_hand, part="") == dict.fromkeys("abc", (1, 20))
-    assert costs(by_hand, part="judging_") == {"a": (0, 0), "b": (1, 3), "c": (0, 0)}
+    """Copied calls cost nothing. If they are divided, three methods rest on the pages, two on the
+    gists g."""
 
+    def costs(part: str, *words: str) -> dict[str, tuple[float, float]]:
+        """Calls and tokens of a part by method."""
+        report = json.loads(succeed("report", f"warehouse={by_hand}", *words, "--json"))
+        return {row["method"]: (row["counts"][f"{part}calls"], row["counts"][f"{part}tokens"])
+                for row in report["rows"]}  # fmt: skip
 
-def test_shared_steps_are_divided_where_that_is_asked(by_hand: Path) -> None:
-    """Three methods rest on the pages, two on the gists g."""
+    assert costs("memory_") == {"a": (2, 110), "b": (2, 110), "c": (2, 1010)}
+    assert costs("") == dict.fromkeys("abc", (1, 20))
+    assert costs("judging_") == {"a": (0, 0), "b": (1, 3), "c": (0, 0)}
     third = 10 / 3
-    assert costs(by_hand, "--split-shared") == {
+    assert costs("memory_", "--split-shared") == {
         "a": pytest.approx((1 / 3 + 1 / 2, third + 50)),
         "b": pytest.approx((1 / 3 + 1 / 2, third + 50)),
         "c": pytest.approx((1 / 3 + 1, third + 1000)),
@@ -102,10 +98,10 @@ def test_money_is_that_of_the_plans_prices(by_hand: Path) -> None:
     """By hand, at 1 a prompt's token and 10 a reply's: a has 15 + 50 of its own, 99 + 10 and
     9 + 10 of memories; the run 3 x 65, 2 + 10, 9 + 10, 99 + 10, 999 + 10 and 6 + 10."""
     words = ("report", f"warehouse={by_hand}", "price=1000000,10000000")
-    found = json.loads(succeed(*words, "--json"))
-    (of_a, *_) = [row["counts"] for row in found["rows"]]
+    report = json.loads(succeed(*words, "--json"))
+    of_a, total = report["rows"][0]["counts"], report["total"]
     assert (of_a["money"], of_a["memory_money"], of_a["judging_money"]) == (65, 128, 0)
-    assert found["total"] == {"calls": 8, "tokens": 1180, "money": 195 + 12 + 19 + 109 + 1009 + 16}
+    assert total == {"calls": 8, "tokens": 1180, "money": 195 + 12 + 19 + 109 + 1009 + 16}
     table = succeed(*words).split("Money by these")[1].split("\n\n")[1].splitlines()
     cells = {row[0]: row[1:] for row in ([c.strip() for c in line.strip("|").split("|")]
                                          for line in table)}  # fmt: skip
@@ -115,31 +111,23 @@ def test_money_is_that_of_the_plans_prices(by_hand: Path) -> None:
     assert "--corpus" in refused(*words, "--corpus")
 
 
-def with_prices(
-    by_hand: Path, folder: Path, of_stage: Mapping[str, Mapping[str, float]]
-) -> tuple[str, str]:
-    """The words of a report on a copy whose engines have these prices, by stage."""
-    warehouse = folder / "warehouse"
-    copytree(by_hand, warehouse)
+@pytest.mark.slow
+def test_each_step_has_the_price_of_its_engine(by_hand: Path, tmp_path: Path) -> None:
+    """By hand, at 1 and 10 a token for answers, 2 and 0 for verdicts and no price for memories: a
+    has 15 + 50, b also 2 x 2; the run 3 x 65 + 4."""
+    of_stage = {"answer": {"input": 1e6, "output": 1e7}, "rate": {"input": 2e6, "output": 0.0}}
+    warehouse = copytree(by_hand, tmp_path / "warehouse")
     steps = sql(warehouse, "select step_id, stage from steps")
     prices = {s["step_id"]: of_stage[s["stage"]] for s in steps if s["stage"] in of_stage}
     run = RunFolder(warehouse, "r")
     config = run.config() or {}
     run.start({**config, "report": {**config["report"], "prices": prices}}, {}, True)
-    return "report", f"warehouse={warehouse}"
-
-
-@pytest.mark.slow
-def test_each_step_has_the_price_of_its_engine(by_hand: Path, tmp_path: Path) -> None:
-    """By hand, at 1 and 10 a token for answers, 2 and 0 for verdicts and no price for memories: a
-    has 15 + 50, b also 2 x 2; the run 3 x 65 + 4."""
-    reading, judging = {"input": 1e6, "output": 1e7}, {"input": 2e6, "output": 0.0}
-    words = with_prices(by_hand, tmp_path, {"answer": reading, "rate": judging})
-    found = json.loads(succeed(*words, "--json"))
+    words = ("report", f"warehouse={warehouse}")
+    report = json.loads(succeed(*words, "--json"))
     parts = ("money", "memory_money", "judging_money")
-    money = {row["method"]: [row["counts"][part] for part in parts] for row in found["rows"]}
+    money = {row["method"]: [row["counts"][part] for part in parts] for row in report["rows"]}
     assert money == {"a": [65, 0, 0], "b": [65, 0, 4], "c": [65, 0, 0]}
-    assert found["total"]["money"] == 199
+    assert report["total"]["money"] == 199
     text = succeed(*words)
     assert "in that of the run every call counts once. Without a price: x.\n" in text
     other = json.loads(succeed(*words, "price=1000000,10000000", "--json"))

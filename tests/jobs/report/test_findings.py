@@ -1,4 +1,5 @@
-"""Replies that are bad as a whole: a run of twenty documents at the bounds, and one just beyond."""
+"""Replies that are bad as a whole: a run of twenty documents at the bounds, and one just beyond. A
+server that says it is another model: kept per call, and said."""
 
 import json
 import re
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.command import sql, succeed
+from tests.support.command import gistmill, sql, succeed
+from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.reading import written_family
-from tests.support.texts.small_corpus import write
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = pytest.mark.slow
 NUMBER = 20  # documents of one page with one question; a quarter of the right options is A
@@ -43,8 +45,8 @@ def rules(prompt: str, *replies: tuple[int, Any]) -> Iterator[dict[str, Any]]:
     for count, make in replies:
         for number in (next(numbers) for _ in range(count)):
             reply = make(number) if callable(make) else make
-            own = reply if isinstance(reply, dict) else {"reply": reply}
-            yield {"prompt": prompt, "match": f"w{number:02}x", **own}
+            rule = reply if isinstance(reply, dict) else {"reply": reply}
+            yield {"prompt": prompt, "match": f"w{number:02}x", **rule}
 
 
 def script(beyond: int) -> list[dict[str, Any]]:
@@ -70,8 +72,8 @@ def script(beyond: int) -> list[dict[str, Any]]:
     return [*rules("gist", *gists), *rules("look_up_p", *look_ups), *rules("answer", *answers)]
 
 
-def words(folder: Path, beyond: int, **rule: Any) -> list[str]:
-    """The words of the run; `rule`: keys that rules of the script have, too."""
+def words(folder: Path, beyond: int) -> list[str]:
+    """The words of the run."""
     documents = [{"document_id": f"d{n:02}", "text": page(n)} for n in range(NUMBER)]
     options = [f"option {letter}" for letter in LETTERS]
     questions = [
@@ -81,7 +83,7 @@ def words(folder: Path, beyond: int, **rule: Any) -> list[str]:
     ]  # fmt: skip
     write(folder / "corpus", documents, questions)
     file = folder / "script.yaml"
-    file.write_text(yaml.safe_dump({"replies": [{**own, **rule} for own in script(beyond)]}))
+    file.write_text(yaml.safe_dump({"replies": script(beyond)}))
     family = written_family(folder, "wording: ours")
     (family / "look_up_p.jinja").write_text(LOOK_UP)
     (family / "answer.jinja").write_text(ANSWER)
@@ -93,9 +95,9 @@ def words(folder: Path, beyond: int, **rule: Any) -> list[str]:
 
 def test_at_the_bounds_nothing_is_said(tmp_path: Path) -> None:
     succeed("run", *words(tmp_path, beyond=0))
-    where = f"warehouse={tmp_path / 'warehouse'}"
-    assert json.loads(succeed("report", where, "--json"))["findings"] == []
-    assert json.loads(succeed("status", where, "--json"))["findings"] == []
+    for verb in ("report", "status"):
+        said = succeed(verb, f"warehouse={tmp_path / 'warehouse'}", "--json")
+        assert json.loads(said)["findings"] == []
 
 
 @pytest.fixture(scope="module")
@@ -109,16 +111,16 @@ def beyond(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_beyond_them_every_finding_is_a_line(beyond: tuple[Path, str]) -> None:
     warehouse, printed = beyond
     where = f"warehouse={warehouse}"
-    found = json.loads(succeed("report", where, "--json"))["findings"]
+    lines = json.loads(succeed("report", where, "--json"))["findings"]
     expected = [(stage, text) for stage, texts in FINDINGS.items() for text in texts]
     for stage, text in expected:
         pattern = re.compile(rf"{stage}\b.*: {re.escape(text)}")
-        assert sum(pattern.match(line) is not None for line in found) == 1, text
-    assert len(found) == len(expected)
-    assert json.loads(succeed("status", where, "--json"))["findings"] == found
+        assert sum(pattern.match(line) is not None for line in lines) == 1, text
+    assert len(lines) == len(expected)
+    assert json.loads(succeed("status", where, "--json"))["findings"] == lines
     (report,) = warehouse.glob("runs/*/report.md")
     for text in (printed, report.read_text(), succeed("status", where), succeed("report", where)):
-        assert all(line in text for line in found)
+        assert all(line in text for line in lines)
 
 
 def test_the_view_has_the_numbers(beyond: tuple[Path, str]) -> None:
@@ -144,3 +146,37 @@ def test_the_view_has_the_numbers(beyond: tuple[Path, str]) -> None:
     (run,) = (file.parent.name for file in warehouse.glob("runs/*/report.md"))
     of_all = sql(warehouse, "from all_reply_health order by prompt")
     assert of_all == [{"run": run, **row} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("answered_by", "said"),
+    [
+        ((" m-2024-08-06 ", " m-2024-08-06 "), "m-2024-08-06 (4 calls)"),
+        ((None, "m-new"), "m (3 calls), m-new (1 calls)"),
+    ],
+)
+def test_another_model_is_one_line_and_a_mark(
+    tmp_path: Path, answered_by: tuple[str | None, str], said: str
+) -> None:
+    """`answered_by`: of the three gists, and of the answer."""
+    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
+    warehouse = f"warehouse={tmp_path / 'w'}"
+
+    def answer(body: dict[str, Any]) -> Answer:
+        return Answer(model=answered_by["number 1 about" in body["messages"][-1]["content"]])
+
+    with LoopbackServer(answer=answer) as server:
+        words = (
+            "run", "run=night", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM,
+            "rater=none", "methods=gist_only", warehouse, "engine=openai",
+            f"engine.base_url={server.url}", "engine.model=m", "engine.sequences=1",
+        )  # fmt: skip
+        told = gistmill(*words).stderr
+        assert gistmill(*words).stderr.count("was answered by") == 1  # nothing is left to do
+    line = f"openai:m was answered by {said}, as the server says"
+    assert told.count(line) == told.count("answered by") == 1
+    assert f"OTHER MODEL: {line}." in succeed("report", warehouse)
+    assert f"OTHER MODEL: {line}." in (tmp_path / "w/runs/night/report.md").read_text()
+    assert f"\n- {line}\nReplies are" in succeed("cite", warehouse)
+    rows = sql(tmp_path / "w", "from answered_by")
+    assert {row["answered_by"] for row in rows} == {(name or "m").strip() for name in answered_by}

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from typing import Any
+from pathlib import Path
 
 import pytest
 
@@ -35,18 +35,17 @@ READ = {
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    with FILES[name].open(encoding="utf-8", newline="") as opened:
-        return list(csv.DictReader(opened))
+    return list(csv.DictReader(FILES[name].read_text(encoding="utf-8").splitlines()))
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_figure_is_of_a_method_that_the_experiment_has(name: str) -> None:
     methods = {method.name for method in read_run([f"experiment={name}", "corpus.path=."]).methods}
-    found = rows(name)
-    assert {row["method"] for row in found} <= methods
-    assert {row["measure"] for row in found} <= MEASURES
-    assert len({(r["method"], r["split"], r["by"], r["measure"]) for r in found}) == len(found)
-    assert all(float(row["value"]) >= 0 and row["paper"] for row in found)
+    figures = rows(name)
+    assert {row["method"] for row in figures} <= methods
+    assert {row["measure"] for row in figures} <= MEASURES
+    assert len({(r["method"], r["split"], r["by"], r["measure"]) for r in figures}) == len(figures)
+    assert all(float(row["value"]) >= 0 and row["paper"] for row in figures)
 
 
 def test_figures_as_they_are_printed() -> None:
@@ -55,36 +54,19 @@ def test_figures_as_they_are_printed() -> None:
         assert float(first["value"]) == value, (name, method, measure)
 
 
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("published")
-    path = corpus_path("quality", folder)
+def test_ours_and_theirs_stand_side_by_side(tmp_path: Path) -> None:
+    path, warehouse = corpus_path("quality", tmp_path), f"warehouse={tmp_path / 'w'}"
     succeed("run", "experiment=readagent_table5", f"corpus.path={path}", "rater=none", "run=r",
-            "cluster=inline", f"warehouse={folder / 'w'}")  # fmt: skip
-    return f"warehouse={folder / 'w'}"
-
-
-def shown(warehouse: str, *words: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(
-        succeed("report", "--published", "--json", warehouse, *words)
-    )
-    return found
-
-
-@pytest.mark.slow
-def test_ours_and_theirs_stand_side_by_side(warehouse: str) -> None:
+            "cluster=inline", warehouse)  # fmt: skip
     report = json.loads(succeed("report", "--json", warehouse))
     ours = {row["method"]: row["means"]["accuracy"]["mean"] for row in report["rows"]}
-    assert shown(warehouse) == [
+    assert json.loads(succeed("report", "--published", "--json", warehouse)) == [
         {"method": f"readagent_p(max_pages=5)[memory={memory}]", "paper": said,
          "accuracy": ours[f"readagent_p(max_pages=5)[memory={memory}]"], "accuracy (paper)": value}
         for memory, said, value in (("model", "LLM", 86.63), ("uniform", "Uniform Length", 85.71))
     ]  # fmt: skip
     printed = succeed("report", "--published", warehouse)
     assert "| accuracy (paper) |" in printed and " 85.7 |" in printed
-
-
-def test_what_cannot_be_shown_is_one_line(warehouse: str) -> None:
     assert "add by=" not in refused("report", "--published", "--corpus", warehouse)
     line = refused("report", "--published", warehouse, "by=question_type")
     assert "--published: the paper's figures are of all questions; leave by= out" in line

@@ -14,6 +14,7 @@ from tests.support.command import WHOLE_QMSUM, sql, succeed
 from tests.support.reading import written_family
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.small_run import RULES
+from tests.support.texts import small_corpus
 from tests.support.texts.loading import written
 
 pytestmark = pytest.mark.slow
@@ -24,11 +25,10 @@ TEXT = "The mill stood by the river. Ann kept it for twenty years."
 def report(folder: Path, *words: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
     """The means by method or, with by=, group; and the cells of the table that is printed."""
     warehouse = f"warehouse={folder / 'warehouse'}"
-    found = json.loads(succeed("report", warehouse, *words, "--json"))
+    rows = json.loads(succeed("report", warehouse, *words, "--json"))["rows"]
     lines = [line for line in succeed("report", warehouse, *words).splitlines() if line[:1] == "|"]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    table = cells[: 2 + len(found["rows"])]
-    return {row["by"] or row["method"]: row["means"] for row in found["rows"]}, table
+    return {row["by"] or row["method"]: row["means"] for row in rows}, cells[: 2 + len(rows)]
 
 
 def run(folder: Path, *words: str, replies: dict[str, str]) -> None:
@@ -73,9 +73,9 @@ def test_each_row_of_longbench_is_scored_as_its_task_is(tmp_path: Path) -> None:
     words = ("corpus=longbench", f"corpus.path={tmp_path}", "rater=none")
     run(tmp_path, *words, replies=replies)
     means, table = report(tmp_path, "by=question_type")
-    found = {task: of["longbench"]["mean"] for task, of in means.items() if "longbench" in of}
+    scores = {task: of["longbench"]["mean"] for task, of in means.items() if "longbench" in of}
     expected = {task: case[-1] for task, case in TASKS.items() if task != "other"}
-    assert found == pytest.approx(expected, abs=1e-4)
+    assert scores == pytest.approx(expected, abs=1e-4)
     shown = dict(zip(column(table, "by"), column(table, "longbench"), strict=True))
     assert shown == {**{task: f"{value:.1f}" for task, value in expected.items()}, "other": "-"}
     _, table = report(tmp_path)
@@ -83,89 +83,69 @@ def test_each_row_of_longbench_is_scored_as_its_task_is(tmp_path: Path) -> None:
     assert column(table, "longbench") == [f"{fmean(expected.values()):.1f} (n=7)"]
 
 
-def questions(folder: Path, count: int = 4) -> tuple[str, ...]:
-    """q0, q1 ... about one text: the even ones free-form, the odd ones with options."""
-    rows = [
-        {"document_id": "mill", "question_id": f"q{n}", "question": f"Number {n}?",
-         **({"options": ["a", "b"], "answer_index": 0} if n % 2 else {"references": ["Ann did"]})}
-        for n in range(count)
-    ]  # fmt: skip
-    written(folder / "corpus" / "documents.jsonl", {"document_id": "mill", "text": TEXT})
-    written(folder / "corpus" / "questions.jsonl", *rows)
-    return ("corpus=tables", f"corpus.path={folder / 'corpus'}")
-
-
-ANSWERS = {r"Number [024]\?": "Ann did", r"Number [13]\?": "Answer: (A)"}
-
-
 UNREADABLE = [{"prompt": name, "reply": "Hm."} for name in ("rate_strict", "rate_permissive")]
 CUT_OFF = {"prompt": "answer", "match": "number 3 ", "reply": "as", "finish_reason": "length"}
 
 
-def rated(folder: Path, *rules: dict[str, str]) -> tuple[dict[str, Any], list[list[str]]]:
-    """A run without Ray: q1 and q2 are answered, the answer to q3 is cut off, so a problem."""
-    FinishedRun(folder, [*rules, CUT_OFF, *RULES])
-    means, table = report(folder)
-    (only,) = means.values()
-    return only, table
-
-
-def test_an_answer_that_failed_is_no_score_of_a_rater_that_failed(tmp_path: Path) -> None:
-    means, table = rated(tmp_path, *UNREADABLE)
-    assert column(table, "LR-1") == column(table, "LR-2") == ["- (2 unscored)"]
-    assert not {"lr_1", "lr_2"} & {*means}
-
-
-def test_beside_scored_ones_it_counts_0(tmp_path: Path) -> None:
-    means, table = rated(tmp_path)
-    assert (means["lr_2"]["mean"], means["lr_2"]["n"]) == (pytest.approx(200 / 3), 3)
-    assert column(table, "LR-2") == ["66.7 (2 answered)"]
-
-
-def scrolls(folder: Path, *words: str) -> dict[str, Any]:
-    """The means of the constant answer on QMSum, with the family's `scrolls_rouge`."""
-    constant = yaml.safe_load(Path("conf/prompts/qmsum/family.yaml").read_text())["settings"]
-    own = {"constant_answer": constant["constant_answer"], "metrics": ["scrolls_rouge"]}
-    family = written_family(folder, settings=own)
-    succeed(
-        "run", "corpus=qmsum", f"corpus.path={WHOLE_QMSUM}", f"family={family}", "methods=constant",
-        "memory=uniform", "rater=none", f"warehouse={folder / 'warehouse'}", "run=r", *words,
-    )  # fmt: skip
-    means, table = report(folder)
-    assert column(table, "scrolls_rouge") == [f"{means['constant']['scrolls_rouge']['mean']:.1f}"]
-    assert "scrolls_rouge1" not in table[0]
-    return means["constant"]
+@pytest.mark.parametrize(
+    ("rules", "lr_2", "printed"),
+    [([], (pytest.approx(200 / 3), 3), "66.7 (2 answered)"), (UNREADABLE, None, "- (2 unscored)")],
+)
+def test_an_answer_that_failed_counts_0_beside_scored_ones_alone(
+    tmp_path: Path, rules: list[dict[str, str]], lr_2: Any, printed: str
+) -> None:
+    """q1 and q2 are answered, the answer to q3 is cut off, so a problem."""
+    FinishedRun(tmp_path, [*rules, CUT_OFF, *RULES])
+    means, table = report(tmp_path)
+    (of_method,) = means.values()
+    mean = of_method.get("lr_2")
+    assert (mean and (mean["mean"], mean["n"])) == lr_2
+    assert column(table, "LR-2") == [printed]
 
 
 @pytest.mark.whole
 def test_scrolls_rouge_is_the_geometric_mean_of_means(tmp_path: Path) -> None:
     """QMSum val, answered by one sentence: by rouge-score itself. The mean of every question's
     geometric mean would be 11.41."""
-    means = scrolls(tmp_path)
+    constant = yaml.safe_load(Path("conf/prompts/qmsum/family.yaml").read_text())["settings"]
+    settings = {"constant_answer": constant["constant_answer"], "metrics": ["scrolls_rouge"]}
+    family = written_family(tmp_path, settings=settings)
+    succeed(
+        "run", "corpus=qmsum", f"corpus.path={WHOLE_QMSUM}", f"family={family}", "methods=constant",
+        "memory=uniform", "rater=none", f"warehouse={tmp_path / 'warehouse'}", "run=r",
+    )  # fmt: skip
+    means, table = report(tmp_path)
     scorer = RougeScorer(["rouge1", "rouge2", "rougeL"])
     rows = sql(tmp_path / "warehouse", """select a.answer, q."references"[1] as key
         from answers a join questions q using (question_id)""")  # fmt: skip
     scores = [scorer.score(row["key"], row["answer"]) for row in rows]
     parts = [100 * fmean(s[kind].fmeasure for s in scores) for kind in scorer.rouge_types]
-    found = means["scrolls_rouge"]
-    assert (found["n"], len(rows)) == (272, 272)
-    assert found["mean"] == found["answered_mean"] == pytest.approx(geometric_mean(parts))
-    assert found["mean"] == pytest.approx(12.23, abs=0.005)
-    assert found["low"] < found["mean"] < found["high"]
+    mean = means["constant"]["scrolls_rouge"]
+    assert (mean["n"], len(rows)) == (272, 272)
+    assert mean["mean"] == mean["answered_mean"] == pytest.approx(geometric_mean(parts))
+    assert mean["mean"] == pytest.approx(12.23, abs=0.005)
+    assert mean["low"] < mean["mean"] < mean["high"]
+    assert column(table, "scrolls_rouge") == [f"{mean['mean']:.1f}"]
+    assert "scrolls_rouge1" not in table[0]
     documented = (score.__doc__ or "").split("`")[-2]
     assert documented.startswith("select")
     [row] = sql(tmp_path / "warehouse", documented)
-    assert [*row.values()] == ["constant", pytest.approx(found["mean"])]
+    assert [*row.values()] == ["constant", pytest.approx(mean["mean"])]
 
 
 @pytest.mark.parametrize(("num_unread", "is_said"), [(1, False), (2, True)])
 def test_many_unread_verdicts_are_said(tmp_path: Path, num_unread: int, is_said: bool) -> None:
-    """One of five is 20%, which is not above it."""
-    (tmp_path / "corpus").mkdir()
+    """One of five questions is 20%, which is not above it; five more have options."""
+    rows = [
+        {"document_id": "mill", "question_id": f"q{n}", "question": f"Number {n}?",
+         **({"options": ["a", "b"], "answer_index": 0} if n % 2 else {"references": ["Ann did"]})}
+        for n in range(10)
+    ]  # fmt: skip
+    small_corpus.write(tmp_path / "corpus", [{"document_id": "mill", "text": TEXT}], rows)
     unread = [{"match": f"Number {2 * n}\\?", "reply": "Jawohl."} for n in range(num_unread)]
     path = tmp_path / "rater.yaml"
     path.write_text(yaml.safe_dump({"replies": [*unread, {"reply": "Yes"}]}))
-    run(tmp_path, *questions(tmp_path, 10), "rater=scripted", f"rater.script={path}",
-        "max_problem_rate=1", replies={"Number": "Ann did"})  # fmt: skip
+    run(tmp_path, "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "rater=scripted",
+        f"rater.script={path}", "max_problem_rate=1", replies={"Number": "Ann did"})  # fmt: skip
     text = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
     assert ("UNREAD VERDICTS: 2 of 5 rated answers are unscored" in text) == is_said

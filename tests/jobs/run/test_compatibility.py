@@ -13,11 +13,10 @@ from jobs.run.stored_run import (
 )
 from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder, write_plan
-from tests.support.runs.warehouse import Warehouse, chunk, document, document_unit, step
+from tests.support.runs.warehouse import Warehouse, document, document_unit, step
 from tests.support.runs.written_plan import documents
 
 DOCUMENTS = step("documents")
-QUESTIONS = step("questions")
 
 
 @pytest.fixture
@@ -37,10 +36,6 @@ def start(warehouse: Warehouse, config: ResolvedRun) -> RunFolder:
     return folder
 
 
-def names(config: ResolvedRun) -> list[str]:
-    return [method.name for method in config.methods]
-
-
 def test_a_run_without_a_name_gets_its_own(warehouse: Warehouse) -> None:
     resolved = read_run([])
     folder = RunFolder(warehouse.folder, resolved.name)
@@ -53,8 +48,9 @@ def test_a_run_without_a_name_gets_its_own(warehouse: Warehouse) -> None:
 
 def test_methods_are_added_to_those_there_are(warehouse: Warehouse) -> None:
     folder = start(warehouse, night("methods=bm25(top_k=1|2)"))
-    found = merge_with_stored_run(night("methods=gist_only,bm25(top_k=2)"), folder)
-    assert names(found) == ["bm25(top_k=1)", "bm25(top_k=2)", "gist_only"]
+    both = merge_with_stored_run(night("methods=gist_only,bm25(top_k=2)"), folder)
+    names = [method.name for method in both.methods]
+    assert names == ["bm25(top_k=1)", "bm25(top_k=2)", "gist_only"]
 
 
 def test_raters_are_added_to_those_there_are(warehouse: Warehouse) -> None:
@@ -105,12 +101,15 @@ def test_a_file_that_was_never_read_may_go(warehouse: Warehouse) -> None:
     folder = start(warehouse, night())
     unit = document_unit(DOCUMENTS, "d1.xls")
     warehouse.plan("night", (DOCUMENTS, [document_unit(DOCUMENTS, "d1"), unit]))
+    plan = warehouse.folder / "plan.parquet"
+    write_plan(plan, documents([document_unit(DOCUMENTS, "d1")]))
     with pytest.raises(UsageError, match=r"1 document .*\(d1.xls\)"):
-        refuse_fewer(folder, planned(warehouse, ("d1",)))
+        refuse_fewer(folder, plan)
     warehouse.commit(DOCUMENTS, unit, [document("d1.xls", skipped=True, detail="d1.xls: none")])
-    refuse_fewer(folder, planned(warehouse, ("d1",)))
+    refuse_fewer(folder, plan)
+    write_plan(plan, documents([document_unit(DOCUMENTS, "d2")]))
     with pytest.raises(UsageError, match=r"1 document .*\(d1\)"):
-        refuse_fewer(folder, planned(warehouse, ("d2",)))
+        refuse_fewer(folder, plan)
 
 
 def test_a_file_of_answers_is_one_methods() -> None:
@@ -118,18 +117,6 @@ def test_a_file_of_answers_is_one_methods() -> None:
     _refuse_shared_file({"A": "a.jsonl", "B": "a.jsonl"}, {"B": "a.jsonl"})  # of an earlier version
     with pytest.raises(UsageError, match=r"a\.jsonl: the file of the method A; copy it"):
         _refuse_shared_file({"A": "a.jsonl"}, {"C": "a.jsonl"})
-
-
-def planned(warehouse: Warehouse, *asked: tuple[str, *tuple[str, ...]]) -> Path:
-    """The file of a plan of these documents, each with its questions."""
-    units = [
-        unit
-        for name, *questions in asked
-        for unit in (document_unit(DOCUMENTS, name), chunk(QUESTIONS, name, *questions))
-    ]
-    file = warehouse.folder / "plan.parquet"
-    write_plan(file, documents(units))
-    return file
 
 
 def test_a_local_models_arguments_are_no_hindrance(warehouse: Warehouse) -> None:

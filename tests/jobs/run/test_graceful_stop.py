@@ -145,7 +145,8 @@ def test_what_is_in_flight_is_committed_and_the_same_command_does_the_rest(
 ) -> None:
     words = [*WORDS, f"warehouse={tmp_path}"]
     if how == "deadline":
-        ends_at = datetime.fromtimestamp(time.time() + 40).isoformat()
+        # A busy machine takes more than half a minute until the first answer.
+        ends_at = datetime.fromtimestamp(time.time() + 60).isoformat()
         words += [f"cluster.deadline={ends_at}", "cluster.grace_minutes=0.1"]
     command = [sys.executable, "-m", "jobs", "run", *words]
     began = time.time()
@@ -157,9 +158,9 @@ def test_what_is_in_flight_is_committed_and_the_same_command_does_the_rest(
         while len(list(tmp_path.glob("tables/answers/*/*"))) < 3 and time.monotonic() < until:
             time.sleep(0.2)
         os.kill(driver.pid, signal.SIGTERM)
-    out, told = driver.communicate(timeout=90)
+    out, told = driver.communicate(timeout=110)
     assert driver.returncode == 4, told
-    assert time.time() - began < 55 or how == "SIGTERM"
+    assert time.time() - began < 75 or how == "SIGTERM"
     assert "run night in warehouse" in out
     last = told.splitlines()[-1]
     assert last.startswith("ended by ") and how in last

@@ -96,14 +96,15 @@ def test_a_changed_document_alone_is_read_again(finished: Night) -> None:
     assert len(finished.units) == 3 * STEPS
 
 
-@pytest.mark.parametrize("given", ["question_fields", "document_fields"])
+@pytest.mark.parametrize(
+    ("fields", "more"), [("question_fields", "question_type"), ("document_fields", "title")]
+)
 def test_all_are_answered_where_a_stage_uses_another_field(
-    finished: Night, monkeypatch: pytest.MonkeyPatch, given: str
+    finished: Night, monkeypatch: pytest.MonkeyPatch, fields: str, more: str
 ) -> None:
     """As in a later version of it: the step's id is the same, its units are named by what they
     use."""
-    more = {"question_fields": "question_type", "document_fields": "title"}[given]
-    monkeypatch.setattr(AnswerFromMemory, given, (*getattr(AnswerFromMemory, given), more))
+    monkeypatch.setattr(AnswerFromMemory, fields, (*getattr(AnswerFromMemory, fields), more))
     outcome = finished.run(DOCUMENTS, QUESTIONS)
     assert sum(outcome.calls.values()) == 3, "the answers"
 

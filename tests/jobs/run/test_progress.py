@@ -69,23 +69,20 @@ def test_documents_in_flight_count() -> None:
 
 
 def test_a_document_that_is_through_counts_once() -> None:
-    clock, states = Clock(), list[Any]()
-    progress = begun(clock, states)
+    clock = Clock()
+    progress = begun(clock, [])
     clock.now = 10.0
     progress.alive([heartbeat("w1", calls=2, prompt_tokens=30, units=2, rows=6)])
-    progress.add(
-        Summary("a", "w1", words=60.0, calls=2, prompt_tokens=30, units=2, rows=6, asked={"s": 2})
-    )
+    a = UsageCounters(calls=2, prompt_tokens=30, units=2, rows=6)
+    progress.add(Summary("a", "w1", words=60.0, asked={"s": 2}, **vars(a)))
     assert progress.state()["units"] == 2
-    progress.add(
-        Summary("b", "w1", words=40.0, calls=1, prompt_tokens=10, units=1, rows=1, asked={"s": 1})
-    )
+    b = UsageCounters(calls=1, prompt_tokens=10, units=1, rows=1)
+    progress.add(Summary("b", "w1", words=40.0, asked={"s": 1}, **vars(b)))
     assert progress.state()["units"] == 3  # the heartbeat is late
     assert progress.calls == {"s": 3}
-    assert progress.took() == {
-        "phase": "reading", "seconds": 10.0, "workers": 1, **vars(UsageCounters(
-            calls=3, prompt_tokens=40, units=3, rows=7)),
-    }  # fmt: skip
+    both = UsageCounters(calls=3, prompt_tokens=40, units=3, rows=7)
+    took = {"phase": "reading", "seconds": 10.0, "workers": 1, **vars(both)}
+    assert progress.took() == took
 
 
 def test_a_finding_about_replies_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:

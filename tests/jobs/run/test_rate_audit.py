@@ -1,26 +1,25 @@
-"""A judge of known mistakes is audited: they are found again, and means are corrected for them."""
+"""A judge of known mistakes is audited: they are found again, and means are corrected for them.
+
+100 questions to 10 documents; the last digit of a question's number says what the judge does: 0, it
+accepts nothing; 1 or 2, everything; else what has the number of the reference. So it rejects 10% of
+right answers and accepts 20% of wrong ones. 6 of 10 answers of the method are right, whatever the
+digit: 0.6 x 90% + 0.4 x 20% = 62% are accepted.
+"""
 
 import csv
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.support.command import refused, succeed
 from tests.support.engines.loopback_server import Answer, LoopbackServer
-from tests.support.runs.audited_run import (
-    NUMBERS,
-    SAME,
-    AuditedRun,
-    audits,
-    by_kind,
-    is_right,
-    means,
-)
 from tests.support.texts.small_corpus import document, write
 
 pytestmark = pytest.mark.slow
@@ -29,6 +28,61 @@ RIGHT = ("reference", "reworded", "more_detail")
 WRONG = ("vague", "other_question", "changed", "refusal")
 APART = ("empty", "instruction")
 NUM = 60  # questions of the sample
+NUMBERS = range(100)
+SAME = r"answer:\n[^\n]*?\b(?P<n>\d+)\b[^\n]*\n\n.*key:\n[^\n]*\b(?P=n)\b"
+JUDGE = [
+    {"prompt": "rate_permissive", "reply": "No"},
+    {"match": r"asked:\nWhat is \d*0\?", "reply": "NO"},
+    {"match": r"asked:\nWhat is \d*[12]\?", "reply": "YES"},
+    {"match": SAME, "reply": "YES"},
+    {"reply": "NO"},
+]
+
+
+def is_right(number: int) -> bool:
+    """The answers of the method: 6 of 10 to every document, and 6 of 10 of every last digit."""
+    return (number + number // 10) % 5 < 3
+
+
+def value(number: int) -> int:
+    return 137 + 41 * number
+
+
+class AuditedRun:
+    """The run `night` of the method `theirs`; `words` name it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.warehouse = folder, folder / "warehouse"
+        questions = [
+            {"document_id": f"d{n // 10}", "question_id": f"q{n}", "question": f"What is {n}?",
+             "references": [f"It was {value(n)} then.", f"Then {value(n)} it was."]}
+            for n in NUMBERS
+        ]  # fmt: skip
+        write(folder / "corpus", [document(n) for n in range(10)], questions)
+        (folder / "judge.yaml").write_text(yaml.safe_dump({"replies": JUDGE}))
+        answers = {f"q{n}": f"{value(n) if is_right(n) else 0}, I think." for n in NUMBERS}
+        (folder / "theirs.json").write_text(json.dumps(answers))
+        self.corpus = ["corpus=tables", f"corpus.path={folder / 'corpus'}"]
+        self.judge = ["rater=scripted", f"rater.script={folder / 'judge.yaml'}"]
+        self.words = ["run=night", f"warehouse={self.warehouse}"]
+        given = [f"predictions={folder / 'theirs.json'}", "method=theirs"]
+        succeed("score", *given, *self.words, *self.corpus, *self.judge)
+
+    def copied(self, folder: Path) -> list[str]:
+        """The words of the run in a copy of its warehouse."""
+        shutil.copytree(self.warehouse, folder / "warehouse")
+        return ["run=night", f"warehouse={folder / 'warehouse'}"]
+
+
+def audits(words: list[str], *more: str) -> list[dict[str, Any]]:
+    return list(json.loads(succeed("report", *words, *more, "--json"))["audits"])
+
+
+def means(audit: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The mean rates of LR-1, of right and of wrong answers."""
+    right, wrong = [rate for rate in audit["means"] if rate["measure"] == "lr_1"]
+    assert right["is_right"] and not wrong["is_right"]
+    return right, wrong
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +91,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> AuditedRun:
 
 
 class Audit:
-    """The audit of a copy of the run: its words, what it came to and the answers that it gave."""
+    """The audit of a copy of the run."""
 
     def __init__(self, run: AuditedRun, folder: Path) -> None:
         self.words = run.copied(folder)
@@ -58,7 +112,7 @@ def test_the_mistakes_by_kind_are_those_of_the_questions(audit: Audit) -> None:
     """Counted from the digits of the questions in the audit's file."""
     (found,) = audit.out["report"]["audits"]
     assert (found["num_questions"], found["source"]) == (NUM, "run night-audit")
-    rates = by_kind(found)
+    rates = {rate["kind"]: rate for rate in found["rates"] if rate["measure"] == "lr_1"}
     assert list(rates) == [*RIGHT, *WRONG, *APART]
     for kind, rate in rates.items():
         own = [row["question_id"] for row in audit.known() if row["kind"] == kind]
@@ -83,7 +137,7 @@ def test_a_judge_of_known_error_is_recovered(audit: Audit) -> None:
     assert found["unusable"] == []
 
 
-def test_it_is_a_run_like_any_other(audit: Audit) -> None:
+def test_it_is_a_run_like_any_other(run: AuditedRun, audit: Audit) -> None:
     """The same command asks nothing; a larger sample asks about what is new: 5 questions, by nine
     kinds of two verdicts against two references, but for `reworded` one."""
     again = json.loads(succeed("rate", "audit", *audit.words, f"n={NUM}", "--json"))
@@ -99,7 +153,8 @@ def test_it_is_a_run_like_any_other(audit: Audit) -> None:
     assert "known_answer(kind=changed)" in traced and "It was " in traced
     status = succeed("status", "run=night-audit", audit.words[1])
     assert status.startswith("run night-audit: complete")
-    line = refused("run", "run=night-audit", audit.words[1], *_corpus(audit), "methods=constant")
+    words = ("run=night-audit", audit.words[1], *run.corpus, "methods=constant")
+    line = refused("run", *words)
     assert line.startswith("run=night-audit was started with other settings: audit_of night -> ")
     more = ["score", "run=night-audit", audit.words[1], "predictions=theirs.jsonl", "method=theirs"]
     assert refused(*more).startswith("run=night-audit: an audit of raters has no other methods")
@@ -116,12 +171,6 @@ def test_answers_of_other_kinds_are_read_and_not_added_to(run: AuditedRun, tmp_p
     line = refused("rate", "audit", *own.words, f"n={NUM}")
     assert "known_answers.jsonl: answers of the kind vague_by_model, which no rule makes" in line
     assert audits(own.words) == before
-
-
-def _corpus(audit: Audit) -> list[str]:
-    text = (audit.warehouse / "runs" / "night" / "config.yaml").read_text()
-    (path,) = re.findall(r"^    path: (.*)$", text, re.MULTILINE)
-    return ["corpus=tables", f"corpus.path={path}"]
 
 
 def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from upath import UPath
 
 from jobs.graph.preparation import prepare
@@ -18,73 +19,53 @@ from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import UsageError
-from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RETRYABLE, RetryPolicy, Unit
+from pipeline.engines.scripted import ScriptedEngine
+from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RETRYABLE, RetryPolicy
 from stages.prompts.readagent_memory import PageGist
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
 from tests.support.command import one_line, own_process, sql, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
-from tests.support.runs.small_run import SmallRun
+from tests.support.runs.small_run import RULES, SmallRun
 from tests.support.runs.written_plan import units_of
 
 ALL = RetryPolicy(frozenset(RETRYABLE))
-GOOD = {
-    "look_up_p": "I want to look up Page [1] to be sure",
-    "rate_strict": "NO",
-    "rate_permissive": "Yes, partially",
-}
-Bad = Callable[[Request], Reply | None]
+NO_GIST = {"prompt": "gist", "match": "river1 paragraph one", "finish_reason": "abort"}
+Rule = Mapping[str, Any]
 
 
-class Engine:
-    """Says what `bad` does, else a good reply; keeps what it was asked."""
+class Engine(ScriptedEngine):
+    """Replies by the rules, else as the engine of the small run; keeps what it was asked."""
 
-    def __init__(self, small: SmallRun, bad: Bad = lambda request: None) -> None:
-        self.name, self.context_tokens = "engine", small.reader.engine.context_tokens
-        self.count_tokens = small.reader.engine.count_tokens
-        self._bad = bad
+    def __init__(self, small: SmallRun, *rules: Rule) -> None:
+        script = small.folder / "rules.yaml"
+        script.write_text(yaml.safe_dump({"replies": [*map(dict, rules), *RULES]}))
+        super().__init__(str(script), small.reader.engine.context_tokens)
         self.asked: list[Request] = []
 
     async def generate(self, request: Request) -> Reply:
         self.asked.append(request)
-        good = Reply(text=GOOD.get(request.prompt, "as it was"), finish_reason="stop")
-        return self._bad(request) or good
+        return await super().generate(request)
 
     @property
     def prompts(self) -> dict[str, int]:
         return dict(Counter(request.prompt for request in self.asked))
 
 
-def work(small: SmallRun, bad: Bad, retries: RetryPolicy | None = RETRY_TIMEOUTS_ONCE) -> Engine:
+def work(
+    small: SmallRun, *rules: Rule, retries: RetryPolicy | None = RETRY_TIMEOUTS_ONCE
+) -> Engine:
     """All that is planned, by one worker; the engine that it asked."""
-    engine = Engine(small, bad)
-    reader = replace(small.reader, engine=engine)
+    engine = Engine(small, *rules)
     warehouse = small.config.warehouse
     prepared = prepare(small.resolved, warehouse, lambda line: None, retry_policy=retries)
-    units = units_of(prepared)
 
     async def all_of_them() -> None:
-        worker = small.worker(reader)
-        await asyncio.gather(*(worker.work(d, planned, 0) for d, planned in units.items()))
+        worker = small.worker(replace(small.reader, engine=engine))
+        units = units_of(prepared).items()
+        await asyncio.gather(*(worker.work(name, planned, 0) for name, planned in units))
 
     asyncio.run(all_of_them())
     return engine
-
-
-def good(request: Request) -> Reply | None:
-    return None
-
-
-def of(prompt: str, says: str, reply: Reply) -> Bad:
-    """This reply to a prompt that says so."""
-
-    def bad(request: Request) -> Reply | None:
-        is_it = request.prompt == prompt and says in request.messages[0]["content"]
-        return reply if is_it else None
-
-    return bad
-
-
-NO_GIST = of("gist", "river1 paragraph one", Reply(text="", finish_reason="abort"))
 
 
 @pytest.fixture
@@ -92,21 +73,17 @@ def small(tmp_path: Path) -> SmallRun:
     return SmallRun(tmp_path)
 
 
-def unit_of(small: SmallRun, table: str) -> Unit:
-    step = small.step(table)
-    (unit,) = [u for u in small.units()["d1"] if u.step_id == step.id]
-    return unit
-
-
 def problems(small: SmallRun, table: str, attempt: int) -> list[Any]:
-    step, unit = small.step(table), unit_of(small, table)
+    """The problems of d1's rows in a table, whose unit is done by this attempt."""
+    step = small.step(table)
+    (unit,) = [unit for unit in small.units()["d1"] if unit.step_id == step.id]
     assert (unit.is_done, unit.attempt) == (True, attempt)
     return [row.problem for row in small.shards.load(step.writes, step.id, unit.unit, attempt)]
 
 
 def files(small: SmallRun) -> dict[str, int]:
-    found = (small.shards.warehouse / "tables").rglob("*.parquet")
-    return {str(file): file.stat().st_mtime_ns for file in found}
+    tables = small.shards.warehouse / "tables"
+    return {str(file): file.stat().st_mtime_ns for file in tables.rglob("*.parquet")}
 
 
 def test_what_got_no_reply_is_asked_again_once_by_the_same_command(small: SmallRun) -> None:
@@ -114,7 +91,7 @@ def test_what_got_no_reply_is_asked_again_once_by_the_same_command(small: SmallR
     assert problems(small, "gists", 1) == ["engine_failed", None, None]
     assert problems(small, "answers", 1) == ["upstream"] * 2
     before = files(small)
-    again = work(small, good)
+    again = work(small)
     # One gist, and what reads it: two questions with one reference each, rated by two prompts.
     assert again.prompts == {
         "gist": 1, "look_up_p": 2, "answer": 2, "rate_strict": 2, "rate_permissive": 2,
@@ -122,34 +99,32 @@ def test_what_got_no_reply_is_asked_again_once_by_the_same_command(small: SmallR
     assert problems(small, "gists", 2) == [None] * 3
     assert problems(small, "answers", 1) == [None] * 2
     assert before.items() <= files(small).items(), "nothing that there was is touched"
-    assert work(small, good).asked == []
+    assert work(small).asked == []
 
 
 def test_then_only_by_a_retry(small: SmallRun) -> None:
     work(small, NO_GIST)
     assert work(small, NO_GIST).prompts == {"gist": 1}
     assert work(small, NO_GIST).prompts == {}
-    assert work(small, NO_GIST, ALL).prompts == {"gist": 1}
+    assert work(small, NO_GIST, retries=ALL).prompts == {"gist": 1}
     assert problems(small, "gists", 3) == ["engine_failed", None, None]
-    assert work(small, good, ALL).prompts["gist"] == 1
+    assert work(small, retries=ALL).prompts["gist"] == 1
     assert problems(small, "gists", 4) == [None] * 3
-    assert work(small, good, ALL).asked == []
+    assert work(small, retries=ALL).asked == []
 
 
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        (Reply(text=" ", finish_reason="stop"), "unparseable"),
-        (Reply(text="far too", finish_reason="length"), "truncated"),
+        ({"reply": " "}, "unparseable"),
+        ({"reply": "far too", "finish_reason": "length"}, "truncated"),
     ],
 )
-def test_a_retry_asks_again_what_cannot_be_used(
-    small: SmallRun, reply: Reply, problem: str
-) -> None:
-    work(small, of("answer", "number 1 ", reply))
+def test_a_retry_asks_again_what_cannot_be_used(small: SmallRun, reply: Rule, problem: str) -> None:
+    work(small, {"prompt": "answer", "match": "number 1 ", **reply})
     assert problems(small, "answers", 1) == [problem, None]
-    assert work(small, good).asked == [], "not by the same command"
-    again = work(small, good, ALL)
+    assert work(small).asked == [], "not by the same command"
+    again = work(small, retries=ALL)
     # The other answer is replayed. Ratings read both, as one shard.
     assert again.prompts == {"answer": 1, "rate_strict": 2, "rate_permissive": 2}
     assert problems(small, "answers", 2) == [None, None]
@@ -165,10 +140,10 @@ def test_a_crashed_unit_is_tried_again(small: SmallRun, monkeypatch: pytest.Monk
 
     with monkeypatch.context() as patch:
         patch.setattr(type(small.step("answers").stage), "run", run)
-        work(small, good)
+        work(small)
     assert problems(small, "answers", 1) == ["unit_failed"] * 2
-    assert work(small, good).asked == []
-    assert work(small, good, ALL).prompts["answer"] == 3
+    assert work(small).asked == []
+    assert work(small, retries=ALL).prompts["answer"] == 3
     assert problems(small, "answers", 2) == [None] * 2
 
 
@@ -177,24 +152,23 @@ def test_a_shared_reply_that_cannot_be_used_is_asked_again_once_for_all(
 ) -> None:
     """Two documents hold the same page; its gist was cut off, and the retry of each finds that."""
     shared = SharedReplies(UPath(tmp_path) / "shared")
-    cut = Reply(text="cut", finish_reason="length")
-    page = PageGist(page="the same page")
 
-    def asked(bad: Bad, document_id: str, log: Replies) -> tuple[Engine, tuple[Call, ...]]:
-        engine = Engine(small, bad)
+    def asked(document_id: str, log: Replies, *rules: Rule) -> tuple[int, tuple[Call, ...]]:
+        engine = Engine(small, *rules)
         reader = replace(small.reader, engine=engine)
         ask = Ask(reader, "gist", document_id, replace(log, shared=shared))
-        asyncio.run(ask(page, Subject(page_index=0), is_shared=True))
-        return engine, ask.calls()
+        asyncio.run(ask(PageGist(page="the same page"), Subject(page_index=0), is_shared=True))
+        return len(engine.asked), ask.calls()
 
-    calls = {d: asked(lambda request: cut, d, Replies()) for d in ("d1", "d2")}
-    assert [len(engine.asked) for engine, _ in calls.values()] == [1, 0]
+    cut = {"reply": "cut", "finish_reason": "length"}
+    first = {name: asked(name, Replies(), cut) for name in ("d1", "d2")}
+    assert [num for num, _ in first.values()] == [1, 0]
     again = {
-        d: asked(good, d, Replies(attempt=2, earlier=own, problems=own))
-        for d, (_, own) in calls.items()
+        name: asked(name, Replies(attempt=2, earlier=calls, problems=calls))
+        for name, (_, calls) in first.items()
     }
-    assert [len(engine.asked) for engine, _ in again.values()] == [1, 0]
-    assert [own[0].reply for _, own in again.values()] == ["as it was"] * 2
+    assert [num for num, _ in again.values()] == [1, 0]
+    assert [calls[0].reply for _, calls in again.values()] == ["as it was"] * 2
 
 
 def test_words_that_retry_does_not_take() -> None:

@@ -27,10 +27,6 @@ NUM_DOCUMENTS = 12
 METHODS, NUM_CALLS = "gist_only,closed_book", 5 * NUM_DOCUMENTS
 
 
-def night(folder: Path) -> RunFolder:
-    return RunFolder(folder, "night")
-
-
 def ending() -> GracefulStop:
     """Of a run whose deadline is now."""
     stop = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
@@ -39,7 +35,7 @@ def ending() -> GracefulStop:
 
 
 def test_who_waits_ends_at_its_deadline(tmp_path: Path) -> None:
-    run = night(tmp_path)
+    run = RunFolder(tmp_path, "night")
     run.path.mkdir(parents=True)
     fields = {"token": "x", "host": "elsewhere", "pid": 7, "expires_at": time.time() + 3600}
     (run.path / f"{RUN}.1.lease").write_text(json.dumps(fields))
@@ -50,35 +46,31 @@ def test_who_waits_ends_at_its_deadline(tmp_path: Path) -> None:
 
 def test_who_begins_waits_for_what_deletes_units_of_removed_runs(tmp_path: Path) -> None:
     """And not for a compaction where no run was removed."""
-    run, told = night(tmp_path), list[str]()
+    run, lines = RunFolder(tmp_path, "night"), list[str]()
     with lease(run.warehouse, UPKEEP):
-        with run_lock(run.path, ending(), told.append):
-            assert told == []
+        with run_lock(run.path, ending(), lines.append):
+            assert lines == []
         (tmp_path / "removed").mkdir()
         (tmp_path / "removed" / "gone.parquet").write_bytes(b"")
-        with pytest.raises(EndedError), run_lock(run.path, ending(), told.append):
+        with pytest.raises(EndedError), run_lock(run.path, ending(), lines.append):
             pass
-        (line,) = told
+        (line,) = lines
     assert line.startswith(f"{tmp_path} is being compacted on {socket.gethostname()} (process ")
-    with run_lock(run.path, ending(), told.append):
-        assert told == [line]
+    with run_lock(run.path, ending(), lines.append):
+        assert lines == [line]
 
 
 def test_a_run_that_does_not_begin_leaves_nothing(tmp_path: Path) -> None:
     warehouse = tmp_path / "a" / "b"
-    with run_lock(night(warehouse).path, GracefulStop(LOCAL), lambda line: None):
+    with run_lock(RunFolder(warehouse, "night").path, GracefulStop(LOCAL), lambda line: None):
         assert warehouse.exists()
     assert list(tmp_path.iterdir()) == []
 
 
 def words(folder: Path, server: LoopbackServer) -> list[str]:
     numbers = range(1, NUM_DOCUMENTS + 1)
-    if not (folder / "corpus").exists():
-        write(
-            folder / "corpus",
-            [document(number) for number in numbers],
-            [question(number, of=number) for number in numbers],
-        )
+    questions = [question(number, of=number) for number in numbers]
+    write(folder / "corpus", [document(number) for number in numbers], questions)
     return [
         "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
         f"methods={METHODS}", f"warehouse={folder / 'warehouse'}", "engine=openai",

@@ -64,10 +64,10 @@ def test_a_run_exports_its_counters(tmp_path: Path) -> None:
         labels = samples[name].labels
         assert (labels["run"], labels["phase"]) == ("night", "reading")
     shown = {name: samples[f"ray_gistmill_{name}_total"].value for name in TOKENS}
-    (made,) = sql(tmp_path, f"select {', '.join(f'sum({name})::int {name}' for name in TOKENS)}, "
+    (total,) = sql(tmp_path, f"select {', '.join(f'sum({name})::int {name}' for name in TOKENS)}, "
                   "count(*) calls from calls")  # fmt: skip
     calls = samples["ray_gistmill_calls_total"].value
-    assert 0 < calls <= made["calls"] and shown["reply_tokens"] == 30 * calls
-    assert all(0 < shown[name] <= made[name] for name in TOKENS)
+    assert 0 < calls <= total["calls"] and shown["reply_tokens"] == 30 * calls
+    assert all(0 < shown[name] <= total[name] for name in TOKENS)
     # The GPUs of a node and our counters are matched by this one.
     assert samples["ray_node_cpu_utilization"].labels["SessionName"] == labels["SessionName"]

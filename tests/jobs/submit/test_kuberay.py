@@ -47,20 +47,17 @@ needs_kubectl = pytest.mark.skipif(
 
 @cache
 def manifest(*words: str) -> dict[str, Any]:
-    made: dict[str, Any] = yaml.safe_load(succeed("submit", "--print", *words))
-    return made
+    """The manifest, which is one that the CRD takes."""
+    job: dict[str, Any] = yaml.safe_load(succeed("submit", "--print", *words))
+    jsonschema.validate(job, SCHEMA)
+    return job
 
 
-def pods(made: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def pods(job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The head's and the workers'."""
-    cluster = made["spec"]["rayClusterSpec"]
+    cluster = job["spec"]["rayClusterSpec"]
     (group,) = cluster["workerGroupSpecs"]
     return cluster["headGroupSpec"]["template"]["spec"], group["template"]["spec"]
-
-
-@pytest.mark.parametrize("words", [WORDS, [*WORDS, *VLLM], EVERYTHING])
-def test_it_is_what_the_crd_takes(words: list[str]) -> None:
-    jsonschema.validate(manifest(*words), SCHEMA)
 
 
 GPU = "nvidia.com/gpu"
@@ -105,17 +102,16 @@ HOST = {"path": "/mnt/my models", "type": "Directory"}
     ],
 )  # fmt: skip
 def test_a_setting_has_its_place(words: list[str], place: str, value: Any) -> None:
-    made = manifest(*WORDS, *(word for word in words if word not in WORDS))
-    cluster = made["spec"]["rayClusterSpec"]
-    head, worker = pods(made)
-    found: Any = {
+    job = manifest(*WORDS, *(word for word in words if word not in WORDS))
+    cluster, (head, worker) = job["spec"]["rayClusterSpec"], pods(job)
+    part: Any = {
         "cluster": cluster, "group": cluster["workerGroupSpecs"][0],
         "head_pod": head, "worker_pod": worker,
         "head": head["containers"][0], "worker": worker["containers"][0],
     }  # fmt: skip
     for key in place.split():
-        found = found[0] if key == "0" else found.get(key)
-    assert found == value
+        part = part[0] if key == "0" else part.get(key)
+    assert part == value
 
 
 @pytest.mark.parametrize(
@@ -146,8 +142,8 @@ def test_a_deadline_is_the_same_for_every_start(given: str) -> None:
     assert sent.timestamp() == meant
     seconds = min(meant - now.timestamp() + 600, 2**31 - 1)  # which the schema allows
     assert spec["activeDeadlineSeconds"] == pytest.approx(seconds, abs=60)
-    own = ["cluster.deadline=07:00", "cluster.active_deadline_seconds=99"]
-    assert manifest(*WORDS, *own)["spec"]["activeDeadlineSeconds"] == 99
+    words = [f"cluster.deadline={given}", "cluster.active_deadline_seconds=99"]
+    assert manifest(*WORDS, *words)["spec"]["activeDeadlineSeconds"] == 99
 
 
 OVERLAY = """
@@ -178,14 +174,12 @@ def test_an_overlay_is_merged(tmp_path: Path) -> None:
     (shown,) = blocks("docs/clusters.md", "yaml")
     (tmp_path / "page.yaml").write_text(textwrap.dedent(shown))
     of_page = manifest(*WORDS, f"cluster.overlay={tmp_path / 'page.yaml'}")
-    jsonschema.validate(of_page, SCHEMA)
     assert pods(of_page)[1]["priorityClassName"] == "batch"
-    plain, made = manifest(*EVERYTHING), manifest(*EVERYTHING, f"cluster.overlay={file}")
-    jsonschema.validate(made, SCHEMA)
-    assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "nights", "team": "007"}
-    assert made["spec"]["backoffLimit"] == 0
-    assert "ttlSecondsAfterFinished" not in made["spec"]
-    head, worker = pods(made)
+    plain, job = manifest(*EVERYTHING), manifest(*EVERYTHING, f"cluster.overlay={file}")
+    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "nights", "team": "007"}
+    assert job["spec"]["backoffLimit"] == 0
+    assert "ttlSecondsAfterFinished" not in job["spec"]
+    head, worker = pods(job)
     assert head == pods(plain)[0]
     assert worker["tolerations"] == []
     assert worker["containers"][0]["env"] == [
@@ -193,7 +187,7 @@ def test_an_overlay_is_merged(tmp_path: Path) -> None:
         {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
     ]
     assert worker["containers"][0]["image"] == "registry.example/gistmill:1"
-    assert made["spec"]["entrypoint"] == plain["spec"]["entrypoint"], "it stays here"
+    assert job["spec"]["entrypoint"] == plain["spec"]["entrypoint"], "it stays here"
 
 
 @pytest.mark.parametrize(

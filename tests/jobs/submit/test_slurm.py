@@ -171,7 +171,7 @@ def test_the_steps_in_order(dry: DryRun) -> None:
 
 
 def test_the_token_is_made_for_the_job_and_never_told(dry: DryRun) -> None:
-    made = set()
+    tokens = set()
     for _ in range(2):
         out = dry.end(dry.begin(*WORDS, "cluster.setup=['set -x']"))
         (told,) = set(dry.told("token"))
@@ -180,8 +180,8 @@ def test_the_token_is_made_for_the_job_and_never_told(dry: DryRun) -> None:
         assert re.fullmatch("[0-9a-f]{64}", token)
         assert token not in out
         assert token not in "".join(dry.told("srun") + dry.told("python"))
-        made.add(token)
-    assert len(made) == 2
+        tokens.add(token)
+    assert len(tokens) == 2
 
 
 @pytest.mark.parametrize(

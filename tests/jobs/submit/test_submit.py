@@ -80,22 +80,18 @@ def story(head: RayHead, tmp_path_factory: pytest.TempPathFactory) -> Story:
     return Story(tmp_path_factory.mktemp("story"), head.address)
 
 
-def test_ctrl_c_leaves_the_job_alone(story: Story) -> None:
+def test_ctrl_c_leaves_the_job_alone_and_others_follow_it(story: Story) -> None:
     assert story.first.returncode == 4
     line = story.first.stderr.splitlines()[-1]
     assert line.startswith("gistmill: job gistmill-a_night-1 keeps running.")
     assert f"gistmill submit --stop run=a_night cluster.address={story.address}" in line
     assert "Traceback" not in story.first.stderr
-
-
-def test_what_is_at_work_is_followed_and_not_sent_twice(story: Story) -> None:
-    assert "gistmill: run a_night is running there already, as job gistmill-a_night-1" in (
-        story.second.stderr
-    )
+    followed = "gistmill: run a_night is running there already, as job gistmill-a_night-1"
+    assert followed in story.second.stderr, "it is not sent twice"
     assert "reading: 1 documents" in story.second.stdout  # told from its beginning
 
 
-def test_a_stopped_job_is_exit_4_and_not_complete(story: Story) -> None:
+def test_neither_a_stopped_job_nor_one_that_is_left_is_complete(story: Story) -> None:
     assert story.stop.returncode == 0, story.stop.stderr
     assert "job gistmill-a_night-1: stopped; to resume" in story.stop.stderr
     told = {"run": "a_night", "job": "gistmill-a_night-1", "status": "STOPPED", "exit_code": 0}
@@ -103,9 +99,6 @@ def test_a_stopped_job_is_exit_4_and_not_complete(story: Story) -> None:
     assert story.second.returncode == 4
     assert "gistmill-a_night-1 was stopped" in story.second.stderr
     assert story.status_when_stopped["complete"] is False
-
-
-def test_detached_is_no_success(story: Story) -> None:
     assert story.detached.returncode == 4
     assert "gistmill: sent run a_night as job gistmill-a_night-2" in story.detached.stderr
     told = {"run": "a_night", "job": "gistmill-a_night-2", "status": "SENT", "exit_code": 4}
@@ -131,7 +124,7 @@ def test_sent_again_it_goes_on_to_the_end(story: Story) -> None:
     assert sql(story.warehouse, "select answer from answers") == [{"answer": "so it is"}]
 
 
-def test_code_config_and_files_travelled(story: Story) -> None:
+def test_code_config_and_files_travelled_and_no_token(story: Story) -> None:
     run = story.warehouse / "runs" / "a_night"
     describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
     commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -142,12 +135,8 @@ def test_code_config_and_files_travelled(story: Story) -> None:
     assert config["cluster"]["address"] == "auto"
     assert config["cluster"]["stall_minutes"] == 7.0
     assert not list((story.warehouse / "runs").glob(".*"))  # the mark is gone
-
-
-def test_the_token_is_nowhere_in_the_warehouse(story: Story) -> None:
     files = [file for file in story.warehouse.rglob("*") if file.is_file()]
-    assert files
-    assert not [file for file in files if TOKEN.encode() in file.read_bytes()]
+    assert files and not [file for file in files if TOKEN.encode() in file.read_bytes()]
 
 
 @pytest.mark.parametrize(

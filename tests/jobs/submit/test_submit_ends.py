@@ -3,7 +3,6 @@ cannot be made to forget."""
 
 import json
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -25,24 +24,13 @@ def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
     """Follow a run that is at work already."""
     answers: Answers = []
 
-    class Head(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.path == "/api/version":
-                self._tell({"ray_version": "2.60.0"})
-            elif self.path == "/api/jobs/":
-                answer = answers[0] if len(answers) == 1 else answers.pop(0)
-                if answer is not None:
-                    self._tell([answer] if answer else [])
-            else:
-                self.send_error(503)
-
-        def _tell(self, content: object) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(content).encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
+    def answered(path: str) -> tuple[int, bytes] | None:
+        if path == "/api/version":
+            return 200, b'{"ray_version": "2.60.0"}'
+        if path != "/api/jobs/":
+            return 503, b""
+        answer = answers[0] if len(answers) == 1 else answers.pop(0)
+        return None if answer is None else (200, json.dumps([answer] if answer else []).encode())
 
     monkeypatch.setattr(ray_jobs, "_SECONDS_LOST", 0.5)
     monkeypatch.setattr(ray_jobs, "_SECONDS_BETWEEN_LOOKS", 0.1)
@@ -54,14 +42,14 @@ def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
                 answer.update(_job(**answer, warehouse=tmp_path))
         return gistmill("submit", "run=r", f"warehouse={tmp_path}", f"cluster.address={head}")
 
-    with serving(Head) as head:
+    with serving(answered) as head:
         yield followed
 
 
-def _job(warehouse: Path, **own: Any) -> dict[str, Any]:
+def _job(warehouse: Path, **values: Any) -> dict[str, Any]:
     metadata = {"run": "r", "warehouse": str(warehouse)}
     fixed = {"type": "SUBMISSION", "submission_id": "gistmill-r-1", "entrypoint": "python"}
-    return {**fixed, "metadata": metadata, **own}
+    return {**fixed, "metadata": metadata, **values}
 
 
 @pytest.mark.parametrize(

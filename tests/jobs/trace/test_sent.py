@@ -20,23 +20,19 @@ SENT = ["messages", "temperature", "seed", "max_reply_tokens", "constraint"]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return FinishedRun(tmp_path_factory.mktemp("made"))
+def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("finished"))
 
 
 @pytest.fixture
-def warehouse(made: FinishedRun, tmp_path: Path) -> Path:
-    return made.copied(tmp_path)
-
-
-def in_copy(made: FinishedRun, warehouse: Path, table: str) -> Path:
-    return warehouse / made.shard(table).relative_to(made.warehouse)
+def warehouse(finished: FinishedRun, tmp_path: Path) -> Path:
+    return finished.copied(tmp_path)
 
 
 def test_messages_settings_and_the_row_of_a_call(warehouse: Path) -> None:
-    found = gistmill.sent(warehouse, question="q2")
-    assert [call["stage"] for call in found] == ["look_up", "answer", "rate", "rate"]
-    answer = found[1]
+    calls = gistmill.sent(warehouse, question="q2")
+    assert [call["stage"] for call in calls] == ["look_up", "answer", "rate", "rate"]
+    answer = calls[1]
     (message,) = answer["messages"]
     assert message["role"] == "user"
     # The page that was looked up stands in place of its gist, the others as the script has them.
@@ -50,9 +46,9 @@ def test_messages_settings_and_the_row_of_a_call(warehouse: Path) -> None:
 
 
 def test_the_calls_of_a_memory_are_asked_for_by_document(warehouse: Path) -> None:
-    found = gistmill.sent(warehouse, document="d2")
-    assert [call["page_index"] for call in found] == [0, 1, 2]
-    assert {call["memory"] for call in found} == {"shared"}
+    calls = gistmill.sent(warehouse, document="d2")
+    assert [call["page_index"] for call in calls] == [0, 1, 2]
+    assert {call["memory"] for call in calls} == {"shared"}
     with pytest.raises(UsageError, match=r"d22: no such document in the run; .*d2"):
         gistmill.sent(warehouse, document="d22")
     with pytest.raises(UsageError, match=r"q11: no such question in the run; .*q1"):
@@ -70,9 +66,9 @@ def test_in_a_compacted_warehouse(warehouse: Path) -> None:
 
 
 def test_calls_that_cannot_be_read_are_left_out_with_a_warning(
-    made: FinishedRun, warehouse: Path
+    finished: FinishedRun, warehouse: Path
 ) -> None:
-    shard = in_copy(made, warehouse, "calls")
+    shard = warehouse / finished.shard("calls").relative_to(finished.warehouse)
     shard.write_bytes(shard.read_bytes()[:100])
     with pytest.warns(LeftOutWarning, match=shard.name):
         assert gistmill.sent(warehouse, document="d1") == []
@@ -80,18 +76,13 @@ def test_calls_that_cannot_be_read_are_left_out_with_a_warning(
         assert len(gistmill.sent(warehouse, document="d2")) == 3
 
 
-def without_sent(warehouse: Path) -> None:
-    """Make the calls those of version 0.2, which did not store what was sent."""
+def test_calls_of_an_earlier_version_were_not_kept(warehouse: Path) -> None:
+    """Version 0.2 did not store what was sent."""
     for shard in (warehouse / "tables" / "calls").glob("*/*.parquet"):
-        rows = pq.read_table(shard)
-        pq.write_table(rows.drop_columns(SENT).cast(rows.drop_columns(SENT).schema), shard)
-
-
-def test_calls_of_an_earlier_version_were_not_kept(warehouse: Path, made: FinishedRun) -> None:
-    without_sent(warehouse)
-    found = shown(warehouse)
-    assert len(found) == NUM_CALLS
-    assert all(call[name] is None for call in found for name in SENT)
+        pq.write_table(pq.read_table(shard).drop_columns(SENT), shard)
+    calls = shown(warehouse)
+    assert len(calls) == NUM_CALLS
+    assert all(call[name] is None for call in calls for name in SENT)
     printed = succeed("trace", "q1", "--prompts", f"warehouse={warehouse}")
     assert printed.count("what was sent was not kept") == 7
     assert printed.count("reply (stop") == 7
@@ -99,18 +90,18 @@ def test_calls_of_an_earlier_version_were_not_kept(warehouse: Path, made: Finish
 
 @pytest.mark.slow
 def test_what_was_sent_is_left_out_where_that_is_asked_for(
-    made: FinishedRun, tmp_path: Path
+    finished: FinishedRun, tmp_path: Path
 ) -> None:
     warehouse = tmp_path / "another"
-    printed = succeed(*made.words(warehouse), "engine.keep_prompts=false")
+    printed = succeed(*finished.words(warehouse), "engine.keep_prompts=false")
     assert "what scripted was sent is not kept" in printed
     calls = sql(warehouse, "from calls")
     assert len(calls) == NUM_CALLS
     assert all(call[name] is None for call in calls for name in SENT)
-    whole = succeed("report", f"warehouse={made.warehouse}")
+    whole = succeed("report", f"warehouse={finished.warehouse}")
     assert "was sent is not kept" not in whole
     # It shapes no reply: the same run goes on with it, or without.
-    done = json.loads(succeed(*made.words(warehouse), "--json"))
+    done = json.loads(succeed(*finished.words(warehouse), "--json"))
     assert sum(done["calls"].values()) == 0
 
 
@@ -129,15 +120,19 @@ def test_trace_prints_every_call_under_its_memory_and_method(warehouse: Path) ->
 
 def test_trace_as_json_has_the_exact_text(warehouse: Path) -> None:
     printed = succeed("trace", "q1", "--prompts", "--json", f"warehouse={warehouse}")
-    found = json.loads(printed)
-    (method,) = found["methods"]
-    assert [one["prompt"] for one in method["calls"]] == [
+    traced = json.loads(printed)
+    (method,) = traced["methods"]
+    assert [call["prompt"] for call in method["calls"]] == [
         "look_up_p", "answer", "rate_permissive", "rate_strict",
     ]  # fmt: skip
-    asked = {one["request_sha"]: one["messages"] for one in found["memories"]["shared"]["calls"]}
-    assert asked == {
-        call["request_sha"]: call["messages"] for call in gistmill.sent(warehouse, document="d1")
-    }
+    messages, sent = (
+        {call["request_sha"]: call["messages"] for call in calls}
+        for calls in (
+            traced["memories"]["shared"]["calls"],
+            gistmill.sent(warehouse, document="d1"),
+        )
+    )
+    assert messages == sent
     plain = json.loads(succeed("trace", "q1", "--json", f"warehouse={warehouse}"))
     assert "calls" not in plain["methods"][0] and "calls" not in plain["memories"]["shared"]
 

@@ -1,12 +1,14 @@
-"""`gistmill show`: pages, each with its gist, and what cannot be shown."""
+"""`gistmill show`: pages, each with its gist, and what cannot be shown; and what `gistmill trace`
+prints of memories."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.command import refused, succeed
+from tests.support.command import refused, sql, succeed
 from tests.support.runs.finished_run import FinishedRun
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 PARAGRAPH = " ".join(["mill1"] * 9 + ["gist1"] * 9 + ["page1"] * 9 + ["river1"] * 9)
 
@@ -27,10 +29,10 @@ def test_a_gist_follows_its_page(warehouse: Path) -> None:
 
 
 def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:
-    found = json.loads(succeed("show", "d2", f"warehouse={warehouse}", "page=0,2..9", "--json"))
-    assert [page["page_index"] for page in found["pages"]] == [0, 2]
-    assert (found["num_pages"], found["memory"], found["memories"]) == (3, "shared", ["shared"])
-    page, gist = found["pages"][1]["texts"]
+    shown = json.loads(succeed("show", "d2", f"warehouse={warehouse}", "page=0,2..9", "--json"))
+    assert [page["page_index"] for page in shown["pages"]] == [0, 2]
+    assert (shown["num_pages"], shown["memory"], shown["memories"]) == (3, "shared", ["shared"])
+    page, gist = shown["pages"][1]["texts"]
     assert (page["heading"], page["num_words"], page["problem"]) == ("page", 40, None)
     assert page["text"].endswith("paragraph three ends here.")
     assert gist == {"heading": "gist", "text": "as it was", "num_words": 3, "problem": None}
@@ -50,3 +52,24 @@ def test_pages_are_chosen_by_number_and_range(warehouse: Path) -> None:
 )
 def test_what_cannot_be_shown(warehouse: Path, words: list[str], says: str) -> None:
     assert refused("show", *words, f"warehouse={warehouse}").startswith(says)
+
+
+@pytest.mark.slow
+def test_trace_prints_only_the_parts_of_a_memory_unless_all_is_asked_for(tmp_path: Path) -> None:
+    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
+    warehouse = tmp_path / "warehouse"
+    succeed("run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
+            "engine=extractive", "methods=gist_only,full_text,bm25(top_k=1)",
+            f"warehouse={warehouse}")  # fmt: skip
+    gists = [row["gist"] for row in sql(warehouse, "select gist from gists order by page_index")]
+    shown = succeed("trace", "q1", f"warehouse={warehouse}")
+    of_memory = shown.partition("\n== ")[0]
+    assert f"GIST MEMORY ({len(gists)} pages)\n" in of_memory and gists[0] not in of_memory
+    command = f"gistmill show d1 warehouse={warehouse}"
+    assert f"\n{command} prints a memory, --full all of them here\n" in shown
+    assert "page 0" in succeed(*command.split()[1:])
+    (run,) = {row["run"] for row in sql(warehouse, "select run from planned")}
+    of_run = succeed("trace", "q1", f"run={run}", f"warehouse={warehouse}")
+    assert f"gistmill show d1 run={run} warehouse={warehouse} prints" in of_run
+    whole = succeed("trace", "q1", f"warehouse={warehouse}", "--full")
+    assert all(gist in whole for gist in gists) and "gistmill show" not in whole

@@ -1,4 +1,4 @@
-"""`gistmill gc`: what it says and does; test_compaction.py has what must stay."""
+"""`gistmill gc`; test_compaction.py tests that no row is lost."""
 
 import json
 import os
@@ -21,11 +21,11 @@ def test_it_compacts_and_deletes(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     commit_some(warehouse, random.Random(3), range(20))
     shards = stored(tmp_path)
-    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "--json"))
-    assert told == {"compacted": len(shards), "into": 3, "deleted": 0, "bytes": 0}
+    counts = json.loads(succeed("gc", f"warehouse={tmp_path}", "--json"))
+    assert counts == {"compacted": len(shards), "into": 3, "deleted": 0, "bytes": 0}
     sizes = [path.stat().st_size for path in (tmp_path / "tables").rglob("*.parquet")]
-    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
-    assert told == {"compacted": 0, "into": 0, "deleted": len(sizes), "bytes": sum(sizes)}
+    counts = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
+    assert counts == {"compacted": 0, "into": 0, "deleted": len(sizes), "bytes": sum(sizes)}
     assert stored(tmp_path) == {}
     text = succeed("gc", f"warehouse={tmp_path}")
     assert text == "compacted 0 shards into 0 files\ndeleted 0 files, 0 bytes\n"
@@ -40,8 +40,8 @@ def test_temporary_files_are_deleted_when_no_write_takes_so_long(tmp_path: Path)
         file.write_text("half of a write")
     for file in (folder, old):
         os.utime(file, (time.time() - 4000,) * 2)
-    told = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
-    assert told["deleted"] > 1 and folder.is_dir() and new.exists() and not old.exists()
+    counts = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
+    assert counts["deleted"] > 1 and folder.is_dir() and new.exists() and not old.exists()
 
 
 def test_durations() -> None:
@@ -54,8 +54,8 @@ def test_durations() -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     """A folder without a warehouse; and a second upkeep at the same time."""
-    told = refused("gc", f"warehouse={tmp_path}")
-    assert told == f"warehouse={tmp_path}: no warehouse there; set warehouse="
+    line = refused("gc", f"warehouse={tmp_path}")
+    assert line == f"warehouse={tmp_path}: no warehouse there; set warehouse="
     assert list(tmp_path.iterdir()) == []
     commit_some(Warehouse(tmp_path), random.Random(3), range(3))
     with lease(as_path(tmp_path), UPKEEP):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.warehouse.listing import read_schema
+from jobs.warehouse.listing import named, read_schema
 from pipeline.core.rows import RECORDS
 from pipeline.store import connect
 from tests.support.command import ROOT, own_process, refused, succeed, succeeded
@@ -20,34 +20,34 @@ OF_CODE = {
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def schema() -> dict[str, Any]:
     return read_schema()
 
 
 @pytest.mark.slow
 def test_the_committed_page_is_the_generated_one() -> None:
     """In a process of its own: plugins that other tests load stay for good."""
-    made = succeeded(own_process("schema", "--markdown"))
+    printed = succeeded(own_process("schema", "--markdown"))
     page = ROOT / "docs" / "schema.md"
-    assert page.read_text() == made, "run gistmill schema --markdown > docs/schema.md"
+    assert page.read_text() == printed, "run gistmill schema --markdown > docs/schema.md"
 
 
-def test_every_table_column_and_problem_has_a_meaning(found: dict[str, Any]) -> None:
-    """Else: a comment beside the record's field, or a line of a view's SQL."""
+def test_every_table_column_and_problem_has_a_meaning(schema: dict[str, Any]) -> None:
+    """A comment beside the record's field, or a line of a view's SQL."""
     ours = {name for name, record in RECORDS.items() if record.__module__.startswith(OURS)}
-    tables = [table for table in found["tables"] if table["is_view"] or table["name"] in ours]
+    tables = [table for table in schema["tables"] if table["is_view"] or table["name"] in ours]
     assert len(tables) > 30
     assert [table["name"] for table in tables if not table["about"]] == []
     columns = [(table["name"], column) for table in tables for column in table["columns"]]
     assert [(name, column["name"]) for name, column in columns if not column["meaning"]] == []
-    assert all(found["problems"].values()) and "unparseable" in found["problems"]
+    assert all(schema["problems"].values()) and "unparseable" in schema["problems"]
 
 
 @pytest.mark.slow
-def test_it_has_what_a_warehouse_has(found: dict[str, Any], hand: HandRun) -> None:
-    """The columns of a run's views, in their order, as DuckDB tells them."""
+def test_it_has_what_a_warehouse_has(schema: dict[str, Any], hand: HandRun) -> None:
+    """The columns of a run's views, in the order that DuckDB has them."""
     with connect(hand.warehouse) as connection:
-        for table in found["tables"]:
+        for table in schema["tables"]:
             name = table["name"]
             if name in RECORDS and not RECORDS[name].__module__.startswith(OURS):
                 continue
@@ -76,32 +76,31 @@ def test_one_table_and_json() -> None:
 
 @pytest.mark.slow
 def test_tables_of_plugins() -> None:
-    done = own_process("schema", "quotes", f"plugins={PLUGIN}")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("quotes, a table: ")
+    both = succeeded(own_process("schema", "quotes", "quoted", f"plugins={PLUGIN}"))
+    assert both.startswith("quotes, a table: ")
+    assert "quoted, a view: A row per quote that a page gave." in both
+    assert "| num_chars   | BIGINT  | of the quote" in both
     assert own_process("schema", "quotes").returncode == 2
-    view = succeeded(own_process("schema", "quoted", f"plugins={PLUGIN}"))
-    assert view.startswith("quoted, a view: A row per quote that a page gave.")
-    assert "| num_chars   | BIGINT  | of the quote" in view
 
 
-def test_each_has_a_line_and_a_description() -> None:
-    found = json.loads(succeed("ls", "--json"))
-    assert {*found} > OF_CODE | {"methods", "families", "corpus", "experiment"}
+def test_each_has_a_line_and_a_description(schema: dict[str, Any]) -> None:
+    listed = json.loads(succeed("ls", "--json"))
+    assert {*listed} > OF_CODE | {"methods", "families", "corpus", "experiment"}
     for kind in OF_CODE:
-        assert found[kind] and all(row["about"] and row["module"] for row in found[kind])
+        assert listed[kind] and all(row["about"] and row["module"] for row in listed[kind])
+        assert named(schema, listed[kind][0]["name"])
 
 
 @pytest.mark.slow
 def test_what_has_one_name_is_described_together() -> None:
     page, gist, *others = json.loads(succeed("schema", "gist", "--json"))
     assert (page["is"], gist["is"]) == ("prompt", "stage")
-    assert {one["name"] for one in others} == {
+    assert {row["name"] for row in others} == {
         f"gist (kind {kind})" for kind in ("conditional", "fitted", "follow_up", "given")
     }
-    told = succeed("schema", "queries")
-    assert told.startswith("queries, a table: ") and "queries, column of stages.query." in told
-    assert "queries (kind clues), stage of stages.query.make_queries: " in told
+    printed = succeed("schema", "queries")
+    assert printed.startswith("queries, a table: ") and "queries, column of stages." in printed
+    assert "queries (kind clues), stage of stages.query.make_queries: " in printed
     assert "| top_k   |" in succeed("schema", "look_up (kind bm25)")
     assert succeed("schema", "words_read") == (
         "words_read, column of stages.read.answer_from_context: "

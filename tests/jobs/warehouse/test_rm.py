@@ -1,5 +1,4 @@
-"""`gistmill rm`, and `gc` after it: what goes and what stays, loose and compacted, also when they
-are killed midway."""
+"""`gistmill rm`, and `gc` after it: which rows go and which stay, also after kills."""
 
 import json
 import os
@@ -18,14 +17,13 @@ from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import collect, compact, is_among, remove_run
 from tests.pipeline.store.test_compaction import call
-from tests.support.command import refused, sql, succeed
+from tests.support.command import refused, sql, sql_values, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS, ANSWERS, OTHER = step("gists"), step("answers", "full_text"), step("answers", "bm25")
 SHARED, OWN = document_unit(GISTS, "d1"), document_unit(GISTS, "d2")
 ASKED, ASKED_OTHER = chunk(ANSWERS, "d1", "q1", "q2"), chunk(OTHER, "d1", "q1")
-KEPT = ["d1"]  # the documents whose gists the run `kept` has
 
 
 @pytest.fixture(params=["loose", "both"])
@@ -44,23 +42,21 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def stands(folder: Path) -> None:
-    """All that `kept` has is there, and no run has what only `gone` had."""
-    assert [row["document_id"] for row in sql(folder, "from gists order by all")] == KEPT
+def is_hidden(folder: Path) -> None:
+    """No run has what only `gone` had, and all that `kept` has is there."""
+    assert sql_values(folder, "select document_id from gists") == [("d1",)]
     for table in ("gists", "calls"):
-        rows = sql(folder, f"select run, document_id from all_{table} where run is not null")
-        assert rows == [{"run": "kept", "document_id": "d1"}]
-    answers = sql(folder, "select run, method, question_id from all_answers where run is not null")
-    assert answers == [{"run": "kept", "method": "bm25", "question_id": "q1"}]
-    with connect(folder) as connection:
-        assert query(connection, "from left_out") == []
-        assert sum(row["not_done"] for row in query(connection, "from accounting")) == 0
+        statement = f"select run, document_id from all_{table} where run is not null"
+        assert sql_values(folder, statement) == [("kept", "d1")]
+    statement = "select run, method, question_id from all_answers where run is not null"
+    assert sql_values(folder, statement) == [("kept", "bm25", "q1")]
+    assert sql(folder, "from left_out") == sql(folder, "from accounting where not_done > 0") == []
     assert not (folder / "runs" / "gone").exists()
 
 
 def is_deleted(folder: Path) -> None:
     """No file of `gone` is left."""
-    stands(folder)
+    is_hidden(folder)
     assert not sql(folder, "from all_gists where run is null")
     assert {file.stem for file in (folder / "steps").iterdir()} == {GISTS.id, OTHER.id}
     assert not [*(folder / "removed").iterdir()]
@@ -84,14 +80,13 @@ def test_what_no_other_run_uses_goes_with_it(folder: Path) -> None:
     """Its files after the retention, as readers may have chosen them."""
     before = shards(folder)
     early = connect(folder)
-    told = json.loads(succeed("rm", f"warehouse={folder}", "run=gone", "--yes", "--json"))
-    assert told == {"run": "gone", "units": 3, "kept_units": 1, "labels": 0}
-    stands(folder)
-    assert shards(folder) == before
-    older(folder, 23 * 3600)
-    collect(folder)
-    stands(folder)
-    assert shards(folder) == before
+    printed = json.loads(succeed("rm", f"warehouse={folder}", "run=gone", "--yes", "--json"))
+    assert printed == {"run": "gone", "units": 3, "kept_units": 1, "labels": 0}
+    for hours in (0, 23):
+        older(folder, hours * 3600)
+        collect(folder)
+        is_hidden(folder)
+        assert shards(folder) == before
     assert query(early, "select count(*) as n from raw_gists") == [{"n": 2}]
     older(folder, 25 * 3600)
     collect(folder)
@@ -102,21 +97,21 @@ def test_what_no_other_run_uses_goes_with_it(folder: Path) -> None:
     warehouse.commit(GISTS, OWN, [gist(0, "again", "d2")])
     warehouse.plan("gone", (GISTS, [OWN]))
     collect(folder, older_than=0)
-    assert [row["gist"] for row in sql(folder, "from gists", "run=gone")] == ["again"]
+    assert sql_values(folder, "select gist from gists", "run=gone") == [("again",)]
 
 
 @pytest.mark.slow
 def test_while_a_run_plans_nothing_is_deleted_that_it_may_count_on(folder: Path) -> None:
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
     with lease(as_path(folder) / "runs" / "again", RUN):
-        told = succeed("gc", f"warehouse={folder}", "older_than=0")
-        assert told.endswith("what removed runs had planned stays, as a run is at work\n")
+        printed = succeed("gc", f"warehouse={folder}", "older_than=0")
+        assert printed.endswith("what removed runs had planned stays, as a run is at work\n")
         assert OWN.unit in Shards(folder).units("gists", GISTS.id)
         assert ASKED.unit in Shards(folder).units("answers", ANSWERS.id)
         Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("gc", f"warehouse={folder}", "older_than=0")
-    rows = sql(folder, "select run, document_id from all_gists order by all")
-    assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
+    rows = sql_values(folder, "select run, document_id from all_gists order by all")
+    assert rows == [("again", "d2"), ("kept", "d1")]
     assert not [*(folder / "removed").iterdir()]
     assert not [*folder.glob(f"tables/*/{ANSWERS.id}/*")]
 
@@ -126,13 +121,9 @@ def test_a_removal_that_an_earlier_version_left_undone_is_done(folder: Path) -> 
     (folder / "removed").mkdir()
     (folder / "runs" / "gone" / "units.parquet").rename(folder / "removed" / "gone.parquet")
     (folder / "runs" / "gone").rmdir()
-    stands(folder)
+    is_hidden(folder)
     collect(folder, older_than=0)
     is_deleted(folder)
-
-
-class KilledError(BaseException):
-    pass
 
 
 def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
@@ -141,16 +132,16 @@ def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
     """The removal was killed when it had written its record."""
 
     def killed(*given: object) -> None:
-        raise KilledError
+        raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KilledError):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr("pipeline.files.storage.delete", killed)
         remove_run(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
     collect(folder, older_than=0)
-    rows = sql(folder, "select run, document_id from all_gists order by all")
-    assert [tuple(row.values()) for row in rows] == [("again", "d2"), ("kept", "d1")]
+    rows = sql_values(folder, "select run, document_id from all_gists order by all")
+    assert rows == [("again", "d2"), ("kept", "d1")]
 
 
 def test_nothing_is_deleted_while_a_plan_cannot_be_read(folder: Path) -> None:
@@ -172,31 +163,27 @@ def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path:
     answers = sql(night.warehouse, "from answers order by all")
     succeed("rm", f"warehouse={night.warehouse}", "run=night", "--yes")
     succeed("gc", f"warehouse={night.warehouse}")
-    told = json.loads(succeed(*night.words(night.warehouse), "--json"))
-    assert sum(told["calls"].values()) == 0
+    outcome = json.loads(succeed(*night.words(night.warehouse), "--json"))
+    assert sum(outcome["calls"].values()) == 0
     assert sql(night.warehouse, "from answers order by all") == answers
     succeed("gc", f"warehouse={night.warehouse}", "older_than=0")
     assert sql(night.warehouse, "from answers order by all") == answers
     assert not [*(night.warehouse / "removed").iterdir()]
 
 
-def test_what_is_at_work_is_refused(folder: Path) -> None:
-    words = ("rm", f"warehouse={folder}", "run=gone", "--yes")
-    with lease(as_path(folder) / "runs" / "gone", RUN):
-        told = refused(*words)
-    assert told.startswith("run=gone: being executed on ") and f"process {os.getpid()}" in told
-    assert (folder / "runs" / "gone" / "units.parquet").exists()
-
-
 def test_mistakes(tmp_path: Path) -> None:
     for run in ("gone", "kept"):
         Warehouse(tmp_path).plan(run)
-    for words, said in {
+    for words, line in {
         ("run=gonne", "--yes"): f"run=gonne: not in {tmp_path}; nearest: gone",
         (): "run= is missing; name the run to delete",
         ("run=gone",): "run=gone: deletes it for good; add --yes",
     }.items():
-        assert refused("rm", f"warehouse={tmp_path}", *words) == said
+        assert refused("rm", f"warehouse={tmp_path}", *words) == line
+    with lease(as_path(tmp_path) / "runs" / "gone", RUN):
+        line = refused("rm", f"warehouse={tmp_path}", "run=gone", "--yes")
+    assert line.startswith("run=gone: being executed on ") and f"process {os.getpid()}" in line
+    assert (tmp_path / "runs" / "gone" / "units.parquet").exists()
 
 
 def test_the_labels_of_people_are_counted(tmp_path: Path) -> None:
@@ -217,7 +204,7 @@ def test_from_a_folder_of_the_warehouse_it_is_refused(
 ) -> None:
     """Deleting it would leave the rest of the command without its way to the warehouse."""
     monkeypatch.chdir(folder / "runs" / "gone")
-    told = refused("rm", "warehouse=../..", "run=gone", "--yes")
-    assert told.endswith("gone: rm may delete this folder of the warehouse; call it elsewhere")
+    line = refused("rm", "warehouse=../..", "run=gone", "--yes")
+    assert line.endswith("gone: rm may delete this folder of the warehouse; call it elsewhere")
     monkeypatch.chdir(folder)
     succeed("rm", "warehouse=.", "run=gone", "--yes")

@@ -24,12 +24,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 def test_steps_are_rows_of_their_own(made: FinishedRun) -> None:
     stages = succeed("status", f"warehouse={made.warehouse}")
     steps = succeed("status", "--steps", f"warehouse={made.warehouse}")
-    found = json.loads(succeed("status", "--json", f"warehouse={made.warehouse}"))["steps"]
+    rows = json.loads(succeed("status", "--json", f"warehouse={made.warehouse}"))["steps"]
     assert stages.startswith("run night: complete\n")
-    assert sum(line.startswith("| ") for line in stages.splitlines()) == 1 + len(
-        {step["stage"] for step in found}
-    )
-    assert all(step["step_id"] in steps and step["step_id"] not in stages for step in found)
+    num_stages = len({row["stage"] for row in rows})
+    assert sum(line.startswith("| ") for line in stages.splitlines()) == 1 + num_stages
+    assert all(row["step_id"] in steps and row["step_id"] not in stages for row in rows)
     (gists,) = [line.split() for line in stages.splitlines() if line.startswith("| gist ")]
     assert gists[3:8:2] == ["1", "2", "2"], "a step of two documents, both ok"
 
@@ -68,7 +67,7 @@ def test_a_log_gets_a_block_each_time_until_the_run_ends(
     made: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or until Ctrl-C, which does not end the run."""
-    thread, pauses, held = threading.get_ident(), list[float](), ExitStack()
+    thread, pauses, leases = threading.get_ident(), list[float](), ExitStack()
 
     def pause(seconds: float) -> None:
         if threading.get_ident() != thread:  # such as one that watches a Ray joined before
@@ -78,12 +77,12 @@ def test_a_log_gets_a_block_each_time_until_the_run_ends(
         if len(pauses) == 1:
             raise KeyboardInterrupt
         if len(pauses) == 3:
-            held.close()
+            leases.close()
 
     monkeypatch.setattr("jobs.warehouse.status.time.sleep", pause)
     words = ("status", "--watch", "every=7", f"warehouse={made.warehouse}")
-    with held:
-        assert held.enter_context(lease(as_path(made.warehouse / "runs" / "night"), RUN))
+    with leases:
+        assert leases.enter_context(lease(as_path(made.warehouse / "runs" / "night"), RUN))
         assert succeed(*words).count("executed on") == 1
         blocks = re.split(r"\n\n(?=run night)", succeed(*words))
     assert pauses == [7.0, 7.0, 7.0]

@@ -3,14 +3,13 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.ask import Ask, Capacity, Reader
 from pipeline.asking.replies import Replies, Wanted
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, Request
@@ -21,18 +20,23 @@ from stages.prompts.readagent_memory import PageGist
 from tests.support.reading import family, reader_of
 
 PAGE = PageGist(page="The mill stands at the river.")
+SUBJECT = Subject(page_index=0)
 REPLY_TOKENS = 50
+PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
 
 
 @dataclass
 class Echo:
-    """Replies with the last word asked about, after `seconds[word]`; keeps what it was asked."""
+    """Replies with the last word of a page, after `seconds[word]`; keeps what it was asked and what
+    it has counted. A character is a token, and so are `template` more of a chat template."""
 
     name: str = "echo"
     context_tokens: int = 10_000
     seconds: Mapping[str, float] = field(default_factory=dict)
     finish_reason: FinishReason = "stop"
+    template: int = 0
     requests: list[Request] = field(default_factory=list)
+    counted: list[str] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
 
@@ -49,19 +53,9 @@ class Echo:
         return Reply(text=word, finish_reason=self.finish_reason, prompt_tokens=7, reply_tokens=1)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
-        return sum(len(message["content"]) for message in messages)
-
-
-@dataclass
-class Counting(Echo):
-    """Counts seven characters for a chat template, too, and keeps what it has counted."""
-
-    counted: list[str] = field(default_factory=list)
-
-    async def count_tokens(self, messages: Sequence[Message]) -> int:
         self.counted.append(messages[0]["content"])
         await asyncio.sleep(0)
-        return 7 + await super().count_tokens(messages)
+        return self.template + sum(len(message["content"]) for message in messages)
 
 
 class Dead(Echo):
@@ -74,15 +68,15 @@ def reader(
 ) -> Reader:
     changes["identity"] = f"echo at {changes.get('temperature', 0.0)}"
     budgets = family("generic", {"gist": reply_tokens})
-    return reader_of(engine, family=budgets, slots=Slots(slots), **changes)
+    return reader_of(engine, family=budgets, slots=Capacity(slots), **changes)
 
 
-def ask(given: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
-    return Ask(given, "gist", "d1", Replies(calls=recorded), repeat)
+def ask(of: Reader, recorded: Sequence[Call] = (), repeat: int = 0) -> Ask:
+    return Ask(of, "gist", "d1", Replies(calls=recorded), repeat)
 
 
-def one(asking: Ask, subject: Subject | None = None, page: PageGist = PAGE) -> Asked[str]:
-    return asyncio.run(asking(page, subject or Subject(page_index=0)))
+def one_reply(asking: Ask, subject: Subject = SUBJECT, page: PageGist = PAGE) -> Asked[str]:
+    return asyncio.run(asking(page, subject))
 
 
 async def at_once(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
@@ -95,32 +89,28 @@ def many(asking: Ask, words: Sequence[str]) -> list[Asked[str]]:
     return asyncio.run(at_once(asking, words))
 
 
-PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
-
-
 async def turns() -> None:
     """Let every coroutine go on until it waits."""
     for _ in range(100):
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize(("spare", "asked"), [(-1, False), (0, True), (1, True)])
-def test_the_budget_is_kept_to_the_token(spare: int, asked: bool) -> None:
-    """Prompt and reply budget must fit: this echo counts a character as a token."""
+@pytest.mark.parametrize(("spare", "is_sent"), [(-1, False), (0, True), (1, True)])
+def test_the_budget_is_kept_to_the_token(spare: int, is_sent: bool) -> None:
     engine = Echo(context_tokens=PROMPT_CHARS + REPLY_TOKENS + spare)
     asking = ask(reader(engine))
-    reply = one(asking)
-    assert asyncio.run(asking.fits(PAGE, REPLY_TOKENS)) is asked
-    assert len(asking.sent_calls) == len(engine.requests) == len(asking.calls()) == int(asked)
-    expected = ("river.", "river.", None) if asked else (None, "", "context_overflow")
+    reply = one_reply(asking)
+    assert asyncio.run(asking.fits(PAGE, REPLY_TOKENS)) is is_sent
+    assert len(asking.sent_calls) == len(engine.requests) == len(asking.calls()) == int(is_sent)
+    expected = ("river.", "river.", None) if is_sent else (None, "", "context_overflow")
     assert (reply.value, reply.raw, reply.problem) == expected
-    assert reply.has_reply is asked
+    assert reply.has_reply is is_sent
 
 
 def test_parts_are_counted_once_each_without_a_chat_template_and_add_up() -> None:
     """Six characters and twelve; the white space around a part does not count. Questions that are
     asked at once count their parts once."""
-    engine = Counting()
+    engine = Echo(template=7)
     asking = ask(reader(engine))
 
     async def three() -> list[int]:
@@ -128,29 +118,28 @@ def test_parts_are_counted_once_each_without_a_chat_template_and_add_up() -> Non
         return await asyncio.gather(*(asking.part_tokens(parts) for _ in range(3)))
 
     assert asyncio.run(three()) == [24] * 3
-    assert asyncio.run(asking.part_tokens(["by the river"])) == 12
     assert sorted(engine.counted) == ["", "a mill", "by the river"]
     for text in ("", " ", "a b"):
         assert asyncio.run(asking.text_tokens(text)) == len(text)
 
 
 @pytest.mark.parametrize(
-    ("finish_reason", "problem"),
-    [("stop", None), ("length", "truncated"), ("abort", "engine_failed")],
+    ("finish_reason", "problem", "value"),
+    [("stop", None, "river."), ("length", "truncated", "river."), ("abort", "engine_failed", None)],
 )
-def test_how_a_reply_ended_is_its_problem(finish_reason: FinishReason, problem: str | None) -> None:
+def test_how_a_reply_ended_is_its_problem(
+    finish_reason: FinishReason, problem: str | None, value: str | None
+) -> None:
     asking = ask(reader(Echo(finish_reason=finish_reason)))
-    reply = one(asking)
+    reply = one_reply(asking)
     (call,) = asking.calls()
     assert (reply.problem, call.problem, call.finish_reason) == (problem, problem, finish_reason)
+    assert (reply.value, reply.has_reply) == (value, value is not None)
     assert reply.raw == call.reply == "river.", "what was said is kept"
-    assert reply.value == (None if problem == "engine_failed" else "river.")
-    assert reply.has_reply is (problem != "engine_failed")
 
 
 def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
-    engine = Echo(seconds={"slow": 60})
-    asking = ask(reader(engine, deadline_seconds=0.05, slots=1))
+    asking = ask(reader(Echo(seconds={"slow": 60}), deadline_seconds=0.05, slots=1))
     slow, quick = many(asking, ["slow", "quick"])
     assert (slow.problem, slow.value, slow.raw, slow.has_reply) == ("timeout", None, "", False)
     assert (quick.problem, quick.value) == (None, "quick"), "its slot is free again"
@@ -176,16 +165,16 @@ def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -
 def test_a_prompt_waits_unrendered_and_uncounted() -> None:
     """Of six prompts and two slots, two are counted; replies that the unit has need no slot."""
     words = [f"w{number}" for number in range(6)]
-    engine = Counting(seconds=dict.fromkeys(words, 60))
+    engine = Echo(seconds=dict.fromkeys(words, 60))
     asking = ask(reader(Echo()))
-    one(asking)
+    one_reply(asking)
 
     async def talk() -> None:
         later = ask(reader(engine, slots=2), asking.calls())
         waiting = asyncio.create_task(at_once(later, words))
         await turns()
         assert len(engine.counted) == len(engine.requests) == 2
-        assert (await later(PAGE, Subject(page_index=0))).value == "river."
+        assert (await later(PAGE, SUBJECT)).value == "river."
         assert len(engine.counted) == 2
         waiting.cancel()
 
@@ -206,44 +195,52 @@ def test_a_call_holds_its_slot_until_it_is_kept() -> None:
 
         asking = Ask(reader(engine, slots=2), "gist", "d1", Slow())
         whole = asyncio.create_task(at_once(asking, words))
-        asked = []
+        num_sent = []
         for _ in words:
             await turns()
-            asked.append(len(engine.requests))
+            num_sent.append(len(engine.requests))
             may_write.release()
         await whole
-        return asked
+        return num_sent
 
     assert asyncio.run(talk()) == [2, 3, 4, 5, 6, 6]
 
 
-def test_recorded_calls_are_replayed_and_only_others_are_asked() -> None:
+def test_recorded_calls_are_replayed_and_only_others_are_sent() -> None:
+    words = ["one", "two", "three"]
     first = ask(reader(Echo(finish_reason="length")))
-    replies = many(first, ["one", "two", "three"])
+    replies = many(first, words)
     again = ask(reader(Dead()), first.calls())
-    assert many(again, ["one", "two", "three"]) == replies
-    assert again.sent_calls == []
-    assert [replace(c, engine="echo") for c in again.calls()] == list(first.calls())
+    assert many(again, words) == replies
+    assert (again.sent_calls, again.calls()) == ([], first.calls())
     engine = Echo(finish_reason="length")
     rest = ask(reader(engine), first.calls()[:2])
-    assert many(rest, ["one", "two", "three"]) == replies
+    assert many(rest, words) == replies
     assert [request.fields for request in engine.requests] == [PageGist("three")]
-    assert timeless(rest.calls()) == timeless(first.calls())
+    timeless = [[replace(c, started_at=None) for c in a.calls()] for a in (rest, first)]
+    assert timeless[0] == timeless[1]
 
 
-def timeless(calls: Sequence[Call]) -> list[Call]:
-    return [replace(call, started_at=None) for call in calls]
+def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:
+    """They send the same request, but after a crash each gets back what it got."""
+    first = ask(reader(Echo()))
+    many(first, ["same", "same"])
+    failed, replied = first.calls()
+    assert failed.request_sha == replied.request_sha
+    recorded = (replace(failed, finish_reason="abort", problem="engine_failed"), replied)
+    again = ask(reader(Dead()), recorded)
+    assert [reply.problem for reply in many(again, ["same", "same"])] == ["engine_failed", None]
 
 
 def test_a_call_says_when_it_was_sent_and_by_which_worker() -> None:
     """Of two requests and one slot the second is sent when the first has its reply."""
     before = utc_now()
     engine = Echo(seconds={"one": 0.05, "two": 0.05})
-    asked = ask(replace(reader(engine, slots=1), worker="node-7"))
-    many(asked, ["one", "two"])
-    one, two = sorted(call.started_at for call in asked.calls() if call.started_at)
+    asking = ask(replace(reader(engine, slots=1), worker="node-7"))
+    many(asking, ["one", "two"])
+    one, two = sorted(call.started_at for call in asking.calls() if call.started_at)
     assert before <= one < one + timedelta(seconds=0.04) < two <= utc_now()
-    assert [call.worker for call in asked.calls()] == ["node-7", "node-7"]
+    assert [call.worker for call in asking.calls()] == ["node-7", "node-7"]
 
 
 def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
@@ -265,15 +262,15 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
             await asking(PAGE, subject)
 
     asyncio.run(talk())
-    names = [column.name for column in fields(Subject)]
+    names = ("page_index", "question_id", "turn", "reference_index", "attempt")
     calls = asking.calls()
     assert [Subject(**{name: getattr(call, name) for name in names}) for call in calls] == subjects
     assert [call.call_index for call in calls] == [*range(len(subjects))]
 
 
-def sha_of(given: Reader, subject: Subject | None = None, letters: int = 3) -> str:
-    asking = ask(given)
-    asyncio.run(asking(PageGist("w" * letters), subject or Subject(page_index=0)))
+def sha_of(sender: Reader, subject: Subject = SUBJECT, letters: int = 3) -> str:
+    asking = ask(sender)
+    one_reply(asking, subject, PageGist("w" * letters))
     return asking.calls()[0].request_sha
 
 
@@ -283,14 +280,14 @@ def test_a_request_is_named_by_what_is_sent() -> None:
     assert sha_of(cold) == same
     assert sha_of(cold, Subject(page_index=5, question_id="q")) == same, "not by what it is about"
     assert sha_of(reader(Echo(), deadline_seconds=9, slots=1)) == same
-    others = [
+    different = [
         sha_of(cold, Subject(page_index=0, attempt=2)),
         sha_of(reader(Echo(), reply_tokens=REPLY_TOKENS + 1)),
         sha_of(cold, letters=4),
         sha_of(reader(Echo(), temperature=0.5)),
         sha_of(reader(Echo(), temperature=0.5, seed=1)),
     ]
-    assert len({same, *others}) == len(others) + 1
+    assert len({same, *different}) == len(different) + 1
 
 
 @pytest.mark.parametrize(("temperature", "num_seeds"), [(0.7, 6), (0.0, 1)])
@@ -299,9 +296,9 @@ def test_with_sampling_repeats_and_attempts_draw_with_other_seeds(
 ) -> None:
     """From the same seed an engine would say the same again."""
     engine = Echo()
-    given = reader(engine, temperature=temperature, seed=5)
+    sampling = reader(engine, temperature=temperature, seed=5)
     for repeat, attempt in itertools.product((0, 1, 2), (1, 2)):
-        one(ask(given, repeat=repeat), Subject(page_index=0, attempt=attempt))
+        one_reply(ask(sampling, repeat=repeat), Subject(page_index=0, attempt=attempt))
     seeds = [request.seed for request in engine.requests]
     assert seeds[0] == 5
     assert len(set(seeds)) == num_seeds
@@ -309,17 +306,6 @@ def test_with_sampling_repeats_and_attempts_draw_with_other_seeds(
 
 def test_a_dead_engine_or_none_is_no_reply() -> None:
     with pytest.raises(EngineError, match="gone"):
-        one(ask(reader(Dead())))
+        one_reply(ask(reader(Dead())))
     with pytest.raises(RuntimeError, match="score asks a model"):
-        one(Ask(None, "score", "d1", Replies()))
-
-
-def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:
-    """They send the same request, but after a crash each gets back what it got."""
-    first = ask(reader(Echo()))
-    many(first, ["same", "same"])
-    one_failed, other = first.calls()
-    assert one_failed.request_sha == other.request_sha
-    recorded = (replace(one_failed, finish_reason="abort", problem="engine_failed"), other)
-    again = ask(reader(Dead()), recorded)
-    assert [reply.problem for reply in many(again, ["same", "same"])] == ["engine_failed", None]
+        one_reply(Ask(None, "score", "d1", Replies()))

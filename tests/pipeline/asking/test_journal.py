@@ -25,13 +25,13 @@ STEP, UNIT = "gist-0123abcd", "00ff"
 
 
 def call(number: int, **changes: Any) -> Call:
-    made = Call(
+    replied = Call(
         call_index=0, document_id="d1", stage="gist", question_id=None, page_index=number,
         turn=None, reference_index=None, prompt="gist", request_sha=f"{number:016x}", engine="e",
         attempt=1, prompt_tokens=5, cached_tokens=0, reply_tokens=2, finish_reason="stop",
         seconds=0.5, reply=f"gist {number}\nof two lines",
     )  # fmt: skip
-    return replace(made, **changes)
+    return replace(replied, **changes)
 
 
 def journal(warehouse: UPath, attempt: int = 1) -> Journal:
@@ -60,6 +60,7 @@ def warehouse(tmp_path: Path) -> UPath:
 
 
 def test_calls_are_read_again_until_the_unit_is_committed(warehouse: UPath) -> None:
+    """Each is on disk before the next one is sent."""
     calls = [call(number) for number in range(3)]
     asyncio.run(cut_short(warehouse, calls[:2]))
     assert journal(warehouse, attempt=2).read() == (), "an attempt has a journal of its own"
@@ -67,22 +68,14 @@ def test_calls_are_read_again_until_the_unit_is_committed(warehouse: UPath) -> N
     async def again() -> None:
         async with journal(warehouse) as opened:
             assert opened.read() == tuple(calls[:2])
-            await opened.add(calls[2])
+            for number in (2, 3):
+                await opened.add(call(number))
+                assert left(warehouse) == tuple(call(n) for n in range(number + 1))
             names = [file.name for file in files(warehouse)]
             assert names == [f"{UNIT}.1.{number}.jsonl" for number in (0, 1)], "its own, and ours"
 
     asyncio.run(again())
     assert files(warehouse) == []
-
-
-def test_a_call_is_on_disk_before_the_next_is_asked(warehouse: UPath) -> None:
-    async def one_by_one() -> None:
-        async with journal(warehouse) as opened:
-            for number in range(3):
-                await opened.add(call(number))
-                assert left(warehouse) == tuple(call(n) for n in range(number + 1))
-
-    asyncio.run(one_by_one())
 
 
 @pytest.mark.parametrize(
@@ -101,7 +94,7 @@ def test_a_torn_or_foreign_line_is_left_out(warehouse: UPath, junk: bytes) -> No
 def test_what_got_no_reply_is_not_kept(warehouse: UPath) -> None:
     calls = [call(0, problem="timeout"), call(1, problem="engine_failed"), call(2)]
     asyncio.run(cut_short(warehouse, [*calls, call(3, problem="truncated")]))
-    assert {one.page_index for one in left(warehouse)} == {2, 3}
+    assert {replied.page_index for replied in left(warehouse)} == {2, 3}
     (file,) = files(warehouse)
     line = json.loads(file.read_bytes().split(b"\n")[1])
     file.write_text(json.dumps({**line, "problem": "timeout"}))
@@ -160,8 +153,8 @@ def test_a_call_that_is_being_written_when_its_unit_ends_is_written(
     async def cancelled() -> None:
         writers.submit(may_write.wait, 60)
         with pytest.raises(EngineError):
-            async with journal(warehouse) as made:
-                adding = asyncio.create_task(made.add(call(0)))
+            async with journal(warehouse) as opened:
+                adding = asyncio.create_task(opened.add(call(0)))
                 await asyncio.sleep(0)
                 adding.cancel()
                 await asyncio.sleep(0)
@@ -178,11 +171,11 @@ def test_files_that_another_process_makes_meanwhile_are_its_own(warehouse: UPath
     """Two workers execute a unit at once, as each knows only of what it has read."""
 
     async def both() -> None:
-        async with journal(warehouse) as one, journal(warehouse) as other:
-            assert one.read() == other.read() == ()
-            await one.add(call(0))
-            await other.add(call(1))
-            await one.add(call(2))
+        async with journal(warehouse) as first, journal(warehouse) as second:
+            assert first.read() == second.read() == ()
+            await first.add(call(0))
+            await second.add(call(1))
+            await first.add(call(2))
             assert [f.read_bytes().count(b"gist") for f in files(warehouse)] == [2 * 3, 3]
             raise EngineError("dead")
 
@@ -193,11 +186,11 @@ def test_files_that_another_process_makes_meanwhile_are_its_own(warehouse: UPath
 
 def test_a_call_that_comes_after_the_commit_leaves_nothing(warehouse: UPath) -> None:
     async def late() -> None:
-        async with journal(warehouse) as made:
-            await made.add(call(0))
-            made.delete()
+        async with journal(warehouse) as opened:
+            await opened.add(call(0))
+            opened.delete()
             assert files(warehouse) == []
-            await made.add(call(1))
+            await opened.add(call(1))
             assert len(files(warehouse)) == 1
 
     asyncio.run(late())
@@ -209,10 +202,10 @@ def test_a_call_that_comes_after_the_commit_leaves_nothing(warehouse: UPath) -> 
 
 @pytest.fixture
 def store() -> UPath:
-    made = as_path("memory://journal-of-a-unit")
-    if made.exists():
-        made.fs.rm(made.path, recursive=True)
-    return made
+    folder = as_path("memory://journal-of-a-unit")
+    if folder.exists():
+        folder.fs.rm(folder.path, recursive=True)
+    return folder
 
 
 def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
@@ -235,9 +228,9 @@ def test_an_object_store_gets_a_part_after_a_while(
     monkeypatch.setattr("pipeline.asking.replies._SECONDS_A_FILE", 0.01)
 
     async def two() -> None:
-        async with journal(store) as made:
+        async with journal(store) as opened:
             for number in range(2):
-                await made.add(call(number))
+                await opened.add(call(number))
                 while len(files(store)) <= number:
                     await asyncio.sleep(0.01)
 
@@ -269,40 +262,30 @@ class Dying:
             return Reply(text=text, finish_reason="stop", prompt_tokens=9, reply_tokens=2)
 
 
-def long_document(folder: Path) -> SmallRun:
-    paragraphs = [f"{n} " + " ".join(f"w{n}x{k}" for k in range(39)) for n in range(PAGES)]
-    long = {**document(1), "text": "\n\n".join(paragraphs)}
-    small = SmallRun(folder)
-    write(folder / "corpus", [long], [question(1, of=1)])
-    return small
-
-
-def work(small: SmallRun, dies_at: int) -> tuple[Dying, list[Summary] | None]:
-    async def work() -> tuple[Dying, list[Summary] | None]:
-        engine = Dying(small.reader.engine, dies_at)
-        worker = small.worker(replace(small.reader, engine=engine))
-        try:
-            return engine, [await worker.work(d, units, 0) for d, units in small.units().items()]
-        except EngineError:
-            return engine, None
-
-    return asyncio.run(work())
-
-
 def test_a_long_document_killed_near_its_end_is_not_begun_again(tmp_path: Path) -> None:
     """300 gists are one unit. The worker dies at the 291st, and asks again what was in flight;
     replayed calls do not count as work."""
-    small = long_document(tmp_path)
-    _, nothing = work(small, dies_at=DIES_AT)
-    assert nothing is None and not small.shard("gists").exists()
-    again, made = work(small, dies_at=10**9)
-    assert made is not None
-    assert made[0].calls == again.num_asked
-    assert (made[0].prompt_tokens, made[0].reply_tokens) == (9 * made[0].calls, 2 * made[0].calls)
-    others = sum(n for step, n in made[0].asked.items() if not step.startswith("gist"))
-    of_gists = again.num_asked - others
-    assert PAGES - DIES_AT <= of_gists <= PAGES - DIES_AT + AT_ONCE
+    paragraphs = [f"{n} " + " ".join(f"w{n}x{k}" for k in range(39)) for n in range(PAGES)]
+    small = SmallRun(tmp_path)
+    long = {**document(1), "text": "\n\n".join(paragraphs)}
+    write(tmp_path / "corpus", [long], [question(1, of=1)])
+
+    def work(dies_at: int) -> tuple[Summary, int]:
+        engine = Dying(small.reader.engine, dies_at)
+        worker = small.worker(replace(small.reader, engine=engine))
+        ((document_id, units),) = small.units().items()
+        return asyncio.run(worker.work(document_id, units, 0)), engine.num_asked
+
+    with pytest.raises(EngineError):
+        work(dies_at=DIES_AT)
+    assert not small.shard("gists").exists()
+    summary, num_asked = work(dies_at=10**9)
+    assert summary.calls == num_asked
+    assert (summary.prompt_tokens, summary.reply_tokens) == (9 * num_asked, 2 * num_asked)
+    num_gists = sum(n for step, n in summary.asked.items() if step.startswith("gist"))
+    assert PAGES - DIES_AT <= num_gists <= PAGES - DIES_AT + AT_ONCE
     assert [row.problem for row in small.rows("gists")] == [None] * PAGES
-    kept = small.shards.load(Call, small.step("gists").id, small.shard("gists").name.split(".")[0])
-    assert [one.page_index for one in kept] == list(range(PAGES))
+    unit = small.shard("gists").name.split(".")[0]
+    calls = small.shards.load(Call, small.step("gists").id, unit)
+    assert [replied.page_index for replied in calls] == list(range(PAGES))
     assert not list((small.shards.warehouse / "journal").glob("*/*"))

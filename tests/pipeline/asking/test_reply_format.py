@@ -21,7 +21,6 @@ from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
 from tests.support.reading import (
-    Listener,
     adding,
     always,
     book,
@@ -46,31 +45,17 @@ RATE = RateAnswers()
 CHOICE = question(options=("a bat", "the wind", "a child"))
 
 
-def asking(*questions: Question) -> UnitRows:
-    asked = questions or (question(),)
-    turns = [looked_up(question_id=one.question_id) for one in asked]
-    return adding(replace(BOOK, questions=asked), {Lookup: turns})
+def of_book(of_question: Question | None = None, num_pages: int = 12) -> UnitRows:
+    of_question = of_question or question()
+    rows = replace(BOOK, questions=(of_question,))
+    return adding(rows, {
+        Lookup: [looked_up(question_id=of_question.question_id)],
+        Answer: [Answer(document_id="d", question_id="q", reader="r", answer="A gust.")],
+        Page: rows[Page][:num_pages], Gist: rows[Gist][:num_pages],
+    })  # fmt: skip
 
 
-def first_pages(num_pages: int) -> UnitRows:
-    rows = asking()
-    return adding(rows, {Page: rows[Page][:num_pages], Gist: rows[Gist][:num_pages]})
-
-
-def rated() -> UnitRows:
-    answer = Answer(document_id="d", question_id="q", reader="r", answer="A gust.")
-    return adding(asking(question(references=("the wind",))), {Answer: [answer]})
-
-
-def asked(
-    stage: Stage, rows: UnitRows, engine: Listener, prompts: str | None = "generic"
-) -> list[Constraint | None]:
-    """The constraint of each request, in the order they came; replies free where null."""
-    run(stage, rows, engine, prompts or "generic", is_constrained=prompts is not None)
-    return [request.constraint for request in engine.requests]
-
-
-def chosen(*replies: str) -> Constraint:
+def one_of(*replies: str) -> Constraint:
     return Constraint(choices=replies)
 
 
@@ -79,34 +64,34 @@ def list_of(legal: str) -> Constraint:
 
 
 LOOK_UP = "I want to look up Page [3]"
-LETTERS = chosen("Answer: (A)", "Answer: (B)", "Answer: (C)")
-ASKED: list[tuple[Stage, UnitRows, str, tuple[str, ...], list[Constraint | None]]] = [
+LEGAL: list[tuple[Stage, UnitRows, str, tuple[str, ...], list[Constraint | None]]] = [
     # Of 7 paragraphs of 10 words, 40 words a window and at least 20: labels after 2, 3, 4; then,
     # from paragraph 4 on, after 5, 6, 7.
     (PAGINATE, LINES, "qmsum", ("Label: <3>", "Label: <7>"),
-     [chosen("Label: <2>", "Label: <3>", "Label: <4>"),
-      chosen("Label: <5>", "Label: <6>", "Label: <7>")]),
-    (ReadAgentP(max_pages=3, first_page=0), asking(), "generic", (LOOK_UP,),
+     [one_of("Label: <2>", "Label: <3>", "Label: <4>"),
+      one_of("Label: <5>", "Label: <6>", "Label: <7>")]),
+    (ReadAgentP(max_pages=3, first_page=0), of_book(), "generic", (LOOK_UP,),
      [list_of(r"(([0-9]|1[0-1])(, ([0-9]|1[0-1])){0,2})?")]),
-    (ReadAgentP(max_pages=2, first_page=1), asking(), "generic", (LOOK_UP,),
+    (ReadAgentP(max_pages=2, first_page=1), of_book(), "generic", (LOOK_UP,),
      [list_of(r"(([1-9]|1[0-2])(, ([1-9]|1[0-2])){0,1})?")]),
-    (ReadAgentP(max_pages=1, first_page=0), asking(), "generic", (LOOK_UP,),
+    (ReadAgentP(max_pages=1, first_page=0), of_book(), "generic", (LOOK_UP,),
      [list_of(r"(([0-9]|1[0-1]))?")]),
     # The pages left, or to stop; page 9 is not there.
-    (ReadAgentS(max_pages=4, first_page=1, **IN_TURN), first_pages(4), "generic",
+    (ReadAgentS(max_pages=4, first_page=1, **IN_TURN), of_book(num_pages=4), "generic",
      ("Page 2", "Page 9", "Page 1", "STOP"),
-     [chosen(*(f"Page {n}" for n in left), "STOP")
+     [one_of(*(f"Page {n}" for n in left), "STOP")
       for left in ((1, 2, 3, 4), (1, 3, 4), (1, 3, 4), (3, 4))]),
-    (ReadAgentS(max_pages=3, first_page=0, **IN_TURN), first_pages(1), "generic",
-     ("Page 0", "STOP"), [chosen("Page 0", "STOP"), chosen("STOP")]),
-    (CLOSED, asking(CHOICE), "generic", ("Answer: (B)",), [LETTERS]),
-    (CLOSED, asking(), "generic", ("The wind.",), [None]),
-    (RATE, rated(), "generic", ("No", "No"),
-     [chosen("YES", "NO"), chosen("Yes", "Yes, partially", "No")]),
+    (ReadAgentS(max_pages=3, first_page=0, **IN_TURN), of_book(num_pages=1), "generic",
+     ("Page 0", "STOP"), [one_of("Page 0", "STOP"), one_of("STOP")]),
+    (CLOSED, of_book(CHOICE), "generic", ("Answer: (B)",),
+     [one_of("Answer: (A)", "Answer: (B)", "Answer: (C)")]),
+    (CLOSED, of_book(), "generic", ("The wind.",), [None]),
+    (RATE, of_book(question(references=("the wind",))), "generic", ("No", "No"),
+     [one_of("YES", "NO"), one_of("Yes", "Yes, partially", "No")]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("stage", "rows", "prompts", "replies", "expected"), ASKED)
+@pytest.mark.parametrize(("stage", "rows", "prompts", "replies", "expected"), LEGAL)
 def test_stages_ask_for_legal_replies_and_for_none_where_replies_are_free(
     stage: Stage,
     rows: UnitRows,
@@ -114,8 +99,11 @@ def test_stages_ask_for_legal_replies_and_for_none_where_replies_are_free(
     replies: tuple[str, ...],
     expected: list[Constraint | None],
 ) -> None:
-    assert asked(stage, rows, in_turn(*replies), prompts) == expected
-    assert set(asked(stage, rows, always(replies[-1]), None)) == {None}
+    constrained, free = in_turn(*replies), always(replies[-1])
+    run(stage, rows, constrained, prompts, is_constrained=True)
+    assert [request.constraint for request in constrained.requests] == expected
+    run(stage, rows, free)
+    assert {request.constraint for request in free.requests} == {None}
 
 
 VLLM = ("engine=vllm", "engine.model=org/model")

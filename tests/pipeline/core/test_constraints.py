@@ -22,7 +22,6 @@ from stages.prompts.readagent_memory import BreakPoint, Labelled, PageGist
 from tests.support.reading import FAMILIES, family
 
 MOST_PAGES = 6  # that the methods of the papers look up at once
-
 each_family = pytest.mark.parametrize("name", FAMILIES)
 
 
@@ -45,9 +44,9 @@ def regex(constraint: Constraint | None) -> str:
 @settings(deadline=None)
 def test_a_number_is_matched_if_it_is_in_the_range(data: st.DataObject, a: int, b: int) -> None:
     legal = range(min(a, b), max(a, b) + 1)
+    beside = st.sampled_from([legal[0] - 1, legal[-1] + 1])
+    number = data.draw(st.one_of(st.sampled_from(legal), beside, st.integers(0, 9999)))
     pattern = numbers(legal[0], legal[-1])
-    near = st.one_of(st.sampled_from(legal), st.integers(0, 9999), st.sampled_from([a - 1, b + 1]))
-    number = data.draw(near)
     assert bool(re.fullmatch(pattern, str(number))) == (number in legal)
     assert not re.fullmatch(pattern, f"0{number}")
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.jobs.html.test_html import chunk
 from tests.support import command
 from tests.support.command import ROOT, one_line, own_process, succeed, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -29,6 +30,12 @@ SCRIPT = {
         {"prompt": "rate_permissive", "reply": "No"},
     ]
 }
+LOUD = """    @classmethod
+    def trace(cls, row):
+        raise KeyError("loud")
+
+
+"""
 
 
 def words(folder: Path, plugin: Path = PLUGIN) -> list[str]:
@@ -50,13 +57,13 @@ def sql(folder: Path, query: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
-    own, warehouse = words(tmp_path), f"warehouse={tmp_path / 'warehouse'}"
-    plan = json.loads(succeeded(own_process("plan", *own, "--json")))
+def test_a_method_of_a_plugin_from_plan_to_page(tmp_path: Path) -> None:
+    run, warehouse = words(tmp_path), f"warehouse={tmp_path / 'warehouse'}"
+    plan = json.loads(succeeded(own_process("plan", *run, "--json")))
     # Four documents: a quote and two answers a question, two verdicts an answer; no gists.
     calls = {"quote": 4, "answer": 8, "rate": 16}
     assert {stage["stage"]: stage["expected"]["calls"] for stage in plan["stages"]} == calls
-    out = json.loads(succeeded(own_process("run", *own, "cluster=local", "--json")))
+    out = json.loads(succeeded(own_process("run", *run, "cluster=local", "--json")))
     assert out["report"]["inputs"]["not_done"] == 0
 
     # BM25 finds the same words in all pages of a document: ties go to page 0, whose quote is read.
@@ -80,6 +87,22 @@ def test_a_method_of_a_plugin_from_plan_to_sql(tmp_path: Path) -> None:
     traced = json.loads(succeed("trace", "q2", "--prompts", "--json", warehouse))
     messages = [call["messages"] for method in traced["methods"] for call in method["calls"]]
     assert len(messages) == 7 and all(messages)  # a quote, and an answer and two verdicts a method
+
+    # Rows are shown with the plugin, without it, and by their columns if its `trace` raises.
+    code, head = (PLUGIN / "quote.py").read_text(), "@dataclass(frozen=True)\nclass CopyQuote"
+    assert head in code
+    loud = f"plugins={altered(tmp_path / 'loud', 'quote.py', code.replace(head, LOUD + head))}"
+    for number, plugin in enumerate(([], [f"plugins={PLUGIN}"], [loud])):
+        file = tmp_path / f"page{number}.html"
+        succeeded(own_process("report", f"html={file}", warehouse, *plugin))
+        (shown,) = chunk(file.read_text(encoding="utf-8"), "part-2")["questions"].values()
+        (quotes,) = [section for section in shown["sections"] if section["table"] == "quotes"]
+        assert "place 0" in quotes["lines"][-1]
+        sent = [call["messages"] for call in shown["calls"] if call["stage"] == "quote"]
+        assert sent and all(sent)
+    told = succeeded(own_process("trace", "q2", warehouse, loud))
+    (line,) = [line for line in told.splitlines() if "KeyError: 'loud' (" in line]
+    assert "quote.py:" in line and "\n  place 0, page_index " in told
 
 
 def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> Path:
@@ -117,8 +140,8 @@ def test_a_plugin_that_cannot_be_used(
     tmp_path: Path, verb: str, file: str, text: str, told: str
 ) -> None:
     plugin = altered(tmp_path / "plugins", file, text)
-    own = words(tmp_path, plugin) if verb == "run" else [f"plugins={plugin}"]
-    line = one_line(own_process(verb, *own))
+    run = words(tmp_path, plugin) if verb == "run" else [f"plugins={plugin}"]
+    line = one_line(own_process(verb, *run))
     assert told in line and "quote_plugin" in line
 
 
@@ -142,9 +165,9 @@ def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path) -> None:
 def test_it_runs_from_the_folder_that_holds_it(tmp_path: Path, start: list[str]) -> None:
     """There the plugin is importable by its own name, too, here and on workers."""
     shutil.copytree(PLUGIN, tmp_path / "quote_plugin")
-    own = [*words(tmp_path, Path("quote_plugin")), "cluster=local"]
+    run = [*words(tmp_path, Path("quote_plugin")), "cluster=local"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, *start, *own], cwd=tmp_path, env=environment,
+    done = subprocess.run([sys.executable, *start, *run], cwd=tmp_path, env=environment,
                           capture_output=True, text=True, timeout=300)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert sql(tmp_path, "select count(*) as n from quotes") == [{"n": 4}]
@@ -170,7 +193,7 @@ def test_an_installed_plugin(tmp_path: Path) -> None:
     path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
     warehouse = f"warehouse={tmp_path / 'warehouse'}"
 
-    def command(*words: str) -> str:
+    def installed(*words: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "jobs", *words, warehouse],
             cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
@@ -178,7 +201,7 @@ def test_an_installed_plugin(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    command("run", "experiment=demo", "methods=quotes", "limit=1")
+    installed("run", "experiment=demo", "methods=quotes", "limit=1")
     (counted,) = sql(tmp_path, "select count(*) as n from quotes where quote is not null")
-    assert json.loads(command("sql", "select count(*) as n from quoted", "--json")) == [counted]
+    assert json.loads(installed("sql", "select count(*) as n from quoted", "--json")) == [counted]
     assert counted["n"] > 0

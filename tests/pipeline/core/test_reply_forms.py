@@ -8,17 +8,10 @@ from hypothesis import strategies as st
 
 from pipeline.core.prompts import PROMPTS, Prompt
 from pipeline.core.reply_forms import read_reply
-from pipeline.families.family import Family
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
 from stages.prompts.readagent_memory import BreakPoint
 from tests.support.reading import FAMILIES, family
-
-OPEN = AnswerQuestion.samples()[1]  # a question without options
-
-
-def read(prompt: type[Prompt[Any]], reply: str, form: str | None = None) -> Any:
-    return read_reply(prompt.samples()[0], form or prompt.form, reply, is_cut=False)
 
 
 @pytest.mark.parametrize(
@@ -44,34 +37,29 @@ def read(prompt: type[Prompt[Any]], reply: str, form: str | None = None) -> Any:
     ],
 )
 def test_a_statement_goes_first(prompt: type[Prompt[Any]], reply: str, value: object) -> None:
-    assert read(prompt, reply) == value
+    assert read_reply(prompt.samples()[0], prompt.form, reply, is_cut=False) == value
 
 
-def test_the_form_is_the_familys() -> None:
-    """As one that asks for another form is answered."""
+def test_the_form_is_the_familys_and_free_text_has_none() -> None:
     reply = "Ich wähle die Marke <57>. Break point: <60> wäre der nächste."
-    assert read(BreakPoint, reply) == 60
-    assert read(BreakPoint, reply, form="Ich wähle die Marke <{}>") == 57
-
-
-def test_free_text_has_no_form() -> None:
-    reply = "The sexton. Answer: (B) stood on the door."
-    assert read_reply(OPEN, "Answer: ({})", reply, is_cut=False) == reply
+    for form, value in (("Break point: <{}>", 60), ("Ich wähle die Marke <{}>", 57)):
+        assert read_reply(BreakPoint.samples()[0], form, reply, is_cut=False) == value
+    without_options, reply = AnswerQuestion.samples()[1], "The sexton. Answer: (B) stood there."
+    assert read_reply(without_options, "Answer: ({})", reply, is_cut=False) == reply
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_form_is_read_in_every_family(name: str) -> None:
     """With a reason after it that names another value."""
-    found: Family = family(name)
     for prompt in PROMPTS.values():
-        form, values = found.form(prompt), list(prompt.form_values().items())
+        form, values = family(name).form(prompt), list(prompt.form_values().items())
         if form is None or form == "{}":
             continue
         for (text, value), (other, _) in zip(values, reversed(values), strict=True):
             mentioned = other.partition("\n")[0]  # the second line of a value states another one
             reason = f"\nAlthough one might think of page {mentioned} or label <{mentioned}>."
             reply = form.replace("{}", text) + reason
-            assert found.read(prompt.samples()[0], reply, is_cut=False) == value, reply
+            assert family(name).read(prompt.samples()[0], reply, is_cut=False) == value, reply
 
 
 @settings(deadline=None)  # of seconds a busy machine decides

@@ -16,9 +16,10 @@ import pytest
 from pipeline.core.engine import Reply
 from pipeline.core.prompts import Constraint, Message
 from pipeline.engines.openai import OpenAIEngine
-from tests.pipeline.engines.test_openai_engine import KEY, request, settings
+from tests.pipeline.engines.test_openai_engine import KEY, settings
 from tests.pipeline.engines.test_openai_engine import with_engine as use_engine
 from tests.support.engines.tiny_model import make_tiny_model
+from tests.support.reading import request
 
 pytestmark = pytest.mark.vllm
 

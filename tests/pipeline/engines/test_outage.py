@@ -15,8 +15,9 @@ from pipeline.core.engine import Reply
 from pipeline.core.errors import OutageError
 from pipeline.engines.openai import OpenAIEngine
 from pipeline.engines.openai_client import FailedError, Gate
-from tests.pipeline.engines.test_openai_engine import AWAY, request, settings, with_engine
+from tests.pipeline.engines.test_openai_engine import AWAY, settings, with_engine
 from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.reading import request
 
 http: Any = importlib.import_module(openai.DefaultHttpxClient.__mro__[1].__module__.split(".")[0])
 REFUSING = (400, 402, 404, 408, 429, 451, 500, 503)
@@ -170,7 +171,6 @@ def on(
 
 @pytest.mark.slow
 def test_an_outage_does_not_count_towards_a_deadline() -> None:
-
     async def through_it(engine: OpenAIEngine) -> Reply:
         server.ready = Answer(status=503, body="{}")
         server.answer = lambda body: server.ready
@@ -181,9 +181,9 @@ def test_an_outage_does_not_count_towards_a_deadline() -> None:
         return await asking
 
     with LoopbackServer() as server:
-        found = on(server, through_it, deadline_seconds=0.5)
-        assert found.problem in (None, "timeout")  # a busy machine may be late itself
-        assert found.seconds <= 0.5 or found.problem is None
+        reply = on(server, through_it, deadline_seconds=0.5)
+        assert reply.problem in (None, "timeout")  # a busy machine may be late itself
+        assert reply.seconds <= 0.5 or reply.problem is None
 
 
 @pytest.mark.slow
@@ -192,8 +192,8 @@ def test_a_late_reply_is_a_timeout_only_where_the_server_answers_others() -> Non
         return await engine.generate(request())
 
     with LoopbackServer(answer=lambda body: Answer(seconds=60)) as server:
-        found = on(server, late, deadline_seconds=2.0)
-    assert (found.problem, found.seconds) == ("timeout", 2.0)
+        reply = on(server, late, deadline_seconds=2.0)
+    assert (reply.problem, reply.seconds) == ("timeout", 2.0)
 
     async def frozen(engine: OpenAIEngine) -> Reply:
         server.ready = Answer(seconds=60)
@@ -215,8 +215,16 @@ async def poison_among_bread(engine: OpenAIEngine) -> Reply:
 
 
 DEEP = json.dumps({"choices": [{"message": {"content": "x"}}]})[:-1] + ', "more": ' + "[" * 100_000
+NO_TEXT = (
+    '{"choices": []}', "{}", "[1]", "null", '{"choices": [{}]}', '{"choices": {"a": 1}}',
+    '{"choices": [7]}', '{"choices": [{"message": null}]}',
+    *(f'{{"choices": [{{"finish_reason": "stop", "message": {{"content": {content}}}}}]}}'
+      for content in ("7", "{}", "[7]", "true", "NaN", '[{"type": "image"}]')),
+)  # fmt: skip
 BAD = [
     *((Answer(status=status, body="{}"), "refused", f"{status}: ") for status in REFUSING),
+    *((Answer(body=body), None, "the response has no reply of text") for body in NO_TEXT),
+    *((Answer(body=body), None, "the response is not JSON") for body in ('{"choices', '"text"')),
     (Answer(status=413, body="{}"), "context_overflow", "413: "),
     (
         Answer(status=307, body="", headers={"location": "http://127.0.0.1:9/v1"}),
@@ -231,15 +239,19 @@ BAD = [
 @pytest.mark.parametrize(("bad", "problem", "says"), BAD)
 def test_one_bad_request_among_good_ones(bad: Answer, problem: str | None, says: str) -> None:
     """It is given up, and the good ones are answered meanwhile. Where it is told that the server is
-    busy, after `outage_minutes`."""
+    busy, after `outage_minutes`; where it gets no reply that can be read, after it was sent again.
+    """
 
     def answer(body: dict[str, Any]) -> Answer:
         return bad if "poison" in body["messages"][0]["content"] else Answer()
 
     with LoopbackServer(answer=answer) as server:
-        found = on(server, poison_among_bread, outage_minutes=0.002)
-    assert (found.finish_reason, found.problem) == ("abort", problem)
-    assert says in found.text
+        reply = on(server, poison_among_bread, outage_minutes=0.002)
+    assert (reply.finish_reason, reply.problem) == ("abort", problem)
+    assert says in reply.text
+    if problem is None:
+        sent = [asked.body["messages"][0]["content"] for asked in server.asked]
+        assert sent.count("poison") == 2
 
 
 @pytest.mark.parametrize(
@@ -253,10 +265,10 @@ def test_every_exception_of_the_client_is_the_requests(
 ) -> None:
     send = http.AsyncHTTPTransport.handle_async_request
 
-    async def raising(self: Any, asked: Any) -> Any:
-        if b"poison" in asked.content:
+    async def raising(self: Any, sent: Any) -> Any:
+        if b"poison" in sent.content:
             raise error
-        return await send(self, asked)
+        return await send(self, sent)
 
     monkeypatch.setattr(http.AsyncHTTPTransport, "handle_async_request", raising)
     with LoopbackServer() as server:

@@ -11,7 +11,7 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.engines.scripted import ScriptedEngine, ScriptedSettings
-from stages.prompts.readagent_memory import PageGist
+from tests.support.reading import request
 
 
 def engine(folder: Path, *replies: dict[str, Any]) -> ScriptedEngine:
@@ -25,21 +25,8 @@ def settings(script: Path) -> ScriptedSettings:
     return ScriptedSettings.model_validate(composed)
 
 
-def request(*contents: str, prompt: str = "gist", attempt: int = 1) -> Request:
-    return Request(
-        prompt=prompt,
-        fields=PageGist(page=""),
-        messages=tuple({"role": "user", "content": content} for content in contents),
-        max_reply_tokens=10,
-        attempt=attempt,
-    )
-
-
-def replies(of: ScriptedEngine, *requests: Request) -> list[Reply]:
-    async def ask() -> list[Reply]:
-        return [await of.generate(one) for one in requests]
-
-    return asyncio.run(ask())
+def replies(scripted: ScriptedEngine, *requests: Request) -> list[Reply]:
+    return [asyncio.run(scripted.generate(request)) for request in requests]
 
 
 def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
@@ -51,21 +38,22 @@ def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
         {"match": "page \\d+", "reply": "a page of four words", "finish_reason": "length"},
         {"match": "first.*second", "attempt": 2, "reply": "again"},
     )
-    contents = ("the first\nline", "the second message")
-    found = replies(
+    lines = ("the first\nline", "the second message")
+    two = [{"role": "user", "content": content} for content in lines]
+    replied = replies(
         scripted,
         request("Who wrote it?", prompt="answer"),
         request("Who read it?", prompt="answer"),
-        request("Who wrote", "page 12?"),
-        request(*contents, attempt=2),
-        request(*contents),
+        request("Who wrote\npage 12?"),
+        request(messages=two, attempt=2),
+        request(messages=two),
     )
-    assert [(reply.text, reply.finish_reason) for reply in found] == [
+    assert [(reply.text, reply.finish_reason) for reply in replied] == [
         ("Answer: (B)", "stop"), ("Answer: (A)", "stop"), ("a page of four words", "length"),
         ("again", "stop"), ("", "abort"),
     ]  # fmt: skip
-    counts = found[2].prompt_tokens, found[2].reply_tokens, found[2].cached_tokens
-    assert counts == (4, 5, 0)
+    third = replied[2]
+    assert (third.prompt_tokens, third.reply_tokens, third.cached_tokens) == (4, 5, 0)
     assert asyncio.run(scripted.count_tokens([{"role": "user", "content": ""}])) == 0
 
 
@@ -75,12 +63,8 @@ def test_it_takes_as_long_as_the_rule_says_or_hangs_or_dies(tmp_path: Path) -> N
     assert 0.05 <= replies(scripted, request("bread"))[0].seconds < 5
     with pytest.raises(EngineError, match="scripted:script"):
         replies(scripted, request("poison"))
-
-    async def wait() -> None:
-        await asyncio.wait_for(scripted.generate(request("x")), 0.05)
-
     with pytest.raises(TimeoutError):
-        asyncio.run(wait())
+        asyncio.run(asyncio.wait_for(scripted.generate(request("x")), 0.05))
 
 
 @pytest.mark.parametrize(

@@ -12,28 +12,20 @@ from pipeline.core.engine import Reply
 from pipeline.engines.openai import OpenAIEngine
 from tests.pipeline.engines.test_openai_engine import (
     AWAY,
-    answers,
     reply,
-    request,
     settings,
     start_error,
     with_engine,
 )
 from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.reading import request
 
 LONG = "The baker freed the keeper of the tower. " * 100  # 800 words
 
 
-def asked(answer: Answer, content: str = LONG, **changes: Any) -> tuple[Reply, dict[str, str]]:
-    """The reply to one request, and the engine's findings after it was sent twice."""
-
-    async def twice(engine: OpenAIEngine) -> tuple[Reply, dict[str, str]]:
-        found = [await engine.generate(request(content)) for _ in range(2)]
-        return found[0], engine.findings
-
-    with LoopbackServer(answer=answers(answer)) as server:
-        found: tuple[Reply, dict[str, str]] = with_engine(settings(server.url, **changes), twice)
-    return found
+def reply_to(answer: Answer, **changes: Any) -> Reply:
+    with LoopbackServer() as server:
+        return reply(server, request(LONG), answer, **changes)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +42,10 @@ def asked(answer: Answer, content: str = LONG, **changes: Any) -> tuple[Reply, d
 def test_a_reply_ended_as_the_server_says(theirs: object, ours: str, at_budget: str) -> None:
     """An unknown end of a text is a reply."""
     below, whole = (Answer(finish_reason=theirs, reply_tokens=number) for number in (9, 10))
-    assert [asked(answer)[0].finish_reason for answer in (below, whole)] == [ours, at_budget]
-    assert asked(whole, thinking_tokens=5)[0].finish_reason == ours, "15 tokens are allowed"
+    assert [reply_to(answer).finish_reason for answer in (below, whole)] == [ours, at_budget]
+    assert reply_to(whole, thinking_tokens=5).finish_reason == ours, "15 tokens are allowed"
     if theirs in ("natural", 7, ["stop"]):
-        assert asked(Answer(text="", finish_reason=theirs))[0].finish_reason == "abort"
+        assert reply_to(Answer(text="", finish_reason=theirs)).finish_reason == "abort"
 
 
 TOO_LONG: list[tuple[int, object]] = [
@@ -85,10 +77,11 @@ TOO_LONG: list[tuple[int, object]] = [
 @pytest.mark.parametrize(("status", "error"), TOO_LONG)
 def test_a_prompt_that_the_server_finds_too_long_overflows(status: int, error: object) -> None:
     for body in ({"error": error}, [{"error": error}]):
-        with LoopbackServer(answer=answers(Answer(status=status, body=json.dumps(body)))) as server:
-            found = reply(settings(server.url, retries=3, outage_minutes=AWAY))
-        assert (found.finish_reason, found.problem) == ("abort", "context_overflow")
-        assert found.text.startswith(f"{status}: ") and len(server.asked) == 1
+        answer = Answer(status=status, body=json.dumps(body))
+        with LoopbackServer() as server:
+            said = reply(server, None, answer, retries=3, outage_minutes=AWAY)
+        assert (said.finish_reason, said.problem) == ("abort", "context_overflow")
+        assert said.text.startswith(f"{status}: ") and len(server.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -104,10 +97,8 @@ def test_a_prompt_that_the_server_finds_too_long_overflows(status: int, error: o
     ],
 )
 def test_what_is_refused_for_another_reason_does_not_overflow(status: int, message: str) -> None:
-    body = json.dumps({"error": {"message": message}})
-    with LoopbackServer(answer=answers(Answer(status=status, body=body))) as server:
-        found = reply(settings(server.url))
-    assert (found.text, found.problem) == (f"{status}: {message}", "refused")
+    said = reply_to(Answer(status=status, body=json.dumps({"error": {"message": message}})))
+    assert (said.text, said.problem) == (f"{status}: {message}", "refused")
 
 
 @pytest.mark.parametrize(
@@ -129,17 +120,11 @@ def test_what_is_refused_for_another_reason_does_not_overflow(status: int, messa
 def test_an_error_within_a_200_is_that_error(
     body: object, says: str, problem: str | None, num_sent: int
 ) -> None:
-    with LoopbackServer(answer=answers(Answer(body=json.dumps(body)))) as server:
-        found = reply(settings(server.url, retries=2, outage_minutes=AWAY))
-    assert (found.text, found.problem, found.finish_reason) == (says, problem, "abort")
+    with LoopbackServer() as server:
+        answer = Answer(body=json.dumps(body))
+        said = reply(server, None, answer, retries=2, outage_minutes=AWAY)
+    assert (said.text, said.problem, said.finish_reason) == (says, problem, "abort")
     assert len(server.asked) == num_sent
-
-
-def test_a_temperature_that_is_left_out_counts_as_sampling() -> None:
-    """So repeats differ: the server has one of its own."""
-    own, zero = settings("http://h/v1", temperature=None), settings("http://h/v1")
-    assert own.samples and not zero.samples
-    assert own.identity()["temperature"] is None and "seed" in own.identity()
 
 
 @pytest.mark.parametrize(
@@ -159,18 +144,23 @@ def test_a_temperature_that_is_left_out_counts_as_sampling() -> None:
 def test_a_prompt_that_was_cut_in_silence_is_a_problem_and_a_line(
     content: str, counted: int, is_cut: bool
 ) -> None:
-    found, findings = asked(Answer(prompt_tokens=counted), content)
-    assert (found.finish_reason == "abort") == is_cut == bool(findings)
-    assert found.prompt_tokens == counted, "it is what was paid"
-    assert (found.text == "a short reply") != is_cut
+    async def twice(engine: OpenAIEngine) -> tuple[Reply, dict[str, str]]:
+        replies = [await engine.generate(request(content)) for _ in range(2)]
+        return replies[0], engine.findings
+
+    with LoopbackServer(answer=lambda body: Answer(prompt_tokens=counted)) as server:
+        said, findings = with_engine(settings(server.url), twice)
+    assert (said.finish_reason == "abort") == is_cut == bool(findings)
+    assert said.prompt_tokens == counted, "it is what was paid"
+    assert (said.text == "a short reply") != is_cut
     assert all(str(counted) in line for line in findings.values())
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])
 def test_a_server_without_a_list_of_models(status: int) -> None:
     with LoopbackServer(models_status=status) as server:
-        assert reply(settings(server.url, context_tokens=50, retries=0)).text == "a short reply"
-        start_error(settings(server.url, retries=0))
+        assert reply(server, context_tokens=50).text == "a short reply"
+        start_error(settings(server.url))
     with LoopbackServer(key="another") as server:
         assert "requires an API key" in start_error(settings(server.url, context_tokens=50))
 
@@ -186,7 +176,7 @@ def test_a_server_without_a_list_of_models(status: int) -> None:
 def test_a_wait_may_be_a_fraction_or_a_date(after: str, least: float, most: float) -> None:
     after = formatdate(time.time() + 6, usegmt=True) if after == "in six seconds" else after
     busy = Answer(status=429, body="{}", headers={"Retry-After": after})
-    with LoopbackServer(answer=answers(busy, Answer())) as server:
-        assert reply(settings(server.url, outage_minutes=AWAY)).text == "a short reply"
-    first, second = (one.at for one in server.asked)
+    with LoopbackServer() as server:
+        assert reply(server, None, busy, Answer(), outage_minutes=AWAY).text == "a short reply"
+    first, second = (asked.at for asked in server.asked)
     assert least <= second - first <= most

@@ -16,15 +16,14 @@ from tests.support.reading import Listener, reader_of
 each_prompt = pytest.mark.parametrize("prompt", [PROMPTS[name] for name in sorted(PROMPTS)])
 
 
-def asked(prompt: Prompt[Any], engine: Any) -> tuple[Asked[Any], Call]:
+def ask(
+    prompt: Prompt[Any], reply: str, finish_reason: FinishReason = "stop"
+) -> tuple[Asked[Any], Call]:
+    engine = Listener(lambda _: reply, finish_reason=finish_reason)
     asking = Ask(reader_of(engine), "stage", "d", Replies())
     answer = asyncio.run(asking(prompt, Subject(page_index=0)))
     (call,) = asking.calls()
     return answer, call
-
-
-def saying(text: str, finish_reason: FinishReason = "stop") -> Listener:
-    return Listener(lambda _: text, finish_reason=finish_reason)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +59,8 @@ def saying(text: str, finish_reason: FinishReason = "stop") -> Listener:
     ],
 )
 def test_what_was_said_and_what_was_thought(reply: str, text: str, thinking: str | None) -> None:
-    found = without_thinking(Reply(text=reply, finish_reason="stop", reply_tokens=7))
-    assert found == Reply(text=text, thinking=thinking, finish_reason="stop", reply_tokens=7)
+    apart = without_thinking(Reply(text=reply, finish_reason="stop", reply_tokens=7))
+    assert apart == Reply(text=text, thinking=thinking, finish_reason="stop", reply_tokens=7)
 
 
 def test_what_an_engine_took_off_itself_is_kept() -> None:
@@ -76,20 +75,23 @@ def test_what_an_engine_took_off_itself_is_kept() -> None:
 def test_every_prompt_reads_what_follows_the_thinking(prompt: type[Prompt[Any]], form: str) -> None:
     for sample in prompt.samples():
         reply = sample.expected()
-        found, call = asked(sample, saying(form.replace("{}", reply)))
-        assert found == asked(sample, saying(reply))[0]
-        assert found.problem is None and found.value is not None
-        assert call.reply == found.raw == reply
+        answer, call = ask(sample, form.replace("{}", reply))
+        assert answer == ask(sample, reply)[0]
+        assert answer.problem is None and answer.value is not None
+        assert call.reply == answer.raw == reply
         assert call.thinking == f"Hm, {reply}?"
 
 
 @each_prompt
-def test_thinking_without_an_end_says_nothing(prompt: type[Prompt[Any]]) -> None:
+@pytest.mark.parametrize(
+    ("finish_reason", "problem", "of_call"),
+    [("stop", "unparseable", None), ("length", "truncated", "truncated")],
+)
+def test_thinking_without_an_end_says_nothing(
+    prompt: type[Prompt[Any]], finish_reason: FinishReason, problem: Any, of_call: str | None
+) -> None:
     reply = "57 Page [3] none STOP Answer: (B) YES"
     for sample in prompt.samples():
-        found, call = asked(sample, saying(f"<think>{reply}"))
-        assert found == Asked(None, "unparseable", "")
-        assert (call.reply, call.thinking, call.problem) == ("", reply, None)
-        found, call = asked(sample, saying(f"<think>{reply}", "length"))
-        assert found == Asked(None, "truncated", "")
-        assert (call.reply, call.thinking, call.problem) == ("", reply, "truncated")
+        answer, call = ask(sample, f"<think>{reply}", finish_reason)
+        assert answer == Asked(None, problem, "")
+        assert (call.reply, call.thinking, call.problem) == ("", reply, of_call)

@@ -56,21 +56,18 @@ def test_one_line_is_a_family(tmp_path: Path) -> None:
     assert check_family(folder, SHIPPED) == []
 
 
-def test_its_refusals_may_be_in_another_language(tmp_path: Path) -> None:
-    words = {"look_up_p": {"negations": ["keine"], "needed": ["seite"]}}
-    own, prompt = loaded(written(tmp_path, refusals=words)), ParallelLookUp.samples()[0]
-    declined = "Ich brauche keine weitere Seite."
-    assert own.read(prompt, declined, is_cut=False) == ()
-    assert family("generic").read(prompt, declined, is_cut=False) is None
-
-
 def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
+    """Its words of refusals may be of another language."""
     folder = written(
         tmp_path, reply_tokens={"gist": 99}, forms={"look_up_s": "I want page {}"},
         settings={"min_words": 300}, judging={"score": None},
+        refusals={"look_up_p": {"negations": ["keine"], "needed": ["seite"]}},
     )  # fmt: skip
     (folder / "gist.jinja").write_text("Cut it down: {{ page }}")
-    own = loaded(folder)
+    own, prompt = loaded(folder), ParallelLookUp.samples()[0]
+    declined = "Ich brauche keine weitere Seite."
+    assert own.read(prompt, declined, is_cut=False) == ()
+    assert family("generic").read(prompt, declined, is_cut=False) is None
     assert own.max_reply_tokens(PageGist) == 99
     assert own.max_reply_tokens(AnswerQuestion) == 512
     assert own.form(PROMPTS["look_up_s"]) == "I want page {}"
@@ -202,19 +199,13 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str, complaint: str) -> 
 
 
 ESCAPES = [
-    "{{ ''.__class__.__mro__ }}",
-    "{{ ''|attr('__class__') }}",
-    "{{ question.__init__.__globals__ }}",
-    "{{ lipsum.__globals__['os'].popen('id') }}",
-    "{{ '{a.__class__}'.format_map({'a': question}) }}",
-    "{% include '../../family.yaml' %}",
-    "{% import 'os' as os %}",
-    "{% for n in range(1000000000) %}{% endfor %}",
-    "{{ 1 / 0 }}",
-    "{{ 'a'.encode().decode('nope') }}",
-    "{% include 'answer.jinja' %}",
+    "{{ ''.__class__.__mro__ }}", "{{ ''|attr('__class__') }}",
+    "{{ question.__init__.__globals__ }}", "{{ lipsum.__globals__['os'].popen('id') }}",
+    "{{ '{a.__class__}'.format_map({'a': question}) }}", "{% include '../../family.yaml' %}",
+    "{% import 'os' as os %}", "{% for n in range(1000000000) %}{% endfor %}", "{{ 1 / 0 }}",
+    "{{ 'a'.encode().decode('nope') }}", "{% include 'answer.jinja' %}",
     "{{ 'a' * 1000000000000 }}",
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -257,21 +248,11 @@ def test_lines_that_are_replies_are_examples(tmp_path: Path, prompt: str) -> Non
     assert loaded(folder).examples(PROMPTS[prompt]) == expected
 
 
-@pytest.mark.parametrize(
-    ("reply", "is_example"),
-    [
-        ("Answer: (C)", True),
-        (' "answer: (c)" \n', True),
-        ("**Answer:   (C)**\nThe text says so.", True),
-        ("Answer: (B)", False),
-        ("Answer: (C) as the text says", False),
-        ("The text says so.\nAnswer: (C)", False),
-        ("", False),
-    ],
-)
-def test_a_reply_or_its_first_line_repeats_an_example(
-    tmp_path: Path, reply: str, is_example: bool
-) -> None:
+def test_a_reply_or_its_first_line_repeats_an_example(tmp_path: Path) -> None:
     folder = written(tmp_path, "wording: ours")
     (folder / "answer.jinja").write_text("Answer: (C)")
-    assert loaded(folder).is_example(PROMPTS["answer"], reply) == is_example
+    own = loaded(folder)
+    for reply in ("Answer: (C)", ' "answer: (c)" \n', "**Answer:   (C)**\nThe text says so."):
+        assert own.is_example(PROMPTS["answer"], reply), reply
+    for reply in ("Answer: (B)", "Answer: (C) as the text says", "It says so.\nAnswer: (C)", ""):
+        assert not own.is_example(PROMPTS["answer"], reply), reply

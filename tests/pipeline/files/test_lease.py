@@ -28,14 +28,12 @@ def written(folder: Path, file: str = "compact.1.lease", **fields: Any) -> None:
 
 def test_one_holder_at_a_time_and_free_afterwards(tmp_path: Path) -> None:
     folder = as_path(tmp_path)
-    with lease(folder, "compact") as held:
-        assert held is not None and held.is_held()
+    with lease(folder, "compact") as mine:
+        assert mine is not None and mine.is_held()
         assert holder(folder, "compact") == f"{HOST}-{os.getpid()}"
-        with lease(folder, "compact") as second:
-            assert second is None
-        with lease(folder, "compactall") as other:  # another name is another lease
-            assert other is not None
-        assert held.is_held()
+        with lease(folder, "compact") as second, lease(folder, "compactall") as of_other_name:
+            assert second is None and of_other_name is not None
+        assert mine.is_held()
     assert holder(folder, "compact") is None
     with lease(folder, "compact") as again:
         assert again is not None
@@ -48,41 +46,37 @@ def test_what_nobody_holds_is_taken_over(tmp_path: Path, wrong: Any) -> None:
         ended.wait()
         wrong = {"host": HOST, "pid": ended.pid}
     written(tmp_path, **wrong)
-    with lease(as_path(tmp_path), "compact") as held:
-        assert held is not None
+    with lease(as_path(tmp_path), "compact") as mine:
+        assert mine is not None
         assert holder(as_path(tmp_path), "compact") == f"{HOST}-{os.getpid()}"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_living_process_elsewhere_keeps_it(tmp_path: Path) -> None:
-    written(tmp_path)
-    with lease(as_path(tmp_path), "compact") as held:
-        assert held is None
-    assert holder(as_path(tmp_path), "compact") == "elsewhere-7"
-
-
-def test_who_takes_a_number_that_others_have_passed_holds_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_living_process_elsewhere_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
-    """While this process paused, one took 2 and ended, and the next took 3 and deleted 2."""
-    written(tmp_path, expires_at=time.time() - 1)
+    """If late: while this process paused, one took 2 and ended, and the next took 3 and deleted
+    2."""
 
     def late(path: Any, content: bytes) -> bool:
         written(tmp_path, "compact.3.lease")
         return commit(path, content)
 
-    monkeypatch.setattr("pipeline.files.lease.commit", late)
-    with lease(as_path(tmp_path), "compact") as held:
-        assert held is None
+    written(tmp_path, expires_at=time.time() + (-1 if is_late else 3600))
+    if is_late:
+        monkeypatch.setattr("pipeline.files.lease.commit", late)
+    with lease(as_path(tmp_path), "compact") as mine:
+        assert mine is None
     assert holder(as_path(tmp_path), "compact") == "elsewhere-7"
 
 
 def test_who_was_taken_over_learns_of_it_and_leaves_the_new_holder_alone(tmp_path: Path) -> None:
     folder = as_path(tmp_path)
-    with lease(folder, "compact") as held:
-        assert held is not None
+    with lease(folder, "compact") as mine:
+        assert mine is not None
         written(tmp_path, "compact.2.lease")
-        assert not held.is_held()
+        assert not mine.is_held()
     assert holder(folder, "compact") == "elsewhere-7"
 
 
@@ -113,9 +107,9 @@ def test_an_error_of_the_filesystem_ends_no_holder(
     for name in ("write", "delete"):
         monkeypatch.setattr(f"pipeline.files.lease.{name}", fails)
     monkeypatch.setattr("pipeline.files.lease.SECONDS", 0.2)
-    with lease(as_path(tmp_path), "compact") as held:
+    with lease(as_path(tmp_path), "compact") as mine:
         wait_until(lambda: len(failures) >= 2)
-        assert held is not None and held.is_held()
+        assert mine is not None and mine.is_held()
     assert len(failures) >= 3  # the last one at the release
 
 
@@ -124,9 +118,9 @@ def test_of_many_who_want_a_dead_holders_lease_one_gets_it(tmp_path: Path) -> No
     all_tried = threading.Barrier(8)
 
     def take(_: int) -> bool:
-        with lease(as_path(tmp_path), "compact") as held:
+        with lease(as_path(tmp_path), "compact") as mine:
             all_tried.wait()
-            return held is not None
+            return mine is not None
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(take, range(8))) == 1

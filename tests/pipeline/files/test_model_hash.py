@@ -26,10 +26,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def entries(cache: Path) -> list[Path]:
-    return [file for file in cache.rglob("*") if file.is_file()]
-
-
 def write(file: Path, size: int = BIG, at: int | None = None) -> Path:
     """A file of zeros but for one byte, if `at` is an offset."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +100,7 @@ def test_an_unchanged_large_file_is_read_once_by_all_processes(
 ) -> None:
     """Which shows once the cache holds a wrong hash."""
     first = content_hash(settled)
-    (cached,) = entries(cache)
+    (cached,) = cache.glob("gistmill/*/*")
     cached.write_text("0" * 64)
     assert content_hash(settled) == first, "this process remembers"
     monkeypatch.setattr(model_hash, "_hashes_of_this_process", {})
@@ -130,7 +126,7 @@ def test_a_file_that_has_just_changed_is_not_cached_and_a_long_reading_says_so(
 ) -> None:
     folder = model(tmp_path / "model")
     content_hash(folder)
-    assert entries(cache) == [] and capsys.readouterr().err == ""
+    assert not cache.exists() and capsys.readouterr().err == ""
     monkeypatch.setattr(model_hash, "_SILENT_SECONDS", 0.0)
     content_hash(folder)
     (line,) = capsys.readouterr().err.splitlines()
@@ -141,6 +137,8 @@ def test_a_file_that_has_just_changed_is_not_cached_and_a_long_reading_says_so(
 def test_without_a_usable_cache_folder_this_process_remembers(
     settled: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
+    """So that the large file is not even opened again."""
+
     def no_home() -> Path:
         raise RuntimeError("Could not determine home directory.")  # as pathlib says it
 
@@ -149,14 +147,14 @@ def test_without_a_usable_cache_folder_this_process_remembers(
     else:
         monkeypatch.setenv("XDG_CACHE_HOME", "relative")
         monkeypatch.setattr(Path, "home", no_home)
-    expected = content_hash(settled)
-    read_and_hash = model_hash._read_and_hash
+    expected, open_file = content_hash(settled), Path.open
 
-    def of_small_ones(file: Path, *more: Any) -> str:
-        assert file.name == "config.json"
-        return read_and_hash(file, *more)
+    def open_small(file: Path, *how: Any) -> Any:
+        if file.name == "model.safetensors":
+            raise OSError(errno.EACCES, "Permission denied")
+        return open_file(file, *how)
 
-    monkeypatch.setattr(model_hash, "_read_and_hash", of_small_ones)
+    monkeypatch.setattr(Path, "open", open_small)
     assert content_hash(settled) == expected
     assert not (Path.cwd() / "relative").exists()
 
@@ -167,17 +165,17 @@ def test_without_xdg_the_cache_is_in_the_users_home(
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     content_hash(settled)
-    assert entries(tmp_path / "home" / ".cache" / "gistmill")
+    assert [*(tmp_path / "home" / ".cache" / "gistmill").glob("*/*")]
 
 
 def test_a_file_that_cannot_be_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*of: object) -> str:
+    def refuse(*of: object) -> Any:
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(model_hash, "_read_and_hash", refuse)
     file = write(tmp_path / "model.gguf", 10)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(UsageError, match=f"^{file}: Permission denied; make it readable"):
         content_hash(file)
 

@@ -55,12 +55,9 @@ def test_who_has_ended() -> None:
     assert not is_abandoned(part_name("x")) and not is_abandoned(f".x.{host}.part")
 
 
-def test_a_folder_of_a_process_replaces_those_of_killed_processes(killed: Path) -> None:
+def test_the_next_to_write_there_deletes_what_killed_processes_left(killed: Path) -> None:
     first, second = own_folder("vllm"), own_folder("vllm")
     assert {*killed.glob("gistmill-vllm-*")} == {first, second}
-
-
-def test_the_next_to_write_a_file_deletes_what_was_left_beside_it(killed: Path) -> None:
     for name in ("b.csv", "a.b.csv", "v.parquet"):
         delete_abandoned(as_path(killed / name))
         write(as_path(killed / name), b"whole")

@@ -1,16 +1,13 @@
 """Inputs = ok + problem + skipped + not done, counted by the views, by hand."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipeline.core.errors import AccountingError
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts, parts_of_run
-from pipeline.store.sql.connection import query
-from stages.tables.pages import Page
+from tests.pipeline.store.test_views import rows
 from tests.support.runs.warehouse import (
     Warehouse,
     answer,
@@ -25,16 +22,6 @@ from tests.support.runs.warehouse import (
 
 DOCUMENTS, PAGES, GISTS = step("documents"), step("pages"), step("gists")
 ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
-
-
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    return Warehouse(tmp_path)
-
-
-def rows(warehouse: Warehouse, statement: str) -> list[dict[str, Any]]:
-    with connect(warehouse.folder) as connection:
-        return query(connection, statement)
 
 
 def plan_everything(warehouse: Warehouse, leave_out: str = "") -> None:
@@ -105,20 +92,19 @@ def test_a_document_of_many_pages_is_one_input_and_a_step_without_shards_is_not_
 
 def test_steps_and_runs_say_what_made_the_rows(warehouse: Warehouse) -> None:
     plan_everything(warehouse)
-    (made,) = rows(warehouse, "from steps where stage = 'answer'")
-    assert (made["step_id"], made["method"], made["repeat"]) == (ANSWERS.id, "full_text", 0)
-    assert made["settings"] == '{"words": 40}'
-    (run,) = rows(warehouse, "from runs where stage = 'answer'")
-    assert (run["run"], run["inputs"], run["calls"]) == ("r", 5, 0)
+    columns = "step_id, method, repeat, settings"
+    (row,) = rows(warehouse, f"select {columns} from steps where stage = 'answer'")
+    assert tuple(row.values()) == (ANSWERS.id, "full_text", 0, '{"words": 40}')
+    (row,) = rows(warehouse, "select run, inputs, calls from runs where stage = 'answer'")
+    assert tuple(row.values()) == ("r", 5, 0)
 
 
 def test_the_fallback_rate_is_of_pages_that_were_asked_for(warehouse: Warehouse) -> None:
     """Two fallbacks, three choices, and two pages that nobody was asked about: 2 of 5."""
     chosen = ["model", "fallback", "model", "rule", "fallback", "model", "end"]
-    made: list[Page] = [replace(page(i), chosen_by=by) for i, by in enumerate(chosen)]
     unit = document_unit(PAGES, "d1")
-    warehouse.commit(PAGES, unit, made)
+    pages = [replace(page(i), chosen_by=by) for i, by in enumerate(chosen)]
+    warehouse.commit(PAGES, unit, pages)
     warehouse.plan("r", (PAGES, [unit]))
-    (found,) = rows(warehouse, "from fallbacks")
-    assert (found["stage"], found["asked"], found["fell_back"]) == ("paginate", 5, 2)
-    assert (found["step_id"], found["memory"]) == (PAGES.id, PAGES.memory)
+    (row,) = rows(warehouse, "select step_id, memory, stage, asked, fell_back from fallbacks")
+    assert tuple(row.values()) == (PAGES.id, PAGES.memory, "paginate", 5, 2)

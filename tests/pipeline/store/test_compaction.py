@@ -22,6 +22,7 @@ from pipeline.core.errors import AccountingError, DamagedError
 from pipeline.core.rows import RECORDS, Record
 from pipeline.store import Shards, connect, upkeep
 from pipeline.store.shards.shard_index import Index, newest_index
+from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import Compaction, collect, compact
 from pipeline.work.units import Unit
 from stages.tables.pages import Gist
@@ -71,17 +72,12 @@ def commit_some(warehouse: Warehouse, draw: random.Random, numbers: range) -> No
 
 def stored(folder: Path) -> dict[Shard, list[dict[str, Any]]]:
     """Every shard in tables/ and its rows, read by pyarrow alone."""
-    found = {}
+    shards = {}
     for path in (folder / "tables").glob("*/*/*.parquet"):
         table, step_id, name = path.parts[-3:]
         unit, attempt, _ = name.split(".")
-        found[table, step_id, unit, int(attempt)] = pq.read_table(path).to_pylist()
-    return found
-
-
-def highest(shards: dict[Shard, list[dict[str, Any]]]) -> dict[Shard, list[dict[str, Any]]]:
-    last = {key[:3]: max(other[3] for other in shards if other[:3] == key[:3]) for key in shards}
-    return {key: rows for key, rows in shards.items() if last[key[:3]] == key[3]}
+        shards[table, step_id, unit, int(attempt)] = pq.read_table(path).to_pylist()
+    return shards
 
 
 def as_text(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -90,39 +86,40 @@ def as_text(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def agrees(folder: Path, expected: dict[Shard, list[dict[str, Any]]]) -> None:
     """Every way to read the warehouse gives the rows in `expected`."""
-    shards, last = Shards(folder), highest(expected)
+    shards, attempts = Shards(folder), dict[tuple[str, ...], int]()
+    for *key, attempt in sorted(expected):
+        attempts[tuple(key)] = attempt  # the highest is the last
     for of in STEPS:
         for record in (of.writes, Call):
-            units = {k[2]: k[3] for k in last if k[:2] == (record.table, of.id)}
+            units = {k[2]: n for k, n in attempts.items() if k[:2] == (record.table, of.id)}
             assert shards.units(record.table, of.id) == units
     for (table, step_id, unit, attempt), rows in expected.items():
         record = RECORDS[table]
         loaded = shards.load(record, step_id, unit, attempt)
         fields = [field.name for field in dataclasses.fields(record)]
-        own = [{name: row[name] for name in fields} for row in rows]
-        assert as_text(map(dataclasses.asdict, loaded)) == as_text(own)
+        values = [{name: row[name] for name in fields} for row in rows]
+        assert as_text(map(dataclasses.asdict, loaded)) == as_text(values)
     with connect(folder) as connection:
         for table in ("gists", "answers", "calls"):
-            cursor = connection.execute(f"from raw_{table}")
-            names = [column[0] for column in cursor.description]
-            found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
-            wanted = [row for key, rows in last.items() if key[0] == table for row in rows]
-            assert sorted(as_text(found)) == sorted(as_text(wanted))
-        listed = connection.execute("from raw_shards").fetchall()
-        assert sorted(listed) == sorted(key[:3] for key in last)
+            shown = query(connection, f"from raw_{table}")
+            last = [row for key, rows in expected.items() for row in rows
+                    if key[0] == table and attempts[key[:3]] == key[3]]  # fmt: skip
+            assert sorted(as_text(shown)) == sorted(as_text(last))
+        assert sorted(connection.execute("from raw_shards").fetchall()) == sorted(attempts)
         footers = connection.execute("select file_name, decode(key) from footers").fetchall()
-    files = [f"{t}/{step_id}/{u}.{a}.parquet" for t, step_id, u, a in last if t != "calls"]
     keys = [f"gistmill.{key}" for key in ("num_rows", "problems", "started_at", "worker")]
-    told = sorted(("/".join(name.split("/")[-3:]), key) for name, key in footers)
-    told = [(name, key) for name, key in told if key != "ARROW:schema"]
-    assert told == sorted((file, key) for file in files for key in keys)
+    in_footers = [("/".join(name.split("/")[-3:]), key) for name, key in footers
+                  if key != "ARROW:schema"]  # fmt: skip
+    assert sorted(in_footers) == sorted(
+        (f"{table}/{step_id}/{unit}.{attempt}.parquet", key)
+        for (table, step_id, unit), attempt in attempts.items() if table != "calls" for key in keys
+    )  # fmt: skip
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    found = Warehouse(tmp_path / "My [Ware] house's")
-    found.plan("night")
-    return found
+def warehouse(warehouse: Warehouse) -> Warehouse:
+    warehouse.plan("night")
+    return warehouse
 
 
 @pytest.mark.slow
@@ -217,9 +214,7 @@ def test_a_compaction_that_stood_still_commits_nothing_that_was_collected(
     agrees(warehouse.folder, expected)
 
 
-def test_who_commits_what_was_collected_is_told_that_another_was_first(
-    warehouse: Warehouse,
-) -> None:
+def test_a_late_commit_of_a_collected_shard_is_refused(warehouse: Warehouse) -> None:
     late = Shards(warehouse.folder)
     assert late.recorded(GISTS.id, unit_of(GISTS, 1).unit) is None
     warehouse.commit(GISTS, unit_of(GISTS, 1), [gist(0, "First.")])
@@ -230,18 +225,17 @@ def test_who_commits_what_was_collected_is_told_that_another_was_first(
     assert stored(warehouse.folder) == {}
 
 
-def test_shards_that_are_not_whole_stay_and_are_named(warehouse: Warehouse) -> None:
+def test_damaged_shards_stay_and_are_named(warehouse: Warehouse) -> None:
     commit_some(warehouse, random.Random(1), range(20))
-    half = warehouse.commit(GISTS, unit_of(GISTS, 900), [gist(0)])
-    torn(half)
-    lacking = warehouse.commit(GISTS, unit_of(GISTS, 902), [gist(0), gist(1)])
-    shortened(lacking)
-    pages = warehouse.commit(GISTS, unit_of(GISTS, 903), [gist(i, "x" * 999) for i in range(40)])
-    garbled(pages)
+    damaged = []
+    for number, damage in enumerate((torn, shortened, garbled), 900):
+        rows = [gist(i, "x" * 999) for i in range(40)]
+        damaged.append(warehouse.commit(GISTS, unit_of(GISTS, number), rows))
+        damage(damaged[-1])
     compact(warehouse.folder, least=1)
     collect(warehouse.folder, older_than=0)
-    assert {*(warehouse.folder / "tables").rglob("*.parquet")} == {half, lacking, pages}
-    with pytest.raises(AccountingError, match=f"{half.name}|{lacking.name}"):
+    assert {*(warehouse.folder / "tables").rglob("*.parquet")} == {*damaged}
+    with pytest.raises(AccountingError, match=f"{damaged[0].name}|{damaged[1].name}"):
         Shards(warehouse.folder).committed([GISTS])
 
 
@@ -278,9 +272,9 @@ def test_a_damaged_compacted_file_is_named(
         with pytest.raises(DamagedError, match="put the file back") as caught:
             check()
         assert caught.value.file == str(file)
-    told: list[str] = []
-    compact_if_worth_it(UPath(warehouse.folder), told.append, least=1)
-    assert len(told) == 1 and told[0].startswith(f"not compacted: {file}: ")
+    lines: list[str] = []
+    compact_if_worth_it(UPath(warehouse.folder), lines.append, least=1)
+    assert len(lines) == 1 and lines[0].startswith(f"not compacted: {file}: ")
     done = gistmill("gc", f"warehouse={warehouse.folder}")
     (line,) = done.stderr.splitlines()
     assert done.returncode == 1 and line.startswith(f"gistmill: {file}: ")
@@ -305,7 +299,7 @@ def test_a_read_that_a_store_refuses_is_repeated(
     assert shards.load(Gist, GISTS.id, unit.unit) == (gist(0),) and not is_refused
 
 
-def test_a_missing_index_of_rows_that_were_collected_is_work_again(warehouse: Warehouse) -> None:
+def test_a_damaged_index_is_named(warehouse: Warehouse) -> None:
     commit_some(warehouse, random.Random(1), range(20))
     compact(warehouse.folder, least=1)
     collect(warehouse.folder, older_than=0)
@@ -317,37 +311,30 @@ def test_a_missing_index_of_rows_that_were_collected_is_work_again(warehouse: Wa
 
 @pytest.mark.slow
 def test_readers_beside_writer_compaction_and_collection(warehouse: Warehouse) -> None:
-    """Counts never fall and no reader fails; what was replaced is kept for the readers at work."""
-    since: dict[int, float] = {}  # reader -> when its connection was opened
-    lock, is_over = threading.Lock(), threading.Event()
+    """Counts never fall and no reader fails: replaced files are kept while a reader is at work."""
+    opened_at: dict[int, float] = {}  # by reader
+    is_over = threading.Event()
 
-    def reader(who: int) -> None:
-        seen = 0
-        try:
-            while not is_over.is_set():
-                with lock:
-                    since[who] = time.time()
-                with connect(warehouse.folder) as connection:
-                    statement = "select count(*), count(distinct unit || page_index) from raw_gists"
-                    ((rows, distinct),) = connection.execute(statement).fetchall()
-                assert rows == distinct
-                assert rows >= seen
-                seen = rows
-                units = Shards(warehouse.folder).units("gists", GISTS.id)
-                assert 2 * len(units) >= seen
-        finally:
-            with lock:
-                since.pop(who, None)
+    def reader(number: int) -> None:
+        before = 0
+        while not is_over.is_set():
+            opened_at[number] = time.time()
+            with connect(warehouse.folder) as connection:
+                statement = "select count(*), count(distinct unit || page_index) from raw_gists"
+                ((rows, distinct),) = connection.execute(statement).fetchall()
+            assert rows == distinct >= before
+            units = Shards(warehouse.folder).units("gists", GISTS.id)
+            assert 2 * len(units) >= rows
+            before = rows
 
     with ThreadPoolExecutor() as pool:
-        readers = [pool.submit(reader, who) for who in range(3)]
+        readers = [pool.submit(reader, number) for number in range(3)]
         try:
             for number in range(120):
                 warehouse.commit(GISTS, unit_of(GISTS, number), [gist(0), gist(1)])
                 if number % 10 == 9:
                     compact(warehouse.folder, least=1)
-                    with lock:
-                        oldest = min(since.values(), default=time.time())
+                    oldest = min([*opened_at.values()], default=time.time())
                     collect(warehouse.folder, older_than=time.time() - oldest + 0.05)
         finally:
             is_over.set()
@@ -359,7 +346,7 @@ def test_readers_beside_writer_compaction_and_collection(warehouse: Warehouse) -
 
 
 def test_a_run_is_compacted_while_it_works(warehouse: Warehouse) -> None:
-    """What is committed meanwhile, until the run ends; it waits for a compaction at work."""
+    """Shards that are committed meanwhile, until the run ends, which waits for a compaction."""
     last = time.monotonic() + 60
     with compact_periodically(UPath(warehouse.folder), seconds=0.01, least=1):
         for number in range(40):

@@ -53,9 +53,9 @@ def test_the_same_rows_before_and_after_and_none_of_a_removed_run(
 
 def contents() -> dict[str, list[object]]:
     """The rows that the views show."""
-    footers = "select distinct decode(key), decode(value) from footers where decode(key) like"
     queries = {table: f"from raw_{table}" for table in ("gists", "answers", "calls", "shards")}
-    queries["footers"] = f"{footers} 'gistmill.%'"
+    queries["footers"] = """select distinct decode(key), decode(value) from footers
+    where decode(key) like 'gistmill.%'"""
     with connect(f"s3://{BUCKET}/w") as connection:
         return {
             name: sorted(connection.execute(query).fetchall(), key=repr)

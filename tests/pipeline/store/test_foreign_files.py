@@ -1,4 +1,4 @@
-"""Damaged and foreign files: left out by what reads, each named once; the rest is there."""
+"""Damaged and foreign files: verbs that read leave each out and name it once; the rest is there."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ from tests.support.runs.finished_run import FinishedRun
 
 pytestmark = pytest.mark.sampled
 
-Damage = Callable[[Path], None]
+Damage = Callable[[Path], object]
 TABLES = ("documents", "questions", "pages", "gists", "lookups", "answers", "ratings", "scores")
 VERBS = {
     "report": ["report"], "status": ["status"], "trace": ["trace", "q1"],
@@ -51,19 +51,12 @@ def half(file: Path) -> None:
 
 
 def filled(content: bytes) -> Damage:
-    def damage(file: Path) -> None:
-        file.write_bytes(content)
-
-    return damage
+    return lambda file: file.write_bytes(content)
 
 
 def changed(change: Callable[[Any], Any]) -> Damage:
     """The same file with other rows or columns."""
-
-    def damage(file: Path) -> None:
-        pq.write_table(change(pq.read_table(file)), file)
-
-    return damage
+    return lambda file: pq.write_table(change(pq.read_table(file)), file)
 
 
 def footer_garbled(file: Path) -> None:
@@ -74,7 +67,7 @@ def footer_garbled(file: Path) -> None:
 
 
 def garbled(file: Any) -> None:
-    """Between head and footer: footers do not tell, the query that reads the rows does."""
+    """Damage between head and footer, which is noticed when rows are read."""
     content = file.read_bytes()
     file.write_bytes(content[:4] + b"\xff" * 196 + content[200:])
 
@@ -92,9 +85,6 @@ def of_another_unit(file: Path) -> None:
 def with_column(column: str, values: Callable[[Any], Any]) -> Damage:
     """The same file with other values in a column, made from the rows."""
     return changed(lambda t: t.set_column(t.column_names.index(column), column, values(t)))
-
-
-# Of shards.
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
@@ -121,6 +111,11 @@ def rows_by_table(connection: Any) -> dict[str, int]:
     }
 
 
+def shard(made: FinishedRun, warehouse: Path, table: str) -> Path:
+    """The shard of a table in a copy of the warehouse."""
+    return warehouse / made.shard(table).relative_to(made.warehouse)
+
+
 @pytest.mark.parametrize(
     ("table", "kind"),
     [*(("answers", kind) for kind in DAMAGES), ("documents", "half"), ("calls", "half")],
@@ -129,7 +124,7 @@ def test_a_damaged_shard_is_left_out_and_named(
     made: FinishedRun, warehouse: Path, table: str, kind: str
 ) -> None:
     """By readers; a run is refused."""
-    file = warehouse / made.shard(table).relative_to(made.warehouse)
+    file = shard(made, warehouse, table)
     damage, why = DAMAGES[kind]
     with connect(warehouse) as connection:
         assert query(connection, "from left_out") == []
@@ -139,7 +134,7 @@ def test_a_damaged_shard_is_left_out_and_named(
         (row,) = query(connection, "from left_out")
         left = rows_by_table(connection)
         query(connection, "from units")  # reads footers, too
-    assert [str(one.message) for one in caught] == [f"{row['file']}: {row['why']}"]
+    assert [str(warning.message) for warning in caught] == [f"{row['file']}: {row['why']}"]
     assert row["file"] == str(file) and why in row["why"]
     assert f"delete tables/*/{file.parent.name}/{file.name} and run the same" in row["why"]
     lost = pq.read_metadata(made.shard(table)).num_rows
@@ -155,7 +150,7 @@ def test_a_shard_that_is_damaged_after_connecting(
     made: FinishedRun, warehouse: Path, damage: Damage
 ) -> None:
     with connect(warehouse) as connection:
-        damage(file := warehouse / made.shard("answers").relative_to(made.warehouse))
+        damage(file := shard(made, warehouse, "answers"))
         with pytest.raises(DamagedError) as caught:
             query(connection, "select answer from answers")
         assert caught.value.file == str(file)
@@ -167,7 +162,7 @@ def test_a_shard_that_is_damaged_after_connecting(
 
 def test_rows_of_other_values_are_named_by_a_run(made: FinishedRun, warehouse: Path) -> None:
     """A null where the record has none: of no row that gistmill wrote."""
-    file = warehouse / made.shard("gists").relative_to(made.warehouse)
+    file = shard(made, warehouse, "gists")
     with_column("num_words", lambda t: pa.nulls(t.num_rows, pa.int64()))(file)
     step = made.small.step("gists")
     with pytest.raises(DamagedError, match="row 0, num_words: Input should be a valid integer"):
@@ -175,12 +170,16 @@ def test_rows_of_other_values_are_named_by_a_run(made: FinishedRun, warehouse: P
 
 
 def test_of_a_table_whose_plugin_is_not_loaded(made: FinishedRun, warehouse: Path) -> None:
+    """Its other rows are there, unless SQL reserves the table's name."""
     folder = (warehouse / "tables" / "scores").rename(warehouse / "tables" / "remarks")
+    shutil.copytree(folder, folder.with_name("group"))
     other = folder / made.shard("scores").relative_to(made.warehouse / "tables" / "scores")
     other.write_bytes(b"PAR1")
     with pytest.warns(LeftOutWarning) as caught, connect(warehouse) as connection:
         assert len(query(connection, "from all_remarks")) > 0
-    assert [str(one.message).partition(": ")[0] for one in caught] == [str(other)]
+        names = {row["name"] for row in query(connection, "show tables")}
+    assert "remarks" in names and "group" not in names
+    assert [str(warning.message).partition(": ")[0] for warning in caught] == [str(other)]
 
 
 def test_a_damaged_shared_reply_is_asked_again(made: FinishedRun, tmp_path: Path) -> None:
@@ -208,9 +207,6 @@ def test_on_an_object_store(made: FinishedRun) -> None:
         assert [row["question_id"] for row in query(connection, "from answers")] == ["q3"]
 
 
-# Of other files, in every verb: one line, and no traceback.
-
-
 def read(warehouse: Path, verb: str, *words: str) -> "CompletedProcess[str]":
     return gistmill(*VERBS[verb], f"warehouse={warehouse}", *words)
 
@@ -221,10 +217,10 @@ def survives(warehouse: Path, verb: str, file: Path, why: str, *words: str) -> A
     assert done.returncode == 0, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"gistmill: left out {file}: ") and why in line
-    found = json.loads(done.stdout)
-    (row,) = found["left_out"]
+    printed = json.loads(done.stdout)
+    (row,) = printed["left_out"]
     assert line.endswith(f"{row['file']}: {row['why']}")
-    return found
+    return printed
 
 
 def refused_for(file: Path, why: str, done: "CompletedProcess[str]") -> None:
@@ -303,8 +299,7 @@ def test_all_at_once_in_every_verb(made: FinishedRun, warehouse: Path) -> None:
     """Each file is named once; what is left is read, beside folders of odd names."""
     for name in ("it's", "a [b] *?", '100% "é"'):
         (warehouse / "tables" / "scores" / name).mkdir()
-    bad = [warehouse / made.shard(table).relative_to(made.warehouse)
-           for table in ("answers", "calls", "ratings")]  # fmt: skip
+    bad = [shard(made, warehouse, table) for table in ("answers", "calls", "ratings")]
     bad += [warehouse / "steps" / f"{made.small.step('scores').id}.json"]
     for file in bad:
         half(file)
@@ -313,15 +308,14 @@ def test_all_at_once_in_every_verb(made: FinishedRun, warehouse: Path) -> None:
         assert done.returncode == 0, done.stderr
         files = [line.split(": ")[1] for line in done.stderr.splitlines()]
         assert sorted(files) == sorted(f"left out {file}" for file in bad)
-    found = json.loads(read(warehouse, "sql", "--json").stdout)
-    assert [row["question_id"] for row in found] == ["q3"]  # those of d1 are lost
+    answers = json.loads(read(warehouse, "sql", "--json").stdout)
+    assert [row["question_id"] for row in answers] == ["q3"]  # those of d1 are lost
 
 
 @pytest.mark.slow
 def test_many_are_named_in_a_few_lines(made: FinishedRun, warehouse: Path) -> None:
-    shard = warehouse / made.shard("answers").relative_to(made.warehouse)
     for number in range(30):
-        shard.with_name(f"{number:016x}.1.parquet").touch()
+        shard(made, warehouse, "answers").with_name(f"{number:016x}.1.parquet").touch()
     done = read(warehouse, "sql")
     assert done.returncode == 0
     assert len(done.stderr.splitlines()) == 21

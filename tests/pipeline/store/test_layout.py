@@ -67,10 +67,11 @@ def test_columns_of_earlier_and_later_versions(made: FinishedRun, tmp_path: Path
     rows = rows.set_column(rows.column_names.index("dropped"), "dropped", dropped)
     pq.write_table(rows, lookups)
     with connect(warehouse) as connection:
-        found = query(connection, "select question_id, num_lookups from answers order by 1")
-        assert [tuple(row.values()) for row in found] == [("q1", None), ("q2", None), ("q3", 1)]
+        statement = "select question_id, num_lookups from answers order by 1"
+        rows = connection.execute(statement).fetchall()
+        assert rows == [("q1", None), ("q2", None), ("q3", 1)]
         columns = query(connection, "describe answers")
         assert "mood" not in [row["column_name"] for row in columns]
-        found = query(connection, "select dropped from lookups where question_id = 'q1'")
-        assert found == [{"dropped": [{"page_index": 7, "reason": None}]}]
+        rows = query(connection, "select dropped from lookups where question_id = 'q1'")
+        assert rows == [{"dropped": [{"page_index": 7, "reason": None}]}]
         assert query(connection, "from left_out") == []

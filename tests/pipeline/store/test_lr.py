@@ -40,18 +40,12 @@ def rated(
 ) -> list[Rating]:
     """The rows of both verdicts."""
     rubrics: tuple[Rubric, Rubric] = ("strict", "permissive")
-    row = replace(skipped(question_id), reference_index=reference, skipped=False)
     return [
-        replace(row, rubric=rubric, label=label,
-                problem=problem or (None if label else "unparseable"))
+        Rating(document_id="d1", question_id=question_id, rater="judge", rater_is_model=True,
+               rubric=rubric, label=label, reference_index=reference,
+               problem=problem or (None if label else "unparseable"))
         for rubric, label in zip(rubrics, verdicts, strict=True)
     ]  # fmt: skip
-
-
-def skipped(question_id: str) -> Rating:
-    return Rating(
-        document_id="d1", question_id=question_id, rater="judge", rater_is_model=True, skipped=True
-    )
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +59,9 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
         for index, verdicts in enumerate(references)
         for row in rated(name, index, verdicts)
     ]
-    ratings += [*rated("up", 0, problem="upstream"), skipped("choice")]
+    ratings += rated("up", 0, problem="upstream")
+    ratings += [Rating(document_id="d1", question_id="choice", rater="judge", rater_is_model=True,
+                       skipped=True)]  # fmt: skip
     answers = [answer(name) for name in names]
     answers += [answer("up", answer=None, problem="timeout"), answer("choice")]
     answered = chunk(ANSWERS, "d1", *names, "up", "choice")

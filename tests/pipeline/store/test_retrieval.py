@@ -46,7 +46,7 @@ def evidence(*page_indexes: int) -> tuple[Span, ...]:
 
 
 def ranking(*page_indexes: int) -> tuple[RankedPage, ...]:
-    return tuple(RankedPage(n, 1 / place) for place, n in enumerate(page_indexes, 1))
+    return tuple(RankedPage(n, 1 / rank) for rank, n in enumerate(page_indexes, 1))
 
 
 def looked_up(*page_indexes: int, question_id: str = "q", **more: Any) -> Lookup:
@@ -57,31 +57,27 @@ def looked_up(*page_indexes: int, question_id: str = "q", **more: Any) -> Lookup
 
 
 def num_unknown() -> int:
-    """Of the authors' cases, how often the first 50 items of more are of fewer sessions than k; as
-    theirs are, `answer_x` and `noans_x` are two."""
-    found = 0
+    """How often the first 50 of more than 50 items are of fewer sessions than k, in the authors'
+    cases. `answer_x` and `noans_x` are two sessions, as in theirs."""
+    number = 0
     for case in AUTHORS["cases"]:
         ids = [case["corpus_ids"][item] for item in case["ranking"]]
         first = {name.rsplit("_", 1)[0] for name in ids[:50]}
-        found += sum(len(ids) > 50 and len(first) < k for k in KS)
-    return found
+        number += sum(len(ids) > 50 and len(first) < k for k in KS)
+    return number
 
 
 class Filled:
-    """A warehouse with documents of pages, and what methods ranked."""
+    """A warehouse with documents of pages, and the rankings of methods."""
 
     def __init__(self, folder: Path) -> None:
         self.warehouse = Warehouse(folder)
         self.planned: list[Any] = []
 
-    def put(self, of: Step, document_id: str, made: Sequence[Record]) -> None:
-        asked = dict.fromkeys(getattr(row, "question_id", None) for row in made)
-        unit = (
-            document_unit(of, document_id)
-            if None in asked
-            else chunk(of, document_id, *(name for name in asked if name))
-        )
-        self.warehouse.commit(of, unit, made)
+    def put(self, of: Step, document_id: str, rows: Sequence[Record]) -> None:
+        names = {row.question_id: 0 for row in rows if isinstance(row, (Question, Lookup))}
+        unit = chunk(of, document_id, *names) if names else document_unit(of, document_id)
+        self.warehouse.commit(of, unit, rows)
         self.planned.append((of, [unit]))
 
     def add(
@@ -90,7 +86,6 @@ class Filled:
         questions: Sequence[Question],
         looked_up: Sequence[Lookup],
         starts: Sequence[int] | None = None,
-        method: str = "bm25",
     ) -> None:
         """A document of the questions; `starts`: the first pages of its sessions."""
         document_id = questions[0].document_id
@@ -99,12 +94,15 @@ class Filled:
         self.put(DOCUMENTS, document_id, [document(document_id, metadata=about)])
         self.put(PAGES, document_id, pages(num_pages, document_id))
         self.put(QUESTIONS, document_id, questions)
-        of = replace(step("lookups", method), memory="shared")
-        self.put(of, document_id, looked_up)
+        self.put(lookups("bm25"), document_id, looked_up)
 
-    def rows(self, asked: str) -> list[dict[str, Any]]:
+    def rows(self, statement: str) -> list[dict[str, Any]]:
         self.warehouse.plan("r", *self.planned)
-        return rows(self.warehouse, asked)
+        return rows(self.warehouse, statement)
+
+
+def lookups(method: str) -> Step:
+    return replace(step("lookups", method), memory="shared")
 
 
 @pytest.fixture
@@ -120,7 +118,8 @@ def the_first_50(order: Sequence[int], starts: Sequence[int]) -> Sequence[Ranked
 
 
 def by_keys(order: Sequence[int], starts: Sequence[int]) -> Sequence[RankedPage]:
-    """What the look-up by keys keeps of pages in this order; those of `starts` begin sessions."""
+    """The ranked pages that the look-up by keys stores for pages in this order; sessions begin at
+    the pages `starts`."""
     texts = [f"{PAGE_BREAK if n in starts else ''}{n} " for n in range(len(order))]
     vectors = [
         Embedding(document_id="d", page_index=page, chunk_index=0, start_char=0, end_char=1,
@@ -145,7 +144,7 @@ def authors_case(
     page_of = {item: page for page, item in enumerate(order)}
     sessions = groupby(range(len(ids)), key=lambda page: ids[order[page]].rsplit("_", 1)[0])
     gold = [page_of[item] for item, name in enumerate(ids) if name in case["correct"]]
-    starts = [next(own) for _, own in sessions]
+    starts = [next(of_session) for _, of_session in sessions]
     ranked = keep([page_of[item] for item in case["ranking"]], starts)
     filled.add(
         len(ids),
@@ -162,12 +161,12 @@ def test_the_authors_values(filled: Filled, keep: Keep, num_unknown: int) -> Non
     assert len(cases) == 25 and AUTHORS["k"] == list(KS)
     for name, case in cases.items():
         authors_case(filled, name, case, keep)
-    found = filled.rows("from retrieval")
-    assert len(found) == 25 * 2 * len(KS)
-    unknown = [row for row in found if row["left_out"] is None and row["recall_any"] is None]
+    retrieval = filled.rows("from retrieval")
+    assert len(retrieval) == 25 * 2 * len(KS)
+    unknown = [row for row in retrieval if row["left_out"] is None and row["recall_any"] is None]
     assert {(row["level"], row["k"]) for row in unknown} <= {("session", 30), ("session", 50)}
     assert len(unknown) == num_unknown
-    for row in (row for row in found if row not in unknown):
+    for row in (row for row in retrieval if row not in unknown):
         kind = {"page": "as_items", "session": "turns_as_sessions"}[row["level"]]
         case = cases[row["question_id"]]
         theirs = case[kind][str(row["k"])]
@@ -200,8 +199,8 @@ def test_worked_by_hand(filled: Filled) -> None:
     asked = question("q", "d", evidence=evidence(0, 1))
     filled.add(4, [asked], [looked_up(2, 0, 3, 1)], [0, 2, 3])
     for row in filled.rows("from retrieval"):
-        place = min(KS.index(row["k"]), 2)
-        worked = {metric: values[place] for metric, values in WORKED[row["level"]].items()}
+        column = min(KS.index(row["k"]), 2)
+        worked = {metric: values[column] for metric, values in WORKED[row["level"]].items()}
         assert {metric: row[metric] for metric in worked} == pytest.approx(worked), row
     measured = {row["measure"]: row["value"] for row in filled.rows("from measures")}
     assert measured == {
@@ -212,15 +211,15 @@ def test_worked_by_hand(filled: Filled) -> None:
 
 
 def test_turns_are_one_ranking(filled: Filled) -> None:
-    """First what each turn asked for, then what else it ranked. Without sessions there are pages
-    only."""
+    """Each turn's pages that it asked for come first, then the others that it ranked. A document
+    without sessions has pages only."""
     turns = [
         looked_up(2, 0, 1, 3, requested=(2, 0)),
         looked_up(4, 2, 0, 1, requested=(4, 2), turn=1),
     ]
     filled.add(5, [question("q", "d", evidence=evidence(4))], turns)
-    found = filled.rows("select page_index, rank, score from rankings order by rank")
-    assert [tuple(row.values()) for row in found] == [
+    rankings = filled.rows("select page_index, rank, score from rankings order by rank")
+    assert [tuple(row.values()) for row in rankings] == [
         (2, 1, 1.0), (0, 2, 1 / 2), (4, 3, 1.0), (1, 4, 1 / 3), (3, 5, 1 / 4),
     ]  # fmt: skip
     assert filled.rows("select distinct level from retrieval") == [{"level": "page"}]
@@ -238,15 +237,15 @@ def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
     }
     asked = [question(name, "d", evidence=gold, metadata=about) for name, about in abouts.items()]
     asked = [*asked, question("no gold", "d")]
-    made = [
+    ranked = [
         looked_up(1, 0, question_id=row.question_id) for row in asked if row.question_id != "failed"
     ]
     lost = Lookup(document_id="d", question_id="failed", turn=0, used=None, problem="timeout")
-    filled.add(2, asked, [*made, lost])
+    filled.add(2, asked, [*ranked, lost])
     chosen = [Lookup(document_id="d", question_id=row.question_id, turn=0) for row in asked]
-    filled.put(replace(step("lookups", "by a model"), memory="shared"), "d", chosen)
+    filled.put(lookups("by a model"), "d", chosen)
     skipped = [replace(row, skipped=True) for row in chosen[1:]]
-    filled.put(replace(step("lookups", "oracle"), memory="shared"), "d", [*made[:1], *skipped])
+    filled.put(lookups("oracle"), "d", [*ranked[:1], *skipped])
     rows = filled.rows(
         """select method, question_id, left_out, problem, recall_any from retrieval where k = 1
         order by all"""
@@ -273,8 +272,8 @@ def test_where_there_are_no_pages_all_values_are_0(filled: Filled) -> None:
     filled.put(DOCUMENTS, "e", [document("e")])
     filled.put(PAGES, "e", [no_page])
     filled.put(QUESTIONS, "e", [question("q", "e", evidence=evidence(0))])
-    filled.put(replace(step("lookups", "bm25"), memory="shared"), "e", [lost])
+    filled.put(lookups("bm25"), "e", [lost])
     metrics = "recall_any, recall_all, ndcg, ndcg_published"
-    found = filled.rows(f"select distinct left_out, problem, {metrics} from retrieval "
-                        "where question_id = 'q'")  # fmt: skip
-    assert [tuple(row.values()) for row in found] == [(None, "upstream", 0, 0, 0, 0)]
+    (row,) = filled.rows(f"select distinct left_out, problem, {metrics} from retrieval "
+                         "where question_id = 'q'")  # fmt: skip
+    assert tuple(row.values()) == (None, "upstream", 0, 0, 0, 0)

@@ -24,11 +24,6 @@ UNIT = document_unit(GISTS, "d1")
 CHUNK = chunk(ANSWERS, "d1", "q1", "q2")
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    return Warehouse(tmp_path / "My [Ware] house's")
-
-
 def files(folder: Path) -> list[str]:
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
@@ -54,15 +49,13 @@ def test_a_retry_writes_the_next_attempt_and_the_highest_counts(warehouse: Wareh
         again = replace(UNIT, attempt=attempt)
         warehouse.commit(GISTS, again, [gist(0, f"Attempt {attempt}.")])
     assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 10}
-    (row,) = warehouse.shards.load(Gist, GISTS.id, UNIT.unit, 9)
-    assert row.gist == "Attempt 9."
+    assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit, 9) == (gist(0, "Attempt 9."),)
 
 
 def test_a_unit_without_rows_leaves_an_empty_shard(warehouse: Warehouse) -> None:
     warehouse.commit(GISTS, UNIT, [])
-    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 1}
+    assert warehouse.shards.committed([GISTS]).units == {GISTS.id: {UNIT.unit: 1}}
     assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit) == ()
-    warehouse.shards.committed([GISTS])
 
 
 def test_temporary_names_are_never_taken_for_shards(

@@ -109,16 +109,16 @@ def test_sql_reads_views_and_nothing_else(folder: Path, statements: list[str]) -
     quoted = str(shard).replace("'", "''")
     with unchanged(folder), opened(folder) as connection:
         for statement in (text.format(folder, quoted) for text in statements):
-            with pytest.raises(UsageError, match=r"^sql: ") as told:
+            with pytest.raises(UsageError, match=r"^sql: ") as refused_query:
                 query(connection, statement)
-            with pytest.raises(duckdb.Error) as shown:
+            with pytest.raises(duckdb.Error) as refused_statement:
                 connection.execute(statement)
-            assert SECRET not in f"{told.value} {shown.value}"
+            assert SECRET not in f"{refused_query.value} {refused_statement.value}"
             for value in (f"({statement}) is null", f"1); {statement}; --", statement):
                 for key in ("where", "by"):
-                    with pytest.raises(UsageError) as told:
+                    with pytest.raises(UsageError) as refused_words:
                         create_chosen_table(connection, options(key, value))
-                    assert SECRET not in str(told.value)
+                    assert SECRET not in str(refused_words.value)
 
 
 IN_MEMORY = [  # DuckDB 2.0 refuses the profiles, 1.5 prints them or cannot write them
@@ -142,13 +142,12 @@ def test_what_a_statement_changes_goes_with_the_connection(folder: Path) -> None
 
 @contextmanager
 def unchanged(folder: Path) -> Iterator[None]:
-    before = contents(folder)
+    def contents() -> dict[Path, bytes]:
+        return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+    before = contents()
     yield
-    assert contents(folder) == before
-
-
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+    assert contents() == before
 
 
 def test_rows_time_and_memory_have_limits(folder: Path) -> None:
@@ -157,20 +156,19 @@ def test_rows_time_and_memory_have_limits(folder: Path) -> None:
     assert json.loads(done.stdout) == [{"range": 0}, {"range": 1}]
     assert done.stderr == "gistmill: only the first 2 rows; add rows=N for more\n"
     assert gistmill("sql", "from range(2)", warehouse, "rows=2").stderr == ""
-    told = refused("sql", f"select max(hash(range)) {endless}", warehouse, "seconds=0.5")
-    assert told == "sql: stopped after 0.5 seconds; ask for less, or add seconds=N"
     many = "select repeat('x', 999) || range as a from range(1e6::bigint) order by a desc"
-    told = refused("sql", f"select max(a) from ({many} offset 9)", warehouse, "memory_limit=100MB")
-    assert told.startswith("sql: Out of Memory Error: ")
-    told = refused("sql", "select 1", warehouse, "memory_limit=much")
-    assert told.startswith("sql: Parser Error: ")
-
-
-def test_a_refused_statement_names_the_way_out(folder: Path) -> None:
+    for statement, word, line in (
+        (f"select max(hash(range)) {endless}", "seconds=0.5",
+         "sql: stopped after 0.5 seconds; ask for less, or add seconds=N"),
+        (f"select max(a) from ({many} offset 9)", "memory_limit=100MB",
+         "sql: Out of Memory Error: "),
+        ("select 1", "memory_limit=much", "sql: Parser Error: "),
+    ):  # fmt: skip
+        assert refused("sql", statement, warehouse, word).startswith(line)
     for statement in (f"copy answers to '{folder}/new.csv'", "set memory_limit = '9GB'"):
-        told = refused("sql", statement, f"warehouse={folder}/w's [1]")
-        assert told.startswith("sql: ")
-        assert told.endswith("views alone; gistmill sql --unsafe lifts the locks)")
+        line = refused("sql", statement, warehouse)
+        assert line.startswith("sql: ")
+        assert line.endswith("views alone; gistmill sql --unsafe lifts the locks)")
 
 
 ALLOWED = {

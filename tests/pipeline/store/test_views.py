@@ -3,6 +3,8 @@
 import os
 import re
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -16,21 +18,27 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import RECORDS, VIEWS, schema
+from pipeline.core.rows import RECORDS, VIEWS, Span, schema
 from pipeline.store import connect
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import compact
 from stages.tables.answers import Answer
-from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, score, step
+from tests.support.command import ROOT
+from tests.support.runs.warehouse import (
+    Warehouse,
+    answer,
+    chunk,
+    document_unit,
+    gist,
+    page,
+    question,
+    score,
+    step,
+)
 
-DOCUMENTS, QUESTIONS, GISTS = step("documents"), step("questions"), step("gists")
+QUESTIONS, PAGES, GISTS = step("questions"), step("pages"), step("gists")
 ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
-
-
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    return Warehouse(tmp_path / "My [Ware] house's * 100%")
 
 
 def rows(warehouse: Warehouse, statement: str, run: str | None = None) -> list[dict[str, Any]]:
@@ -38,9 +46,14 @@ def rows(warehouse: Warehouse, statement: str, run: str | None = None) -> list[d
         return query(connection, statement)
 
 
-def ids(warehouse: Warehouse, view: str, run: str | None = None) -> list[str]:
-    found = rows(warehouse, f"select question_id from {view} order by all", run)
-    return [row["question_id"] for row in found]
+def values(warehouse: Warehouse, statement: str, run: str | None = None) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in rows(warehouse, statement, run)]
+
+
+def ids(warehouse: Warehouse, run: str | None = None) -> list[str]:
+    """The questions that a run shows answers to."""
+    answered = rows(warehouse, "select question_id from answers order by all", run)
+    return [row["question_id"] for row in answered]
 
 
 def commit_answers(warehouse: Warehouse, *question_ids: str, reader: str = "hand") -> Any:
@@ -86,9 +99,9 @@ def test_every_view_of_all_runs_names_the_run(empty: Any) -> None:
 
 
 def test_no_table_may_be_named_like_a_view(empty: Any) -> None:
-    found = query(empty, "show tables")
+    shown = query(empty, "show tables")
     brought = " ".join(sql for record in RECORDS.values() for sql in record.sql().values())
-    names = {row["name"] for row in found if not re.match(r"(all|raw|no)_|\w+_rows$", row["name"])}
+    names = {row["name"] for row in shown if not re.match(r"(all|raw|no)_|\w+_rows$", row["name"])}
     names -= {*RECORDS, *re.findall(r"view {prefix}(\w+)", brought)}
     assert names == set(VIEWS)
 
@@ -104,12 +117,10 @@ def test_steps_and_shards_are_the_runs(warehouse: Warehouse) -> None:
     warehouse.plan("mine", (ANSWERS, [both]))
     warehouse.plan("theirs", (ANSWERS, [both]), (GISTS, [read]))
     for view in ("steps", "shards"):
-        stated = f"select step_id from {view} order by 1"
-        assert [row["step_id"] for row in rows(warehouse, stated, "mine")] == [ANSWERS.id]
-        both_steps = sorted([ANSWERS.id, GISTS.id])
-        assert [row["step_id"] for row in rows(warehouse, stated, "theirs")] == both_steps
-    found = rows(warehouse, "select step_id, run from all_steps order by all")
-    assert [tuple(row.values()) for row in found] == [
+        steps = f"select step_id from {view} order by 1"
+        assert values(warehouse, steps, "mine") == [(ANSWERS.id,)]
+        assert values(warehouse, steps, "theirs") == sorted([(ANSWERS.id,), (GISTS.id,)])
+    assert values(warehouse, "select step_id, run from all_steps order by all") == [
         (ANSWERS.id, "mine"), (ANSWERS.id, "theirs"), (GISTS.id, "theirs"), (SCORES.id, None),
     ]  # fmt: skip
 
@@ -119,8 +130,8 @@ def test_units_say_when_they_began_and_who_made_them(warehouse: Warehouse) -> No
     began = datetime(2026, 11, 22, 3, 14, 15)
     warehouse.shards.commit(Answer, ANSWERS, made, [answer("q1")], began)
     warehouse.plan("r", (ANSWERS, [made, left]))
-    found = rows(warehouse, "select question_id, started_at, worker from units order by 1")
-    assert [tuple(row.values()) for row in found] == [
+    units = values(warehouse, "select question_id, started_at, worker from units order by 1")
+    assert units == [
         ("q1", began, f"{socket.gethostname()}-{os.getpid()}"), ("q2", None, None),
     ]  # fmt: skip
 
@@ -130,9 +141,9 @@ def test_the_latest_run_is_shown_by_default(warehouse: Warehouse) -> None:
         unit = commit_answers(warehouse, f"q{number}")
         warehouse.plan(run, (ANSWERS, [unit]))
     assert run_name(warehouse.folder, None) == "a"
-    assert ids(warehouse, "answers") == ["q2"]
+    assert ids(warehouse) == ["q2"]
     warehouse.plan("b", (ANSWERS, [chunk(ANSWERS, "d1", "q0")]))
-    assert ids(warehouse, "answers") == ["q0"]
+    assert ids(warehouse) == ["q0"]
 
 
 def test_a_run_that_is_not_there(warehouse: Warehouse, tmp_path: Path) -> None:
@@ -164,16 +175,20 @@ def test_runs_show_their_own_rows_of_each_question(warehouse: Warehouse) -> None
     commit_answers(warehouse, "q4", reader="gone")
     warehouse.plan("one", (ANSWERS, [first]))
     warehouse.plan("two", (ANSWERS, [second]))
-    found = rows(warehouse, "select question_id, run, reader from all_answers order by all")
-    assert [tuple(row.values()) for row in found] == [
-        ("q1", "one", "first"), ("q2", "one", "first"), ("q2", "two", "second"),
-        ("q3", "two", "second"), ("q4", None, "gone"),
-    ]  # fmt: skip
+    by_run = {
+        "one": [("q1", "first"), ("q2", "first")],
+        "two": [("q2", "second"), ("q3", "second")],
+    }
+    all_answers = values(warehouse, "select run, question_id, reader from all_answers order by all")
+    assert all_answers == [
+        *((run, *answer) for run, answers in by_run.items() for answer in answers),
+        (None, "q4", "gone"),
+    ]
     assert {row["run"] for row in rows(warehouse, "from all_units")} == {"one", "two"}
-    for run, reader, names in (("one", "first", ["q1", "q2"]), ("two", "second", ["q2", "q3"])):
+    for run, answers in by_run.items():
         assert {row["run"] for row in rows(warehouse, "from units", run)} == {run}
-        shown = rows(warehouse, "select question_id, reader from answers order by 1", run)
-        assert [tuple(row.values()) for row in shown] == [(name, reader) for name in names]
+        shown = values(warehouse, "select question_id, reader from answers order by 1", run)
+        assert shown == answers
 
 
 def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Warehouse) -> None:
@@ -184,9 +199,9 @@ def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Ware
         made = [score(q, metric, float(value)) for q in unit.inputs for metric in ("f1", "em")]
         warehouse.commit(SCORES, unit, made)
     warehouse.plan("r", (SCORES, units[:1]))
-    found = rows(warehouse, "select question_id, metric, value from all_scores order by all")
+    scores = values(warehouse, "select question_id, metric, value from all_scores order by all")
     lower = float(units.index(min(units[1:], key=lambda unit: unit.unit)))
-    assert [(r["question_id"], r["metric"], r["value"]) for r in found] == [
+    assert scores == [
         ("q1", "em", 0.0), ("q1", "f1", 0.0), ("q2", "em", lower), ("q2", "f1", lower),
     ]  # fmt: skip
 
@@ -208,12 +223,12 @@ def test_a_run_shows_only_what_it_planned(
     of_unit = replace(units[0], inputs={"q1": units[0].inputs["q1"]})
     for run, planned in (("all", units), ("some", units[:1]), ("part", [of_unit, units[1]])):
         warehouse.plan(run, (ANSWERS, planned))
-    assert ids(warehouse, "answers", "some") == ["q1", "q2"]
-    assert ids(warehouse, "answers", "part") == ["q1", "q3"]
+    assert ids(warehouse, "some") == ["q1", "q2"]
+    assert ids(warehouse, "part") == ["q1", "q3"]
     warehouse.commit(ANSWERS, later := chunk(ANSWERS, "d3", "q4"), [answer("q4")])
-    assert ids(warehouse, "answers", "all") == ["q1", "q2", "q3"]
+    assert ids(warehouse, "all") == ["q1", "q2", "q3"]
     warehouse.plan("all", (ANSWERS, [*units, later]))
-    assert ids(warehouse, "answers", "all") == ["q1", "q2", "q3", "q4"]
+    assert ids(warehouse, "all") == ["q1", "q2", "q3", "q4"]
 
 
 @pytest.mark.slow
@@ -225,9 +240,8 @@ def test_what_is_no_table_of_ours_is_left_alone(warehouse: Warehouse) -> None:
     for name in ("of somebody else", "others"):
         (tables / name / "x").mkdir(parents=True)
         pq.write_table(pa.table({"a": [1]}), tables / name / "x" / "y.parquet")
-    assert ids(warehouse, "answers") == ["q1"]
-    found = rows(warehouse, "select distinct table_name from shards")
-    assert found == [{"table_name": "answers"}]
+    assert ids(warehouse) == ["q1"]
+    assert values(warehouse, "select distinct table_name from shards") == [("answers",)]
 
 
 def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Warehouse) -> None:
@@ -239,3 +253,82 @@ def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Wa
             connection.execute("from gists")
         away.rename(shard)
         assert len(connection.execute("from gists").fetchall()) == 1
+
+
+def evidence(warehouse: Warehouse, *spans: tuple[int, int]) -> list[tuple[Any, ...]]:
+    """`page_evidence` of pages 0-10, 10-20 and 20-30, for q1 with these spans, and q2 without."""
+    pages = [
+        replace(page(index, "0123456789"), start_char=10 * index, end_char=10 * index + 10)
+        for index in range(3)
+    ]
+    of, asked = document_unit(PAGES, "d1"), chunk(QUESTIONS, "d1", "q1", "q2")
+    warehouse.commit(PAGES, of, pages)
+    gold = tuple(Span(*span) for span in spans)
+    warehouse.commit(QUESTIONS, asked, [question("q1", evidence=gold), question("q2")])
+    warehouse.plan("r", (PAGES, [of]), (QUESTIONS, [asked]))
+    columns = "question_id, page_index, start_char, end_char, gold_chars"
+    shown = values(warehouse, f"select {columns} from page_evidence order by all")
+    of_all = values(warehouse, f"select run, {columns} from all_page_evidence order by all")
+    assert [("r", *row) for row in shown] == of_all
+    return shown
+
+
+@pytest.mark.parametrize(
+    ("spans", "gold"),
+    [
+        ([(8, 13)], [2, 3, 0]),
+        ([(9, 11), (25, 27)], [1, 1, 2]),
+        ([(2, 6), (4, 8), (5, 6)], [6, 0, 0]),  # overlapping spans count once
+        ([(20, 20)], [0, 0, 0]),
+        ([], []),
+    ],
+)
+def test_the_gold_characters_of_each_page(
+    warehouse: Warehouse, spans: list[tuple[int, int]], gold: list[int]
+) -> None:
+    assert evidence(warehouse, *spans) == [
+        ("q1", index, 10 * index, 10 * index + 10, chars) for index, chars in enumerate(gold)
+    ]
+
+
+def test_methods_are_paired_question_by_question(warehouse: Warehouse) -> None:
+    scores = {
+        "bm25": [score("q1", "f1", 40.0), score("q2", "f1", 10.0)],
+        "full_text": [score("q1", "f1", 100.0), score("q2", "f1", None)],
+        "gist_only": [score("q1", "em", 0.0)],
+    }
+    planned = []
+    for method, of_method in scores.items():
+        unit = chunk(of := step("scores", method), "d1", "q1", "q2")
+        warehouse.commit(of, unit, of_method)
+        planned.append((of, [unit]))
+    warehouse.plan("r", *planned)
+    columns = "select method, other, question_id, metric, value, other_value, difference"
+    paired = values(warehouse, f"{columns} from paired order by all")
+    assert paired == [
+        ("bm25", "full_text", "q1", "f1", 40.0, 100.0, -60.0),
+        ("full_text", "bm25", "q1", "f1", 100.0, 40.0, 60.0),
+    ]
+    assert values(warehouse, f"{columns} from all_paired where run = 'r' order by all") == paired
+
+
+@pytest.mark.slow
+def test_views_are_made_and_read_without_pandas(warehouse: Warehouse) -> None:
+    """It would take 0.2 s. In a process of its own, as another test may have imported it. Shards
+    are compacted, loose, and of a higher attempt than a compacted one."""
+    first, second = (chunk(ANSWERS, "d1", name) for name in ("q1", "q2"))
+    warehouse.commit(ANSWERS, first, [answer("q1")])
+    compact(warehouse.folder, least=1)
+    warehouse.commit(ANSWERS, replace(first, attempt=2), [answer("q1")])
+    warehouse.commit(ANSWERS, second, [answer("q2")])
+    warehouse.plan("night", (ANSWERS, [first, second]))
+    code = (
+        "import sys; from pipeline.store import connect\n"
+        f"with connect({str(warehouse.folder)!r}) as connection:\n"
+        "    assert len(connection.execute('from answers').fetchall()) == 2\n"
+        "    assert connection.execute('from runs').fetchall()\n"
+        "assert not {'pandas', 'pyarrow.compute'} & sys.modules.keys()"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

@@ -182,8 +182,8 @@ def test_adding_a_method_takes_a_file(tmp_path: Path) -> None:
         BM25(top_k=4, bm25="plus_on_stems"),
         AnswerFromText(**COMMON, keep="first", num_words=10, truncate_by="words"),
     ]
-    (made,) = expanded("two", tmp_path)
-    assert [(spec.key, dict(spec.reads_from)) for spec in made.stages] == [
+    (method_two,) = expanded("two", tmp_path)
+    assert [(spec.key, dict(spec.reads_from)) for spec in method_two.stages] == [
         ("short", {}), ("look_up", {"pages": "short"}), ("answer", {}),
     ]  # fmt: skip
-    assert made.file == str(file)
+    assert method_two.file == str(file)

@@ -50,12 +50,12 @@ def scores(*named: tuple[str, str]) -> list[Record]:
 
 
 def test_a_failed_unit_has_a_row_for_each_input() -> None:
-    made = OfPages().failed(ROWS, "upstream", "why")
+    pages = OfPages().failed(ROWS, "upstream", "why")
     why: Any = {"problem": "upstream", "detail": "why"}
-    assert len(made) == 3
-    assert made[2] == Gist(document_id="d", page_index=2, gist=None, num_words=0, **why)
-    asked = OfTurns().failed(ROWS, "timeout", None)
-    assert [(getattr(row, "question_id", ""), row.problem) for row in asked] == [
+    assert len(pages) == 3
+    assert pages[2] == Gist(document_id="d", page_index=2, gist=None, num_words=0, **why)
+    turns = OfTurns().failed(ROWS, "timeout", None)
+    assert [(getattr(row, "question_id", ""), row.problem) for row in turns] == [
         ("a", "timeout"), ("b", "timeout"),
     ]  # fmt: skip
 

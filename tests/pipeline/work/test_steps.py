@@ -46,9 +46,9 @@ def placed(*words: str) -> Sequence[tuple[Step, EngineSettings | None]]:
 def ids_now(*words: str) -> dict[Key, str]:
     """The step ids of a command, by stage, method and repeat."""
     steps = placed(*words)
-    found = {(step.name, step.method, step.repeat): step.id for step, _ in steps}
-    assert len(found) == len(steps), "the key names one step"
-    return found
+    ids_by_key = {(step.name, step.method, step.repeat): step.id for step, _ in steps}
+    assert len(ids_by_key) == len(steps), "the key names one step"
+    return ids_by_key
 
 
 ids = cache(ids_now)  # of words that name no file that a test changes

@@ -43,13 +43,13 @@ def crash(folder: Path, items: Sequence[str], crashes: Crashes = NONE, machine: 
 
 def test_what_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
     async def attempts() -> None:
-        own = InFlight(tmp_path, Placement("w1"))
-        async with own.attempt("d1", NONE):
+        in_flight = InFlight(tmp_path, Placement("w1"))
+        async with in_flight.attempt("d1", NONE):
             assert len(files(tmp_path)) == 1, "on record while it lasts"
-            assert own.crashes("d1") == NONE, "of another process it would be one"
+            assert in_flight.crashes("d1") == NONE, "of another process it would be one"
             assert of(tmp_path, "d1") == ALONE
         with pytest.raises(AccountingError):
-            async with own.attempt("d1", NONE):
+            async with in_flight.attempt("d1", NONE):
                 raise AccountingError("rows do not add up")
 
     asyncio.run(attempts())
@@ -59,21 +59,20 @@ def test_what_ends_in_order_leaves_nothing(tmp_path: Path) -> None:
 def test_fewer_are_together_after_every_crash(tmp_path: Path) -> None:
     """Bystanders of a crash are many the first time, and count from the first."""
     items = [f"d{number}" for number in range(164)]
-    found = list[int | None]()
+    together = list[int | None]()
     while not of(tmp_path, "d0").is_alone:
         crash(tmp_path, [*items[: of(tmp_path, "d0").together], "other"])
-        found.append(of(tmp_path, "d0").together)
-    assert found == [41, 10, 2, 1]
+        together.append(of(tmp_path, "d0").together)
+    assert together == [41, 10, 2, 1]
     assert [of(tmp_path, name).together for name in ("d20", "d163", "none")] == [10, 41, None]
-    assert Crashes(together=2).weight(10, 64) == 32 and Crashes().weight(10, 64) == 10
 
 
 def test_what_is_alone_is_blamed_by_unit(tmp_path: Path) -> None:
     for unit in ("gist/1", "gist/1", "look_up/2", None):
         crash(tmp_path, ["d1"], ALONE, unit=unit)
-    found = of(tmp_path, "d1")
-    assert found.alone == {"gist/1": 2, "look_up/2": 1, "": 1}
-    assert [found.give_up(unit) for unit in ("gist/1", "look_up/2", "")] == [True, False, False]
+    crashes = of(tmp_path, "d1")
+    assert crashes.alone == {"gist/1": 2, "look_up/2": 1, "": 1}
+    assert [crashes.give_up(unit) for unit in ("gist/1", "look_up/2", "")] == [True, False, False]
     crash(tmp_path, ["d2", "d3"])
     assert not of(tmp_path, "d2").alone, "in company it may have been another's fault"
 
@@ -116,8 +115,12 @@ def test_storage_that_refuses_markers_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
 
     async def attempt() -> str:
-        own = InFlight(tmp_path / "file" / "launch", Placement("w1"))
-        async with own.start(), own.attempt("d1", ALONE) as marker, marker.unit("gist/1"):
+        in_flight = InFlight(tmp_path / "file" / "launch", Placement("w1"))
+        async with (
+            in_flight.start(),
+            in_flight.attempt("d1", ALONE) as marker,
+            marker.unit("gist/1"),
+        ):
             return "done"
 
     assert asyncio.run(attempt()) == "done"

@@ -44,9 +44,9 @@ class Watch:
 @pytest.fixture(scope="module")
 def hooked() -> Watch:
     """It stays for as long as the process, and takes time of everything in it."""
-    made = Watch()
-    sys.addaudithook(made.hook)
-    return made
+    watch = Watch()
+    sys.addaudithook(watch.hook)
+    return watch
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Reader, Slots
+from pipeline.asking.ask import Ask, Capacity, Reader
 from pipeline.asking.replies import Replies
 from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Reply, Request
@@ -23,7 +22,7 @@ from tests.support.runs.small_run import SmallRun
 
 def asking(engine: Listener) -> Ask:
     reader = Reader(engine=engine, identity="test", is_model=True, family=family(), temperature=0.0,
-                    seed=0, deadline_seconds=60.0, slots=Slots(4))  # fmt: skip
+                    seed=0, deadline_seconds=60.0, slots=Capacity(4))  # fmt: skip
     return Ask(reader, "paginate", "d", Replies())
 
 
@@ -38,8 +37,8 @@ def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:
         return next(replies)
 
     ask = asking(Listener(reply))
-    made = asyncio.run(by_model(15, 45, tail_words=25).run(lines(*[10] * 8), ask))
-    assert [page.num_words for page in made] == [40, 20, 20]
+    pages = asyncio.run(by_model(15, 45, tail_words=25).run(lines(*[10] * 8), ask))
+    assert [page.num_words for page in pages] == [40, 20, 20]
     assert seen == [(0, None), (1, 2)]
     assert (ask.progress.done, ask.progress.about) == (3, 3)
 
@@ -59,7 +58,7 @@ class Watching:
         self.name, self.context_tokens = engine.name, engine.context_tokens
         self.count_tokens = engine.count_tokens
         self._engine, self._dies_at = engine, dies_at
-        self.worker = small.worker(replace(small.reader, engine=self, slots=Slots(1)))
+        self.worker = small.worker(replace(small.reader, engine=self, slots=Capacity(1)))
         self.seen: list[dict[str, Any]] = []
 
     async def generate(self, request: Request) -> Reply:
@@ -72,32 +71,23 @@ class Watching:
 
 def read(small: SmallRun, dies_at: int = 10**9) -> list[dict[str, Any]]:
     """What is seen of d1 (three pages, two questions) at each request."""
-    units = small.units()
-
-    async def work() -> list[dict[str, Any]]:
-        engine = Watching(small, dies_at)
-        with suppress(EngineError):
-            await engine.worker.work("d1", units["d1"], 120)
-        return engine.seen
-
-    return asyncio.run(work())
-
-
-def rows(inside: dict[str, Any]) -> tuple[str, int, int]:
-    return inside["table"], inside["done"], inside["about"]
+    engine, units = Watching(small, dies_at), small.units()
+    with suppress(EngineError):
+        asyncio.run(engine.worker.work("d1", units["d1"], 120))
+    return engine.seen
 
 
 def test_heartbeats_say_how_far_a_document_is(tmp_path: Path) -> None:
     seen = read(SmallRun(tmp_path))
-    of_gists = [rows(one) for one in seen if one["table"] == "gists"]
-    assert {(table, about) for table, _, about in of_gists} == {("gists", 3)}
-    assert of_gists[0][1] == 0 and all(done <= n for n, (_, done, _) in enumerate(of_gists))
-    shares = [one["share"] for one in seen]
+    of_gists = [(state["done"], state["about"]) for state in seen if state["table"] == "gists"]
+    assert {about for _, about in of_gists} == {3}
+    assert of_gists[0][0] == 0 and all(done <= n for n, (done, _) in enumerate(of_gists))
+    shares = [state["share"] for state in seen]
     assert shares == sorted(shares)
     assert shares[-2] < 1, "the second question has no verdict yet; the last request is its second"
     # 120 words, 2 questions. Pages and scores weigh 1, gists 121, look-ups, answers and ratings
     # 0.2 x 2 x 120 + 300 = 348.
-    first = next(one for one in seen if one["table"] == "lookups")
+    first = next(state for state in seen if state["table"] == "lookups")
     assert first["share"] == round(122 / (122 + 3 * 348 + 1), 6)
     assert round(first["words"], 6) == 122 + 3 * 348 + 1
 
@@ -107,7 +97,7 @@ def test_replayed_calls_are_done(tmp_path: Path) -> None:
     small = SmallRun(tmp_path)
     read(small, dies_at=2)
     first = read(small)[0]
-    assert rows(first) == ("gists", 2, 3)
+    assert (first["table"], first["done"], first["about"]) == ("gists", 2, 3)
     assert first["share"] > 0.01
 
 

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipeline.asking.reader import Reader
+from pipeline.asking.ask import Reader
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import AccountingError, EndedError, EngineError, UsageError
@@ -33,12 +34,11 @@ def small(tmp_path: Path) -> SmallRun:
 
 def calls(summaries: Sequence[Summary]) -> dict[str, int]:
     """Requests to the engine by stage."""
-    found: dict[str, int] = {}
+    asked = Counter[str]()
     for summary in summaries:
         for step_id, number in summary.asked.items():
-            name = step_id.rpartition("-")[0]
-            found[name] = found.get(name, 0) + number
-    return {name: number for name, number in found.items() if number}
+            asked[step_id.rpartition("-")[0]] += number
+    return dict(+asked)
 
 
 @pytest.mark.slow
@@ -90,8 +90,7 @@ class Rival:
 def work_against(small: SmallRun, then: Callable[[], None]) -> Summary:
     """d1, worked on by us and, faster, by a rival; `then` happens when it has finished."""
     mine = replace(small.reader, engine=Rival(small, then))
-    worker = small.worker(mine)
-    return asyncio.run(worker.work("d1", small.units()["d1"], 120))
+    return asyncio.run(small.worker(mine).work("d1", small.units()["d1"], 120))
 
 
 @pytest.mark.slow
@@ -105,26 +104,21 @@ def test_who_loses_a_race_goes_on_with_what_stands(
     assert [gist.gist for gist in small.rows("gists")] == ["as it was"] * 3
     assert {answer.answer for answer in small.rows("answers")} == {"as it was"}
     for table in ("gists", "lookups", "answers", "ratings"):
-        own = small.shards.load(Call, small.step(table).id, small.shard(table).name.split(".")[0])
-        assert {call.engine for call in own} == {"scripted:script"}
+        unit = small.shard(table).name.split(".")[0]
+        calls_of_unit = small.shards.load(Call, small.step(table).id, unit)
+        assert {call.engine for call in calls_of_unit} == {"scripted:script"}
     assert not [f for f in small.shards.warehouse.rglob("*.part")]
 
 
 def test_rows_that_lost_are_forgotten(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Our gists fail once the rival's are committed: they are nowhere, nothing rests on them."""
-    summary = work_against(small, lambda: break_gists(monkeypatch))
+
+    async def run(self: GistPages, rows: UnitRows, ask: object) -> list[Gist]:
+        raise ZeroDivisionError("a gist of nothing")
+
+    summary = work_against(small, lambda: monkeypatch.setattr(GistPages, "run", run))
     assert [gist.problem for gist in small.rows("gists")] == [None] * 3
     assert summary.problems == 0
-
-
-def break_gists(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run(self: GistPages, rows: UnitRows, ask: object) -> list[Gist]:
-        if rows.document.document_id == "d1":
-            raise ZeroDivisionError("a gist of nothing")
-        return await sound(self, rows, ask)  # type: ignore[arg-type]  # any ask
-
-    sound = GistPages.run
-    monkeypatch.setattr(GistPages, "run", run)
 
 
 def test_a_dead_engine_ends_the_work(tmp_path: Path) -> None:
@@ -183,11 +177,15 @@ def test_a_last_sign_of_life_is_of_nobody(small: SmallRun) -> None:
     assert folder.at_work() == (None, []) and folder.alive("the next") == []
 
 
-@pytest.mark.parametrize(("size", "at_once"), [(1, 1), (10_000_000, 2)])
+@pytest.mark.parametrize(
+    ("size", "together", "at_once"), [(1, None, 1), (10_000_000, None, 2), (10_000_000, 1, 1)]
+)
 def test_documents_in_flight_have_so_much_text_at_most(
-    small: SmallRun, monkeypatch: pytest.MonkeyPatch, size: int, at_once: int
+    small: SmallRun, monkeypatch: pytest.MonkeyPatch, size: int, together: int | None, at_once: int
 ) -> None:
+    """Or are so many, of those that were in flight when a worker died."""
     monkeypatch.setattr("pipeline.worker.worker._WORDS_IN_FLIGHT", size)
+    monkeypatch.setattr(InFlight, "crashes", lambda self, item: Crashes(together))
     inside: list[DocumentExecutor] = []
     most: list[int] = []
 
@@ -207,9 +205,9 @@ def test_documents_in_flight_have_so_much_text_at_most(
 
 def test_storage_that_is_not_shared_is_named(tmp_path: Path) -> None:
     """As a machine sees it that has not mounted it."""
-    made = Worker(tmp_path / "w" / "runs" / "night", "launch", Placement("w"), [], None, 60.0)
+    worker = Worker(tmp_path / "w" / "runs" / "night", "launch", Placement("w"), [], None, 60.0)
     with pytest.raises(UsageError, match=r"w: not visible from .*; put it where all machines"):
-        asyncio.run(made.work("d1", [], 0))
+        asyncio.run(worker.work("d1", [], 0))
 
 
 def test_an_engine_that_starts_is_ended_with_the_run_inline(tmp_path: Path) -> None:

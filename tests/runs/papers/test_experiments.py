@@ -7,7 +7,7 @@ import pytest
 
 from jobs.graph.resolved_run import ResolvedRun, read_run
 from pipeline.core.settings import CONF
-from tests.support.command import sql, succeed
+from tests.support.command import sql_values, succeed
 from tests.support.engines.embedding import minilm
 from tests.support.texts.paper_corpora import corpus_path
 
@@ -15,12 +15,8 @@ FILES = {file.stem: file for file in sorted((CONF / "experiment").glob("*.yaml")
 OWN_FILES = ("ask", "demo")  # of files that a command names, or that ship
 CORPUS = re.compile(r"override /corpus: (\w+)")
 OF_PAPERS = re.compile(r"(readagent|memwalker|memorag|longmemeval)_(table|fig)(\d+)(_\w+)?")
+OTHER_FAMILIES = (("memorag", "longbench"), ("memorag", "govreport"))
 NEEDS_EMBEDDER = [name for name, file in FILES.items() if "embedder:" in file.read_text()]
-
-
-def corpus_of(name: str) -> str:
-    (found,) = CORPUS.findall(FILES[name].read_text(encoding="utf-8"))
-    return str(found)
 
 
 def resolved(name: str) -> ResolvedRun:
@@ -38,8 +34,8 @@ def test_it_composes_under_its_name_and_says_what_it_is_of(name: str) -> None:
                   "longmemeval": "LongMemEval"}  # fmt: skip
         what = {"table": "table", "fig": "figure"}[kind]
         assert said.startswith(f"# {titles[paper]} {what} {number}"), said
-        own = run.family.name
-        assert own.startswith(paper) or (paper == "memorag" and own in ("longbench", "govreport"))
+        family = run.family.name
+        assert family.startswith(paper) or (paper, family) in OTHER_FAMILIES
 
 
 def test_page_sizes_of_table_6_are_the_papers() -> None:
@@ -55,20 +51,20 @@ def test_page_sizes_of_table_6_are_the_papers() -> None:
 
 def ran(name: str, folder: Path, *words: str) -> None:
     """Each method answers all questions of two documents."""
-    path = corpus_path(corpus_of(name), folder)
+    (corpus,) = CORPUS.findall(FILES[name].read_text(encoding="utf-8"))
+    path = corpus_path(corpus, folder)
     words = (*words, "limit=2", "rater=none", "cluster=inline", "max_problem_rate=1", "run=r")
     succeed("run", f"experiment={name}", f"corpus.path={path}", f"warehouse={folder / 'w'}", *words)
-    answered = sql(
+    answers = sql_values(
         folder / "w",
-        """select method, count(*) as n, count(*) filter (answer is not null or skipped) as answered
+        """select method, count(*), count(*) filter (answer is not null or skipped)
         from answers group by method""",
     )
-    (asked,) = sql(folder / "w", "select count(*) as n from questions")
-    methods = [method.name for method in resolved(name).methods]
-    assert {row["method"] for row in answered} == set(methods)
-    for row in answered:
-        assert row["n"] == asked["n"] > 0
-        assert row["answered"] > 0, row
+    ((num_questions,),) = sql_values(folder / "w", "select count(*) from questions")
+    assert {row[0] for row in answers} == {method.name for method in resolved(name).methods}
+    for method, num_answers, num_answered in answers:
+        assert num_answers == num_questions > 0
+        assert num_answered > 0, method
 
 
 @pytest.mark.slow

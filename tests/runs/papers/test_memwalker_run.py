@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import sql, succeed
+from tests.support.command import sql, sql_values, succeed
 
 pytestmark = pytest.mark.slow
 
@@ -32,34 +32,27 @@ def test_trees_are_whole(warehouse: Path) -> None:
         assert root["level"] >= 2 and root["problem"] is None
         assert (root["start_char"], root["end_char"]) == (0, root["text"])
         assert root["memory"] == "paginate(kind=tokens,segment_tokens=150)"
-    ((most,),) = [row.values() for row in sql(warehouse, "select max(len(children)) from nodes")]
-    assert most == 3
-    odd = "select * from nodes a join nodes b using (memory, document_id) where a.parent = "
-    assert (
-        sql(warehouse, f"{odd} b.node_index and not list_contains(b.children, a.node_index)") == []
-    )
+    assert sql_values(warehouse, "select max(len(children)) from nodes") == [(3,)]
+    wrong = """select * from nodes a join nodes b using (memory, document_id)
+    where a.parent = b.node_index and not list_contains(b.children, a.node_index)"""
+    assert sql(warehouse, wrong) == []
 
 
 def test_show_has_inner_nodes_above_their_pages(warehouse: Path) -> None:
-    nodes = {
-        node["node_index"]: node
-        for node in sql(warehouse, "from nodes where document_id = (select min(document_id) "
-                        "from nodes)")
-    }  # fmt: skip
+    query = "from nodes where document_id = (select min(document_id) from nodes)"
+    nodes = {node["node_index"]: node for node in sql(warehouse, query)}
     (document_id,) = {node["document_id"] for node in nodes.values()}
     shown = ("show", document_id, "run=walks", f"warehouse={warehouse}",
              "memory=paginate(kind=tokens,segment_tokens=150)")  # fmt: skip
 
     def pages(number: int) -> list[int]:
-        children = nodes[number]["children"]
-        return [page for child in children for page in pages(child)] or [
-            nodes[number]["page_index"]
-        ]
+        node = nodes[number]
+        below = [page for child in node["children"] for page in pages(child)]
+        return below or [node["page_index"]]
 
     inner = [number for number, node in nodes.items() if node["children"]]
-    expected = {(min(own := pages(n)), max(own), nodes[n]["summary"]) for n in inner}
-    found = json.loads(succeed(*shown, "--json"))
-    above = found["above"]
+    expected = {(min(pages(n)), max(pages(n)), nodes[n]["summary"]) for n in inner}
+    above = json.loads(succeed(*shown, "--json"))["above"]
     assert {(t["page_index"], t["last_page_index"], t["text"]) for t in above} == expected
     assert len(above) == len(inner) > 2
     lengths = [text["last_page_index"] - text["page_index"] for text in above]
@@ -93,10 +86,9 @@ def test_the_report_has_its_measures(warehouse: Path) -> None:
     report = succeed("report", "run=walks", f"warehouse={warehouse}")
     for heading in ("valid %", "stray %", "recovery %", "text read %", "steps", "depth"):
         assert heading in report
-    means = sql(warehouse, "select measure, avg(value) as mean from measures group by all")
-    found = {row["measure"]: row["mean"] for row in means}
-    assert found["valid_actions"] == 100
-    assert 0 < found["text_read"] <= 150 and found["steps"] > 2
+    means = dict(sql_values(warehouse, "select measure, avg(value) from measures group by all"))
+    assert means["valid_actions"] == 100
+    assert 0 < means["text_read"] <= 150 and means["steps"] > 2
 
 
 def test_a_trace_shows_the_tree_and_the_walk(warehouse: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.graph.resolved_run import read_run
 from pipeline.core.engine import ENGINES
-from tests.support.command import QMSUM, ROOT, own_process, sql
+from tests.support.command import QMSUM, ROOT, own_process, sql, sql_values, succeeded
 
 PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'states_plugin'}"
 WORDS = (
@@ -20,22 +20,19 @@ WORDS = (
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("states")
-    done = own_process("run", *WORDS, f"warehouse={folder}")
-    assert done.returncode == 0, done.stderr
+    succeeded(own_process("run", *WORDS, f"warehouse={folder}"))
     return folder
 
 
 @pytest.mark.slow
 def test_clues_are_the_memory_engine_s_and_answers_the_reader_s(warehouse: Path) -> None:
-    engines = sql(warehouse, "select distinct stage, engine from calls order by all")
-    assert [tuple(row.values()) for row in engines] == [
-        ("answer", "extractive"), ("queries", "states"),
-    ]  # fmt: skip
-    (memory,) = sql(warehouse, "select count(*) as n, count(gist) as gists from memory_passages")
-    assert (memory["n"], memory["gists"]) == (2, 0)
-    asked = sql(warehouse, "select count(distinct question_id) as n from queries")
-    found = sql(warehouse, "select count(*) as n from answers where problem is null")
-    assert asked == found and asked[0]["n"] > 2
+    engines = sql_values(warehouse, "select distinct stage, engine from calls order by all")
+    assert engines == [("answer", "extractive"), ("queries", "states")]
+    passages = sql_values(warehouse, "select count(*), count(gist) from memory_passages")
+    assert passages == [(2, 0)]
+    asked = sql_values(warehouse, "select count(distinct question_id) from queries")
+    answered = sql_values(warehouse, "select count(*) from answers where problem is null")
+    assert asked == answered and asked[0][0] > 2
 
 
 @pytest.mark.slow

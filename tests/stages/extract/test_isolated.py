@@ -18,8 +18,8 @@ BOOK = epub({"a.xhtml": "<p>A</p>"})
 
 @pytest.fixture(scope="module")
 def extractor() -> Iterator[Extractor]:
-    with Extractor() as made:
-        yield made
+    with Extractor() as process:
+        yield process
 
 
 def unreadable(extractor: Extractor, kind: str, content: bytes) -> str:
@@ -62,8 +62,8 @@ def test_no_code_of_the_current_folder_is_executed(
 ) -> None:
     (tmp_path / "zipfile.py").write_text("raise SystemExit('executed')")
     monkeypatch.chdir(tmp_path)
-    with Extractor() as made:
-        assert made.extract("epub", BOOK).text == "A"
+    with Extractor() as process:
+        assert process.extract("epub", BOOK).text == "A"
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,11 @@ def test_a_library_that_is_not_installed_is_named(
     assert said.startswith(f"needs {library}, which is not installed; pip install ")
 
 
-def test_a_text_is_the_same_in_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_a_text_is_the_same_in_every_process(monkeypatch: pytest.MonkeyPatch, seed: str) -> None:
     """Units of work are named by it."""
     contents = [("pdf", pdf(["One."])), ("docx", word("# A", "Two.")), ("epub", BOOK)]
-    texts: list[list[str]] = []
-    for seed in ("1", "2"):
-        monkeypatch.setenv("PYTHONHASHSEED", seed)
-        with Extractor() as made:
-            texts.append([made.extract(*content).text for content in contents])
-    assert texts == [["One.", "# A\n\nTwo.", "A"]] * 2
+    monkeypatch.setenv("PYTHONHASHSEED", seed)
+    with Extractor() as extractor:
+        texts = [extractor.extract(*content).text for content in contents]
+    assert texts == ["One.", "# A\n\nTwo.", "A"]

@@ -16,7 +16,6 @@ from tests.support.texts.known_documents import (
     LIST,
     TABLE,
     WIDE,
-    Known,
     Layout,
     Part,
     known_documents,
@@ -24,31 +23,20 @@ from tests.support.texts.known_documents import (
     pdf,
 )
 
-NAMES = [known.name for known in known_documents()]
-
 
 @pytest.fixture(scope="module")
 def extractor() -> Iterator[Extractor]:
-    with Extractor() as made:
-        yield made
+    with Extractor() as process:
+        yield process
 
 
-@pytest.fixture(params=NAMES)
-def known(request: pytest.FixtureRequest) -> Known:
-    return next(known for known in known_documents() if known.name == request.param)
-
-
-@pytest.fixture
-def paragraphs(known: Known, extractor: Extractor, tmp_path: Path) -> list[str]:
-    """What is read, cut at blank lines."""
-    file = UPath(tmp_path / known.name)
-    file.write_bytes(known.content)
-    return text_of_file(file, extractor).text.split("\n\n")
-
-
-def test_the_bounds_that_docs_state(known: Known, paragraphs: list[str]) -> None:
+@pytest.mark.parametrize("name", [known.name for known in known_documents()])
+def test_the_bounds_that_docs_state(tmp_path: Path, extractor: Extractor, name: str) -> None:
     """Hardly a paragraph is broken, or is a head, a foot or navigation; tables are whole, and what
     occurs once is in order."""
+    known = next(known for known in known_documents() if known.name == name)
+    (tmp_path / name).write_bytes(known.content)
+    paragraphs = text_of_file(UPath(tmp_path / name), extractor).text.split("\n\n")
     read = {" ".join(paragraph.split()) for paragraph in paragraphs}
     whole = [part.markdown() for part in known.parts]
     texts = [part.markdown() for part in known.parts if part.kind != "table"]
@@ -70,11 +58,20 @@ def test_pdfs_in_random_layouts(seed: int) -> None:
     rng = random.Random(seed)
     num_parts = num_broken = num_read = num_beside = num_tables = num_whole = 0
     for _ in range(60):
-        layout, made = random_layout(rng), random_parts(rng)
-        read = pdf_text(pdf(made, layout)).text.split("\n\n")
+        indent = rng.choice([0, 0, 15, 12])
+        layout = Layout(
+            columns=rng.choice([1, 1, 2]), size=rng.choice([8, 9, 10, 11, 12]), indent=indent,
+            gap=0 if indent else rng.choice([4, 6, 10]), is_justified=rng.random() < 0.6,
+            has_rules=rng.random() < 0.5, draw=alternating_edges,
+        )  # fmt: skip
+        table = Part("table", rows=rng.choice([TABLE, WIDE]))
+        items = Part(rng.choice(["ul", "ol"]), items=LIST)
+        extra = {rng.randrange(30): table, rng.randrange(30): items}
+        document = parts(rng.randrange(100), rng.randrange(10, 50), rng.randrange(3, 12), extra)
+        read = pdf_text(pdf(document, layout)).text.split("\n\n")
         plain = {" ".join(paragraph.split()) for paragraph in read}
-        texts = [part.markdown() for part in made if part.kind != "table"]
-        tables = [part.markdown() for part in made if part.kind == "table" and layout.has_rules]
+        texts = [part.markdown() for part in document if part.kind != "table"]
+        tables = [part.markdown() for part in document if part.kind == "table" and layout.has_rules]
         num_parts += len(texts)
         num_broken += sum(" ".join(text.split()) not in plain for text in texts)
         num_read += len(read)
@@ -84,22 +81,6 @@ def test_pdfs_in_random_layouts(seed: int) -> None:
     assert num_parts > 1500 and num_tables > 15
     assert num_broken < 0.01 * num_parts and num_beside < 0.01 * num_read
     assert num_whole >= 0.75 * num_tables
-
-
-def random_layout(rng: random.Random) -> Layout:
-    indent = rng.choice([0, 0, 15, 12])
-    return Layout(
-        columns=rng.choice([1, 1, 2]), size=rng.choice([8, 9, 10, 11, 12]), indent=indent,
-        gap=0 if indent else rng.choice([4, 6, 10]), is_justified=rng.random() < 0.6,
-        has_rules=rng.random() < 0.5, draw=alternating_edges,
-    )  # fmt: skip
-
-
-def random_parts(rng: random.Random) -> tuple[Part, ...]:
-    table = Part("table", rows=rng.choice([TABLE, WIDE]))
-    items = Part(rng.choice(["ul", "ol"]), items=LIST)
-    extra = {rng.randrange(30): table, rng.randrange(30): items}
-    return parts(rng.randrange(100), rng.randrange(10, 50), rng.randrange(3, 12), extra)
 
 
 def alternating_edges(canvas: Canvas, page: int) -> None:

@@ -30,18 +30,18 @@ PROSE = (
 def drawn(
     *pages: Sequence[Text], size: float = 10, rules: Sequence[Rule] = (), font: str = "Helvetica"
 ) -> bytes:
-    made = io.BytesIO()
-    canvas = Canvas(made, pagesize=(600, 800), invariant=1)
+    file = io.BytesIO()
+    canvas = Canvas(file, pagesize=(600, 800), invariant=1)
     for page in pages:
         for left, bottom, words in page:
-            own = "Helvetica-Bold" if words.startswith("*") else font
-            canvas.setFont(own, size * (0.8 if words.startswith("~") else 1))
+            name = "Helvetica-Bold" if words.startswith("*") else font
+            canvas.setFont(name, size * (0.8 if words.startswith("~") else 1))
             canvas.drawString(left, bottom, words.lstrip("*~"))
         for rule in rules:
             canvas.line(*rule)
         canvas.showPage()
     canvas.save()
-    return made.getvalue()
+    return file.getvalue()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,9 +67,9 @@ def test_heads_that_recur_and_numbers_that_count_are_left_out() -> None:
          (300, 40, f"- {n} -")]
         for n in range(1, 5)
     ]  # fmt: skip
-    found = " ".join(read(drawn(*pages)))
-    assert found.count(PROSE[1]) == 4 and "It was day 9." in found
-    assert "Gazette" not in found and "Vol." not in found and "- 2 -" not in found
+    text = " ".join(read(drawn(*pages)))
+    assert text.count(PROSE[1]) == 4 and "It was day 9." in text
+    assert "Gazette" not in text and "Vol." not in text and "- 2 -" not in text
 
 
 def test_a_head_of_a_chapter_that_has_one_page_is_one() -> None:
@@ -77,9 +77,9 @@ def test_a_head_of_a_chapter_that_has_one_page_is_one() -> None:
     heads = ["", "2 The Tower", "The Fall 3", "4 The Tower", "The Rescue 5", "6 The Tower"]
     pages = [[(60, 760, head), *lines(f"Page {'abcdef'[n]} says:", *PROSE)] if head else
              lines("THE START", *PROSE) for n, head in enumerate(heads)]  # fmt: skip
-    found = " ".join(read(drawn(*pages)))
-    assert "The Fall" not in found and "The Rescue" not in found and "The Tower" not in found
-    assert "THE START" in found and "Page c says:" in found
+    text = " ".join(read(drawn(*pages)))
+    assert "The Fall" not in text and "The Rescue" not in text and "The Tower" not in text
+    assert "THE START" in text and "Page c says:" in text
 
 
 def test_a_part_of_a_row_that_stands_on_its_page_alone_is_text() -> None:
@@ -87,32 +87,36 @@ def test_a_part_of_a_row_that_stands_on_its_page_alone_is_text() -> None:
     titles = ("The stairs", "The lamp", "The oil", "The village")
     slides = [[(60, 760, "Coast Gazette"), (300, 760, title), *lines(*PROSE[n:], *PROSE[:n])]
               for n, title in enumerate(titles)]  # fmt: skip
-    found = " ".join(read(drawn(*slides)))
-    assert "Gazette" not in found and all(title in found for title in titles)
+    text = " ".join(read(drawn(*slides)))
+    assert "Gazette" not in text and all(title in text for title in titles)
     forms = [[(60, 760, "Keeper:"), (300, 760, title), *lines(*PROSE[n:], *PROSE[:n])]
              for n, title in enumerate(titles)]  # fmt: skip
-    found = " ".join(read(drawn(*forms)))
-    assert all(f"Keeper: {title}" in found for title in titles)
+    text = " ".join(read(drawn(*forms)))
+    assert all(f"Keeper: {title}" in text for title in titles)
 
 
-@pytest.mark.parametrize(
-    "foot", [("1851", "1853", "1857"), ("17 pounds", "25 pounds", "90 pounds")]
-)
-def test_what_stands_at_one_height_but_neither_recurs_nor_counts_is_text(
-    foot: Sequence[str],
-) -> None:
-    pages = [[*lines(f"Year {'abc'[n]}", *PROSE), (60, 40, text)] for n, text in enumerate(foot)]
-    found = " ".join(read(drawn(*pages)))
-    assert all(text in found for text in (*foot, "Year a", "Year b", "Year c"))
+def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
+    whats = ("tower", "stairs", "oil", "bread", "lamp", "village", "boat", "rope")
+    heads = [f"Exercise {n}: the {what}" for n, what in enumerate(whats, 1)]
+    pages = [[(60, 760, head), *lines(*PROSE[n % 4 :], *PROSE[: n % 4])]
+             for n, head in enumerate(heads)]  # fmt: skip
+    text = " ".join(read(drawn(*pages)))
+    assert all(head in text for head in heads)
 
 
 @pytest.mark.parametrize(
     ("feet", "is_kept"),
-    [(["1"], False), (["Page 1 of 1"], False), (["17"], True), (["iii", "iv", "v"], False)],
-)
+    [
+        (["1"], False), (["Page 1 of 1"], False), (["iii", "iv", "v"], False), (["17"], True),
+        # What stands at one height but neither recurs nor counts.
+        (["1851", "1853", "1857"], True), (["17 pounds", "25 pounds", "90 pounds"], True),
+    ],
+)  # fmt: skip
 def test_numbers_of_pages_are_left_out(feet: Sequence[str], is_kept: bool) -> None:
-    pages = [[*lines(*PROSE, f"Part {'abc'[n]}."), (300, 40, foot)] for n, foot in enumerate(feet)]
-    assert (feet[0] in " ".join(read(drawn(*pages)))) == is_kept
+    pages = [[*lines(f"Part {'abc'[n]}", *PROSE), (60, 40, foot)] for n, foot in enumerate(feet)]
+    text = f" {' '.join(read(drawn(*pages)))} "
+    assert [f" {foot} " in text for foot in feet] == [is_kept] * len(feet)
+    assert all(f"Part {'abc'[n]}" in text for n in range(len(feet)))
 
 
 @pytest.mark.parametrize("letter", ["\u0130", "\u0131", "\u017f"])
@@ -147,8 +151,8 @@ def test_copies_of_a_page_have_no_heads(pages: Sequence[Sequence[str]], is_numbe
     numbers = [[(300.0, 40.0, str(place))] if is_numbered else [] for place in range(1, 6)]
     content = drawn(*([*lines(*page), *number] for page, number in
                       zip(pages, numbers, strict=False)))  # fmt: skip
-    found = " ".join(pdf_text(content).text.split())
-    assert found == " ".join(line for page in pages for line in page)
+    text = " ".join(pdf_text(content).text.split())
+    assert text == " ".join(line for page in pages for line in page)
 
 
 def test_a_page_of_nothing_but_its_head_is_kept() -> None:
@@ -196,49 +200,45 @@ def test_columns_that_are_written_across_are_told_apart() -> None:
     rows = [line for n in range(10) for line in
             ((60, 700 - 12 * n, left[n]), (320, 700 - 12 * n, right[n]))]  # fmt: skip
     title = (60, 740, "A title that goes across both of the columns of this page of the gazette")
-    found = " ".join(pdf_text(drawn([title, *rows])).text.split())
-    assert found.endswith(" ".join([*left, *right]))
+    text = " ".join(pdf_text(drawn([title, *rows])).text.split())
+    assert text.endswith(" ".join([*left, *right]))
 
 
-def test_a_note_does_not_cut_the_paragraph_that_goes_on_behind_it() -> None:
-    note = [(60, 60, "~1 So the keeper's own book has it."), (60, 50, "~It is lost.")]
-    pages = [[*lines(*PROSE, "and the oil", top=160), *note], lines("ran out. So it", *PROSE[2:])]
-    whole = " ".join([*PROSE, "and the oil ran out. So it", *PROSE[2:]])
-    assert read(drawn(*pages)) == [whole, "1 So the keeper's own book has it. It is lost."]
+WHOLE = " ".join(PROSE)
+CUT = [(60, 60, "~1 So the keeper's own book has it."), (60, 50, "~It is lost.")]
+VERSE = ["Full fathom five,", "Thy father lies;", "Of his bones", "Are coral made;"]
+BEGIN = PROSE[0][:40]
+# What is drawn on each page, and what is read.
+PARAGRAPHS: dict[str, tuple[Sequence[Sequence[Text]], list[str]]] = {
+    "a note cuts no paragraph": (
+        [[*lines(*PROSE, "and the oil", top=160), *CUT], lines("ran out. So it", *PROSE[2:])],
+        [f"{WHOLE} and the oil ran out. So it {PROSE[2]} {PROSE[3]}",
+         "1 So the keeper's own book has it. It is lost."]),
+    "without a gap they end where a line has room": (
+        [lines(*PROSE, "for a day.", *PROSE, "again.")],
+        [f"{WHOLE} for a day.", f"{WHOLE} again."]),
+    "lines of verse and of an address stay lines": (
+        [[*lines(*PROSE, "says:"), *lines(*VERSE, top=620), *lines(*PROSE, "again.", top=550)]],
+        [f"{WHOLE} says:", "\n".join(VERSE), f"{WHOLE} again."]),
+    "indented lines begin them": (
+        [[(75, 700, BEGIN), *lines(PROSE[1], PROSE[2], top=688), (75, 664, BEGIN),
+          *lines(PROSE[1], top=652)]],
+        [f"{BEGIN} {PROSE[1]} {PROSE[2]}", f"{BEGIN} {PROSE[1]}"]),
+    "hanging lines do not": (
+        [[*lines(PROSE[0]), *lines(PROSE[1], f"{PROSE[2]}.", left=75, top=688),
+          *lines(PROSE[0], top=664), *lines(PROSE[1], left=75, top=652)]],
+        [f"{PROSE[0]} {PROSE[1]} {PROSE[2]}.", f"{PROSE[0]} {PROSE[1]}"]),
+    "a bold line is a heading of the lowest level": (
+        [[*lines("*On the Stairs", top=712), *lines(*PROSE)]], ["# On the Stairs", WHOLE]),
+    "but not with a full stop": (
+        [lines("*Note that it is bold.", *PROSE)], ["Note that it is bold.", WHOLE]),
+}  # fmt: skip
 
 
-# Paragraphs.
-
-
-def test_paragraphs_without_a_gap_end_where_a_line_has_room() -> None:
-    found = read(drawn(lines(*PROSE, "for a day.", *PROSE, "again.")))
-    assert found == [f"{' '.join(PROSE)} for a day.", f"{' '.join(PROSE)} again."]
-
-
-def test_lines_of_verse_and_of_an_address_stay_lines() -> None:
-    verse = ["Full fathom five,", "Thy father lies;", "Of his bones", "Are coral made;"]
-    found = read(drawn([*lines(*PROSE, "says:"), *lines(*verse, top=620),
-                        *lines(*PROSE, "again.", top=550)]))  # fmt: skip
-    assert found == [f"{' '.join(PROSE)} says:", "\n".join(verse), f"{' '.join(PROSE)} again."]
-
-
-def test_indented_lines_begin_paragraphs_and_hanging_ones_do_not() -> None:
-    indented = [(75, 700, PROSE[0][:40]), *lines(PROSE[1], PROSE[2], top=688),
-                (75, 664, PROSE[0][:40]), *lines(PROSE[1], top=652)]  # fmt: skip
-    assert read(drawn(indented)) == [
-        f"{PROSE[0][:40]} {PROSE[1]} {PROSE[2]}", f"{PROSE[0][:40]} {PROSE[1]}",
-    ]  # fmt: skip
-    hanging = [*lines(PROSE[0]), *lines(PROSE[1], f"{PROSE[2]}.", left=75, top=688),
-               *lines(PROSE[0], top=664), *lines(PROSE[1], left=75, top=652)]  # fmt: skip
-    assert read(drawn(hanging)) == [
-        f"{PROSE[0]} {PROSE[1]} {PROSE[2]}.", f"{PROSE[0]} {PROSE[1]}",
-    ]  # fmt: skip
-
-
-def test_a_bold_line_is_a_heading_of_the_lowest_level() -> None:
-    found = read(drawn([*lines("*On the Stairs", top=712), *lines(*PROSE)]))
-    assert found == ["# On the Stairs", " ".join(PROSE)]
-    assert read(drawn(lines("*Note that it is bold.", *PROSE)))[0] == "Note that it is bold."
+@pytest.mark.parametrize("case", PARAGRAPHS)
+def test_paragraphs(case: str) -> None:
+    pages, expected = PARAGRAPHS[case]
+    assert read(drawn(*pages)) == expected
 
 
 # Tables.
@@ -248,7 +248,8 @@ ROWS = [("Post", "Garrison", "Miles"), ("Bridge", "two men", "0"), ("Depot", "no
 
 def cells(rows: Sequence[Sequence[str]], top: float) -> list[Text]:
     return [(60 + 120 * column, top - 20 * row, text)
-            for row, own in enumerate(rows) for column, text in enumerate(own) if text]  # fmt: skip
+            for row, texts in enumerate(rows)
+            for column, text in enumerate(texts) if text]  # fmt: skip
 
 
 def grid(num_rows: int, top: float) -> list[Rule]:
@@ -295,18 +296,9 @@ def test_where_no_tables_can_be_looked_for_their_words_are_read(
         monkeypatch.setattr(pdfplumber, "open", fails)
     else:
         monkeypatch.setattr(pdf_pages, "_SECONDS", 0.0)
-    found = pdf_text(drawn(cells(ROWS, 640), rules=grid(3, 655)))
-    assert found.text.split() == " ".join(map(" ".join, ROWS)).split()
-    assert found.missing == "no tables looked for in 1 of 1 pages (1)"
-
-
-def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
-    whats = ("tower", "stairs", "oil", "bread", "lamp", "village", "boat", "rope")
-    heads = [f"Exercise {n}: the {what}" for n, what in enumerate(whats, 1)]
-    pages = [[(60, 760, head), *lines(*PROSE[n % 4 :], *PROSE[: n % 4])]
-             for n, head in enumerate(heads)]  # fmt: skip
-    found = " ".join(read(drawn(*pages)))
-    assert all(head in found for head in heads)
+    extracted = pdf_text(drawn(cells(ROWS, 640), rules=grid(3, 655)))
+    assert extracted.text.split() == " ".join(map(" ".join, ROWS)).split()
+    assert extracted.missing == "no tables looked for in 1 of 1 pages (1)"
 
 
 def test_the_lines_of_a_turned_page_are_whole() -> None:
@@ -319,9 +311,9 @@ def test_the_lines_of_a_turned_page_are_whole() -> None:
     for number, line in enumerate(PROSE):
         canvas.drawString(60, 500 - 14 * number, line)
     canvas.save()
-    found = read(content.getvalue())
-    assert " ".join(" ".join(found).split()) == " ".join(PROSE)
-    assert len(found) <= len(PROSE)
+    paragraphs = read(content.getvalue())
+    assert " ".join(" ".join(paragraphs).split()) == " ".join(PROSE)
+    assert len(paragraphs) <= len(PROSE)
 
 
 # What cannot be read.

@@ -23,37 +23,37 @@ from tests.support.reading import document, never, run
 TEXT = "one two\n\nthree four five"
 
 
-def made(pages: Any) -> tuple[list[Page], list[Gist]]:
-    """The pages and gists of a document with these `pages` in its metadata. Asks no model."""
-    about = replace(document(TEXT), metadata=json.dumps({"pages": pages}))
-    found, calls = run(PaginateGiven(), UnitRows(document=about), never())
-    gists, more = run(GivenGists(), UnitRows(about, (), {Page: tuple(found)}), never())
+def pages_and_gists(text: str, given: Any) -> tuple[list[Page], list[Gist]]:
+    """The pages and gists of a document with these pages in its metadata. Asks no model."""
+    about = replace(document(text), metadata=json.dumps({"pages": given}))
+    pages, calls = run(PaginateGiven(), UnitRows(document=about), never())
+    gists, more = run(GivenGists(), UnitRows(about, (), {Page: tuple(pages)}), never())
     assert calls == more == ()
-    return list(found), list(gists)
+    return pages, gists
 
 
-def test_pages_begin_where_the_metadata_says_and_have_their_gists() -> None:
-    given = [{"start_char": 0, "gist": "1 2", "file": "a"}, {"start_char": 9, "gist": "3"}]
-    pages, gists = made(given)
-    assert [(page.text, page.num_words) for page in pages] == [
-        ("one two\n\n", 2), ("three four five", 3),
-    ]  # fmt: skip
-    assert [(gist.gist, gist.num_words, gist.problem) for gist in gists] == [
-        ("1 2", 2, None), ("3", 1, None),
-    ]  # fmt: skip
+WHOLE = [(TEXT, 5, None, 0, "bad_input")]  # one page without a gist
 
 
-WRONG = [
-    None, "x", [{"start_char": 3}], [{"start_char": 0}, {"start_char": 0}],
-    [{"start_char": 0}, {"start_char": len(TEXT)}], [{"start_char": 0}, {"gist": "no start"}],
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("pages", WRONG)
-def test_a_document_without_pages_is_one_without_a_gist(pages: Any) -> None:
-    own, gists = made(pages)
-    assert [page.text for page in own] == [TEXT]
-    assert [(gist.gist, gist.problem) for gist in gists] == [(None, "bad_input")]
+@pytest.mark.parametrize(
+    ("given", "rows"),
+    [
+        ([{"start_char": 0, "gist": "1 2", "file": "a"}, {"start_char": 9, "gist": "3"}],
+         [("one two\n\n", 2, "1 2", 2, None), ("three four five", 3, "3", 1, None)]),
+        (None, WHOLE), ("x", WHOLE), ([{"start_char": 3}], WHOLE),
+        ([{"start_char": 0}, {"start_char": 0}], WHOLE),
+        ([{"start_char": 0}, {"start_char": len(TEXT)}], WHOLE),
+        ([{"start_char": 0}, {"gist": "no start"}], WHOLE),
+    ],
+)  # fmt: skip
+def test_pages_begin_where_the_metadata_says_and_have_their_gists(
+    given: Any, rows: list[Any]
+) -> None:
+    pages, gists = pages_and_gists(TEXT, given)
+    assert [
+        (page.text, page.num_words, gist.gist, gist.num_words, gist.problem)
+        for page, gist in zip(pages, gists, strict=True)
+    ] == rows
 
 
 def page(document_id: str, page_index: int, text: str, gist: str | None = "gist") -> MemoryPage:
@@ -69,54 +69,46 @@ PAGES = [
 FILES = {"a": "a.txt", "b": "sub/{b}.md"}
 
 
-def test_the_best_pages_up_to_the_words_document_by_document() -> None:
-    """Both words of the question are in b 1, one in a 0; the others tie at 0, in their order."""
-
-    def chosen(words: int) -> list[tuple[str, int]]:
-        found = gather("farm", PAGES, FILES, "Is a well by the lighthouse?", words)
-        return [(page.document_id, page.page_index) for page in found.pages]
-
-    assert chosen(16) == [("b", 0), ("b", 1), ("a", 0), ("a", 1)]
-    assert chosen(15) == [("b", 1), ("a", 0), ("a", 1)]
-    assert chosen(12) == [("b", 1), ("a", 0)]
-    assert chosen(1) == [("b", 1)]  # however long
+WELL = "Is a well by the lighthouse?"
 
 
-def test_names_and_gists_count_in_the_ranking() -> None:
-    by_gist = [*PAGES, page("c", 0, "nothing", "the harvest of rye")]
-    found = gather("farm", by_gist, {**FILES, "c": "c"}, "rye", 1)
-    assert [page.document_id for page in found.pages] == ["c"]
-    by_name = [*PAGES, page("letters/bergen", 0, "nothing")]
-    named = {**FILES, "letters/bergen": "letters/bergen.txt"}
-    assert [p.document_id for p in gather("farm", by_name, named, "Bergen", 1).pages] == [
-        "letters/bergen"
-    ]
+@pytest.mark.parametrize(
+    ("question", "words", "chosen"),
+    [
+        # Both words of the question are in b 1, one in a 0; the others tie at 0, in their order.
+        (WELL, 16, [("b", 0), ("b", 1), ("a", 0), ("a", 1)]),
+        (WELL, 15, [("b", 1), ("a", 0), ("a", 1)]), (WELL, 12, [("b", 1), ("a", 0)]),
+        (WELL, 1, [("b", 1)]),  # however long
+        ("rye", 1, [("c", 0)]), ("Bergen", 1, [("letters/bergen", 0)]),  # gists and names count
+    ],
+)  # fmt: skip
+def test_the_best_pages_up_to_the_words_document_by_document(
+    question: str, words: int, chosen: list[tuple[str, int]]
+) -> None:
+    others = [page("c", 0, "nothing", "the harvest of rye"), page("letters/bergen", 0, "nothing")]
+    pages = PAGES if question == WELL else [*PAGES, *others]
+    files = {**FILES, "c": "c", "letters/bergen": "letters/bergen.txt"}
+    gathered = gather("farm", pages, files, question, words)
+    assert [(page.document_id, page.page_index) for page in gathered.pages] == chosen
 
 
 def test_a_gathered_document_brings_its_pages_and_gists_below_headings() -> None:
-    found = gather("farm", PAGES, FILES, "Is a well by the lighthouse?", 12)
-    row = found.document
+    row = gather("farm", PAGES, FILES, WELL, 12).document
     texts = [
         "{sub/(b).md, page 1}\n\na lighthouse by the well\n\n",
         "{a.txt, page 0}\n\nthe well is dry\n\n",
     ]
     assert row["text"] == "".join(texts)
     assert row["title"] == "farm, 2 documents"
-    about = replace(document(row["text"]), metadata=json.dumps({"pages": row["pages"]}))
-    pages, _ = run(PaginateGiven(), UnitRows(document=about), never())
-    gists, _ = run(GivenGists(), UnitRows(about, (), {Page: tuple(pages)}), never())
+    pages, gists = pages_and_gists(row["text"], row["pages"])
     assert [page.text for page in pages] == texts
     assert [gist.gist for gist in gists] == ["{sub/(b).md, page 1} gist", "{a.txt, page 0} gist"]
 
 
-BARN = "The barn is red. It was painted in May."
-BREAD = "The baker sold bread. Nobody painted it."
-TEXTS = [BARN, BREAD, "The barn burnt."]
-
-
 def test_a_term_is_the_rarer_the_fewer_texts_have_it() -> None:
     """barn is in two of three texts, and so is paint, by its stem; bread in one."""
-    weight = rarity(TEXTS)
+    barn, bread = "The barn is red. It was painted in May.", "They sold bread. Nobody painted it."
+    weight = rarity([barn, bread, "The barn burnt."])
     assert weight["barn"] == weight["paint"] == pytest.approx(log(4 / 2))
     assert weight["bread"] == pytest.approx(log(4 / 1))
     assert "the" not in weight
@@ -126,23 +118,29 @@ def sentence(word: str, words: int = 12) -> str:
     return " ".join([word.title(), *["was"] * (words - 2), "there."])
 
 
-def test_it_is_the_sentence_that_shares_rare_words_with_answer_and_question() -> None:
-    page = " ".join([sentence("one", 30), sentence("lighthouse", 30), sentence("three", 30)])
-    weight = {"lighthous": 2.0, "on": 1.0}
-    found = passage(page, "Who has the lighthouse?", "", weight)
-    assert found == (sentence("lighthouse", 30), 2.0)
-    assert passage(page, "?", "The lighthouse", weight) == found
+LIGHT = [sentence("one", 30), sentence("lighthouse", 30), sentence("three", 30)]
+SHORT = [sentence("well", 10), sentence("barn", 10), sentence("mill", 10)]
+LONG = [sentence("well", 35), sentence("mill", 35)]
+TWO = {"well": 2.0, "mill": 1.0}
 
 
-def test_a_short_sentence_has_one_beside_it_and_those_that_share_words_are_kept() -> None:
-    """10 + 10 words are at most 20; the third shares nothing. With a weight it is in, up to 60."""
-    page = " ".join([sentence("well", 10), sentence("barn", 10), sentence("mill", 10)])
-    only = passage(page, "well", "", {"well": 1.0})
-    assert only[0] == " ".join([sentence("well", 10), sentence("barn", 10)])
-    more = passage(page, "well", "mill", {"well": 2.0, "mill": 1.0})
-    assert more == (page, 3.0)
-    longer = " ".join([sentence("well", 35), sentence("mill", 35)])
-    assert passage(longer, "well mill", "", {"well": 2.0, "mill": 1.0})[0] == sentence("well", 35)
+@pytest.mark.parametrize(
+    ("sentences", "question", "answer", "weight", "expected"),
+    [
+        # The sentence that shares rare words with the answer or the question.
+        (LIGHT, "Who has the lighthouse?", "", {"lighthous": 2.0, "on": 1.0}, ([1], 2.0)),
+        (LIGHT, "?", "The lighthouse", {"lighthous": 2.0, "on": 1.0}, ([1], 2.0)),
+        # 10 + 10 words are at most 20; the third shares nothing. With a weight it is in, up to 60.
+        (SHORT, "well", "", {"well": 1.0}, ([0, 1], 1.0)),
+        (SHORT, "well", "mill", TWO, ([0, 1, 2], 3.0)),
+        (LONG, "well mill", "", TWO, ([0], 2.0)),
+    ],
+)
+def test_a_passage_is_the_best_sentence_and_those_beside_it_that_share_words(
+    sentences: list[str], question: str, answer: str, weight: dict[str, float], expected: Any
+) -> None:
+    text, score = passage(" ".join(sentences), question, answer, weight)
+    assert (text, score) == (" ".join(sentences[n] for n in expected[0]), expected[1])
 
 
 def test_headings_and_rows_of_a_table_have_lines_of_their_own() -> None:

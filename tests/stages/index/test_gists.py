@@ -46,12 +46,10 @@ def page_of(prompt: str) -> str:
 
 def test_every_page_is_shortened_by_itself_in_page_order() -> None:
     engine = Listener(lambda request: f"\n {page_of(content(request)).split()[1]} is \n")
-    made, calls = run(GISTS, book(THREE), engine)
-    assert [(g.page_index, g.gist, g.num_words, g.problem) for g in made] == [
-        (0, "bell is", 2, None),
-        (1, "admits is", 2, None),
-        (2, "sexton is", 2, None),
-    ]
+    gists, calls = run(GISTS, book(THREE), engine)
+    assert [(g.page_index, g.gist, g.num_words, g.problem) for g in gists] == [
+        (0, "bell is", 2, None), (1, "admits is", 2, None), (2, "sexton is", 2, None),
+    ]  # fmt: skip
     assert [(call.page_index, call.prompt) for call in calls] == [(i, "gist") for i in range(3)]
     assert sorted(page_of(prompt) for prompt in engine.prompts()) == sorted(
         page.strip() for page in THREE
@@ -73,23 +71,21 @@ def test_one_bad_reply_is_one_row_with_a_problem(
     tmp_path: Path, rule: dict[str, Any], gist: str | None, num_words: int, problem: str
 ) -> None:
     engine = scripted(tmp_path, {"match": "admits", **rule}, {"reply": "fine"})
-    made, calls = run(GISTS, book(THREE), engine, deadline_seconds=deadline(rule))
-    assert [g.gist for g in made] == ["fine", gist, "fine"]
-    assert (made[1].num_words, made[1].problem) == (num_words, problem)
-    assert (made[0].problem, made[2].problem) == (None, None)
+    gists, calls = run(GISTS, book(THREE), engine, deadline_seconds=deadline(rule))
+    assert [g.gist for g in gists] == ["fine", gist, "fine"]
+    assert (gists[1].num_words, gists[1].problem) == (num_words, problem)
+    assert (gists[0].problem, gists[2].problem) == (None, None)
     assert [call.reply for call in calls] == ["fine", rule.get("reply", ""), "fine"]
 
 
 def test_a_page_too_long_for_the_context_or_without_words_is_not_asked_about() -> None:
     pages = ("short ", "long " * 200, " \n\n")
-    made, calls = run(
+    gists, calls = run(
         GISTS, book(pages), always("fine", context_tokens=200), reply_tokens={"gist": 64}
     )
-    assert [(gist.gist, gist.problem) for gist in made] == [
-        ("fine", None),
-        (None, "context_overflow"),
-        (None, "empty_input"),
-    ]
+    assert [(gist.gist, gist.problem) for gist in gists] == [
+        ("fine", None), (None, "context_overflow"), (None, "empty_input"),
+    ]  # fmt: skip
     assert len(calls) == 1
 
 
@@ -101,8 +97,8 @@ def test_what_a_gist_copies_of_its_page_is_counted(tmp_path: Path) -> None:
         {"match": "admits", "hang": True},
         {"match": "sexton", "reply": "No."},
     )
-    made, _ = run(GISTS, book(pages), engine, deadline_seconds=deadline({"hang": True}))
-    assert [gist.copied for gist in made] == [0.5, None, 0.0, None], "the and rings., of four"
+    gists, _ = run(GISTS, book(pages), engine, deadline_seconds=deadline({"hang": True}))
+    assert [gist.copied for gist in gists] == [0.5, None, 0.0, None], "the and rings., of four"
 
 
 PAGE = "one two three four five six seven eight nine ten\n\n"  # ten words
@@ -120,31 +116,28 @@ def context(num_pages: int, gist_words: int, page_words: int = 10) -> int:
 
 
 def stage(**settings: Any) -> MergedPages:
-    own: dict[str, Any] = {
-        "not_sure": "merge", "merge_until": "fits", "page_share": 1.0, "question_tokens": 0,
-        "least_words": 1,
-    }  # fmt: skip
-    return MergedPages(**{**own, **settings})
+    usual = {"not_sure": "merge", "merge_until": "fits", "page_share": 1.0, "question_tokens": 0,
+             "least_words": 1}  # fmt: skip
+    return MergedPages.model_validate({**usual, **settings})
 
 
-def pages(num: int) -> Any:
+def equal_pages(num: int) -> UnitRows:
     return book([PAGE] * num, gists=["a gist of five words"] * num)
 
 
-def ends(made: Sequence[Page]) -> list[tuple[tuple[int, ...], str | None]]:
-    return [(page.merged_from, page.chosen_by) for page in made]
+def ends(pages: Sequence[Page]) -> list[tuple[tuple[int, ...], str | None]]:
+    return [(page.merged_from, page.chosen_by) for page in pages]
 
 
 def test_what_fits_to_the_word_stays_and_with_one_word_less_pages_are_merged() -> None:
     """A merge leaves out a tag and a gist, 7 words, and the raw page has 10 more: it never fits. A
     page of 40 words would have no room even alone."""
-    engine = never()
-    engine.context_tokens = context(4, 5)
-    made, calls = run(stage(), pages(4), engine)
-    assert (ends(made), calls) == ([((n,), "model") for n in range(4)], ())
+    engine = in_turn(context_tokens=context(4, 5))  # it must not be asked
+    pages, calls = run(stage(), equal_pages(4), engine)
+    assert (ends(pages), calls) == ([((n,), "model") for n in range(4)], ())
     engine = Listener(lambda _: "no", context(4, 5) - 1)
-    made, calls = run(stage(merge_until="end"), pages(4), engine)
-    assert ends(made) == [((0, 1, 2), "rule"), ((3,), "end")]
+    pages, calls = run(stage(merge_until="end"), equal_pages(4), engine)
+    assert ends(pages) == [((0, 1, 2), "rule"), ((3,), "end")]
     assert [call.page_index for call in calls] == [1, 2]
 
 
@@ -152,13 +145,11 @@ def test_it_stops_as_soon_as_the_memory_would_fit() -> None:
     """Long gists: each merge leaves one out, which is more than the page that comes in addition."""
     rows = book([PAGE] * 6, gists=["word " * 30] * 6)
     engine = in_turn("no", "no", context_tokens=context(4, 30, 30))
-    made, _ = run(stage(), rows, engine)
-    assert ends(made) == [
-        ((0, 1, 2), "rule"), ((3,), "rule"), ((4,), "rule"), ((5,), "end"),
-    ]  # fmt: skip
+    pages, _ = run(stage(), rows, engine)
+    assert ends(pages) == [((0, 1, 2), "rule"), ((3,), "rule"), ((4,), "rule"), ((5,), "end")]
     engine = in_turn(*["no"] * 5, context_tokens=context(4, 30, 30))
-    made, _ = run(stage(merge_until="end"), rows, engine)
-    assert ends(made) == [((0, 1, 2, 3, 4, 5), "end")]
+    pages, _ = run(stage(merge_until="end"), rows, engine)
+    assert ends(pages) == [((0, 1, 2, 3, 4, 5), "end")]
 
 
 @pytest.mark.parametrize(
@@ -175,14 +166,14 @@ def test_it_stops_as_soon_as_the_memory_would_fit() -> None:
 def test_what_a_reply_leads_to(reply: str, not_sure: str, merged: list[Any]) -> None:
     engine = Listener(lambda _: reply, context(1, 5, 20))
     rows = book([PAGE] * 2, gists=["a gist", "a gist of twelve words or so, longer than the page"])
-    made, _ = run(stage(merge_until="end", not_sure=not_sure), rows, engine)
-    assert ends(made) == merged
+    pages, _ = run(stage(merge_until="end", not_sure=not_sure), rows, engine)
+    assert ends(pages) == merged
 
 
 def test_no_page_goes_past_a_form_feed() -> None:
     rows = book([PAGE, "\f" + PAGE], gists=["a gist", "a gist"])
-    made, calls = run(stage(), rows, Listener(lambda _: "no", context(2, 2) - 1))
-    assert ends(made) == [((0,), "rule"), ((1,), "end")]
+    pages, calls = run(stage(), rows, Listener(lambda _: "no", context(2, 2) - 1))
+    assert ends(pages) == [((0,), "rule"), ((1,), "end")]
     assert calls == ()
 
 
@@ -190,18 +181,17 @@ def test_where_there_are_too_many_chapters_neighbours_are_merged_unasked() -> No
     """Sixty pages, each a chapter: their tags alone are too much."""
     engine = Listener(lambda _: "yes", context(20, 1, 40))
     share = (SHOWN + 40.5) / engine.context_tokens
-    made, calls = run(stage(page_share=share), pages(60), engine)
+    pages, calls = run(stage(page_share=share), equal_pages(60), engine)
     assert len(calls) == 59
-    assert len(made) <= 20 and max(len(page.merged_from) for page in made) == 4
-    assert [n for page in made for n in page.merged_from] == list(range(60))
+    assert len(pages) <= 20 and max(len(page.merged_from) for page in pages) == 4
+    assert [n for page in pages for n in page.merged_from] == list(range(60))
 
 
 def test_copied_pages_are_the_same_pages() -> None:
-    made, calls = run(CopiedPages(purpose="other gists"), pages(2), never())
-    assert [(p.page_index, p.text, p.merged_from) for p in made] == [
-        (0, PAGE, (0,)),
-        (1, PAGE, (1,)),
-    ]
+    pages, calls = run(CopiedPages(purpose="other gists"), equal_pages(2), never())
+    assert [(p.page_index, p.text, p.merged_from) for p in pages] == [
+        (0, PAGE, (0,)), (1, PAGE, (1,)),
+    ]  # fmt: skip
     assert calls == ()
 
 
@@ -210,9 +200,9 @@ FITTED = FittedGists(page_breaks=False, question_tokens=0, least_words=2)
 
 def merged_pages(*parts: tuple[int, ...], gists: list[str]) -> UnitRows:
     """Pages of ten words for each page they were made from, and the gists of those."""
-    rows = book(["ten words " * 5 * len(own) for own in parts], gists=gists)
-    pages = tuple(replace(p, merged_from=own) for p, own in zip(rows[Page], parts, strict=True))
-    return replace(rows, tables={**rows.tables, Page: pages})
+    rows = book(["ten words " * 5 * len(part) for part in parts], gists=gists)
+    pages = zip(rows[Page], parts, strict=True)
+    return adding(rows, {Page: [replace(page, merged_from=part) for page, part in pages]})
 
 
 def target(prompt: str) -> int:
@@ -222,8 +212,8 @@ def target(prompt: str) -> int:
 
 def test_a_page_that_was_not_merged_keeps_its_gist() -> None:
     rows = merged_pages((0,), (1, 2), (3,), gists=["zero", "one", "two", "three"])
-    made, calls = run(FITTED, rows, always("of both"))
-    assert [(g.page_index, g.gist, g.num_words) for g in made] == [
+    gists, calls = run(FITTED, rows, always("of both"))
+    assert [(g.page_index, g.gist, g.num_words) for g in gists] == [
         (0, "zero", 1), (1, "of both", 2), (2, "three", 1)]  # fmt: skip
     assert [(call.prompt, call.page_index) for call in calls] == [("gist", 1)]
 
@@ -233,33 +223,33 @@ def test_the_oldest_are_shortened_first_and_the_memory_fits_then() -> None:
     for 2/3, and 5% less, 50: 10, 10, 10 and 20."""
     rows = merged_pages((0,), (1,), (2,), (3,), gists=["word " * 20] * 4)
     engine = Listener(lambda r: "w " * target(content(r)), context(4, 0) + 40)
-    made, calls = run(FITTED, rows, engine)
-    assert [gist.num_words for gist in made] == [10, 10, 10, 20]
+    gists, calls = run(FITTED, rows, engine)
+    assert [gist.num_words for gist in gists] == [10, 10, 10, 20]
     assert [(call.prompt, call.page_index) for call in calls] == [("regist", n) for n in range(3)]
-    assert all(gist.problem is None for gist in made)
+    assert all(gist.problem is None for gist in gists)
 
 
 def test_a_reply_that_is_too_long_is_shortened_once_more_and_then_cut() -> None:
     rows = merged_pages((0,), (1,), gists=["word " * 40, "word " * 40])
     engine = Listener(lambda r: "long " * (target(content(r)) + 3), context(2, 0) + 15)
-    made, calls = run(FITTED, rows, engine)
+    gists, calls = run(FITTED, rows, engine)
     assert [(call.page_index, call.turn) for call in calls] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     texts = [content(r).split("The notes:\n\n")[1].split() for r in engine.requests]
-    assert sorted(own[0] for own in texts) == ["long", "long", "word", "word"]
-    assert [gist.problem for gist in made] == ["truncated"] * 2
-    assert sum(gist.num_words for gist in made[1:]) <= 15
-    assert all(gist.gist and set(gist.gist.split()) == {"long"} for gist in made)
+    assert sorted(words[0] for words in texts) == ["long", "long", "word", "word"]
+    assert [gist.problem for gist in gists] == ["truncated"] * 2
+    assert sum(gist.num_words for gist in gists[1:]) <= 15
+    assert all(gist.gist and set(gist.gist.split()) == {"long"} for gist in gists)
 
 
 def test_a_sessions_header_stays_before_its_gist() -> None:
     stage = FittedGists(page_breaks=True, question_tokens=0, least_words=1)
     rows = book(["\f[1 May] a b c\n", "d e f\n"], gists=["[1 May] a b c d e f", "[1 May] g h i j"])
-    pages = tuple(replace(p, merged_from=(p.page_index,)) for p in rows[Page])
-    gists = tuple(replace(g, num_words=g.num_words - 2) for g in rows[Gist])
-    rows = replace(rows, tables={Page: pages, Gist: gists})
+    pages = [replace(page, merged_from=(page.page_index,)) for page in rows[Page]]
+    before = [replace(gist, num_words=gist.num_words - 2) for gist in rows[Gist]]
+    rows = adding(rows, {Page: pages, Gist: before})
     engine = Listener(lambda r: "x " * target(content(r)), context(2, 2, 5) + 2)
-    made, _ = run(stage, rows, engine)
-    assert all((gist.gist or "").startswith("[1 May] x") for gist in made)
+    gists, _ = run(stage, rows, engine)
+    assert all((gist.gist or "").startswith("[1 May] x") for gist in gists)
     assert not any("1 May" in prompt for prompt in engine.prompts())
 
 
@@ -277,6 +267,6 @@ def test_whatever_the_replies_the_memory_fits_where_its_tags_do(
     engine = Listener(
         lambda r: "w " * max(0, target(content(r)) + extra), context(len(lengths), 0) + room
     )
-    made, _ = run(FITTED, rows, engine)
-    raw = passages(adding(rows, {Gist: made}), raw=[0])  # all pages have as many words
+    gists, _ = run(FITTED, rows, engine)
+    raw = passages(adding(rows, {Gist: gists}), raw=[0])  # all pages have as many words
     assert num_tokens(ParallelLookUp(raw, "", (), 1)) + REPLIES <= engine.context_tokens

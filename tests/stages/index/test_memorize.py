@@ -24,7 +24,7 @@ TEXT = "".join(PAGES)
 QUESTION_TOKENS = 7
 
 
-def made(kind: type[Memorize], fit: Any, engine: Listener) -> list[MemoryPassage]:
+def memorized(kind: type[Memorize], fit: Any, engine: Listener) -> list[MemoryPassage]:
     stage = kind(memory_fit=fit, question_tokens=QUESTION_TOKENS)
     rows, _ = run(stage, book(PAGES, GISTS), engine)
     return rows
@@ -39,12 +39,6 @@ def context_for(words: int) -> int:
         for prompt in prompts
     )
     return around + QUESTION_TOKENS + words
-
-
-def shown(rows: list[MemoryPassage]) -> list[tuple[int, str]]:
-    """Part and text of every passage, without the code under test."""
-    return [(row.part_index, TEXT[row.start_char : row.end_char].strip() if row.gist is None
-             else row.gist) for row in rows]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -68,7 +62,10 @@ def test_text_and_gists_that_do_not_fit(
     kind: type[Memorize], fit: str, words: int, parts: list[tuple[int, str]]
 ) -> None:
     engine = always("", context_for(words))
-    assert shown(made(kind, fit, engine)) == parts
+    rows = memorized(kind, fit, engine)
+    texts = [TEXT[row.start_char : row.end_char].strip() for row in rows]
+    shown = [text if row.gist is None else row.gist for row, text in zip(rows, texts, strict=True)]
+    assert list(zip([row.part_index for row in rows], shown, strict=True)) == parts
     assert engine.requests == []
 
 
@@ -88,13 +85,13 @@ def test_long_chunks_get_gists_of_the_memory_model() -> None:
 
 
 def test_the_parts_are_shown_together() -> None:
-    rows = made(MemorizeGists, "split", always("", context_for(3)))
+    rows = memorized(MemorizeGists, "split", always("", context_for(3)))
     assert memory_parts(adding(book(PAGES), {MemoryPassage: rows})) == [
         (Passage("gist", None, "one"), Passage("gist", None, "four five")),
         (Passage("gist", None, "eight"),),
     ]
     (whole,) = memory_parts(
-        adding(book(PAGES), {MemoryPassage: made(MemorizeText, "refuse", never())})
+        adding(book(PAGES), {MemoryPassage: memorized(MemorizeText, "refuse", never())})
     )
     assert whole == (Passage("text", None, TEXT),)
 
@@ -106,7 +103,7 @@ def test_the_parts_are_shown_together() -> None:
 )
 def test_rows_out_of_order_are_refused(wrong: dict[str, Any]) -> None:
     stage = MemorizeText(memory_fit="refuse", question_tokens=0)
-    (row,) = made(MemorizeText, "refuse", never())
+    (row,) = memorized(MemorizeText, "refuse", never())
     stage.check(book(PAGES), [row])
     with pytest.raises(AccountingError, match=r"memory.passages"):
         stage.check(book(PAGES), [replace(row, **wrong)])

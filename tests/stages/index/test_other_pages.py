@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pipeline.core.rows import UnitRows
-from stages.index.paginate import PaginateByTokens, PaginateChat, segments
+from stages.index.paginate import PaginateByTokens, PaginateChat
 from stages.text.chat_text import Turn, said_by, session_dates, turns_of
+from stages.text.fit_to_limit import segments
 from tests.support.reading import document, never, run
 
 
@@ -32,7 +33,7 @@ ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was w
 
 
 @pytest.mark.parametrize(
-    ("max_tokens", "found"),
+    ("max_tokens", "parts"),
     [
         (13, [ONE + TWO + THREE]),
         (12, [ONE + TWO, THREE]),
@@ -44,8 +45,8 @@ ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was w
             + ["It ", "was ", "wind, ", "he ", "says."]),
     ],
 )  # fmt: skip
-def test_whole_sentences_as_many_as_fit_else_words(max_tokens: int, found: list[str]) -> None:
-    assert cut(ONE + TWO + THREE, max_tokens) == found
+def test_whole_sentences_as_many_as_fit_else_words(max_tokens: int, parts: list[str]) -> None:
+    assert cut(ONE + TWO + THREE, max_tokens) == parts
 
 
 def test_a_sessions_header_stays_with_what_follows() -> None:
@@ -61,8 +62,8 @@ def test_no_segment_crosses_a_form_feed() -> None:
         (4, text.replace("\f", "|\f").replace("sev", "|sev")),
     ):
         stage = PaginateByTokens(page_breaks=True, segment_tokens=tokens)
-        made, calls = run(stage, UnitRows(document=document(text)), never())
-        assert ([page.text for page in made], calls) == (ends.split("|"), ())
+        rows, calls = run(stage, UnitRows(document=document(text)), never())
+        assert ([page.text for page in rows], calls) == (ends.split("|"), ())
 
 
 def test_a_word_too_long_is_cut_between_characters() -> None:
@@ -94,8 +95,8 @@ HISTORY = (
 
 
 def pages(text: str, value: Any) -> list[str]:
-    made, _ = run(PaginateChat(value=value), UnitRows(document=document(text)), never())
-    return [page.text for page in made]
+    rows, _ = run(PaginateChat(value=value), UnitRows(document=document(text)), never())
+    return [page.text for page in rows]
 
 
 def test_rounds_begin_with_the_user() -> None:

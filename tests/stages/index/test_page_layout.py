@@ -24,9 +24,9 @@ MEMORY = "<Page 0> dawn <Page 1> noon <Page 2> nobody <Page 3> dusk"
 
 def rows(**used: Sequence[int]) -> UnitRows:
     """A question of each name, whose only look-up read these pages."""
-    asked = [question(name, f"Question {name}?") for name in used]
-    found = [looked_up(*pages, question_id=name) for name, pages in used.items()]
-    return book(PAGES, GISTS, asked, found)
+    questions = [question(name, f"Question {name}?") for name in used]
+    lookups = [looked_up(*pages, question_id=name) for name, pages in used.items()]
+    return book(PAGES, GISTS, questions, lookups)
 
 
 def shown(request: Request) -> str:
@@ -52,48 +52,47 @@ def test_pages_come_first_that_save_most_words(
 ) -> None:
     sets = [frozenset(pages) for pages in chosen]
     words = dict.fromkeys(range(9), 10) | {9: 1000}
-    found = orders_alike(sets, words)
-    assert [found[pages] for pages in sets] == orders
+    order_of = orders_alike(sets, words)
+    assert [order_of[pages] for pages in sets] == orders
 
 
 def test_answers_show_the_whole_memory_and_then_the_pages_in_a_shared_order() -> None:
     engine = Listener(lambda request: "At noon.")
-    made, _ = run(ANSWER, rows(a=[3, 1], b=[1], c=[]), engine)
+    answers, _ = run(ANSWER, rows(a=[3, 1], b=[1], c=[]), engine)
     noon, dusk = "<Page 1> The bell rang at noon.", "<Page 3> Dusk fell."
     assert [shown(request) for request in engine.requests] == [
         f"{MEMORY} Raw pages: {noon} {dusk}", f"{MEMORY} Raw pages: {noon}", MEMORY,
     ]  # fmt: skip
     # Four gists of a word each, and pages of five and two; the heading does not count.
-    assert [(row.num_context_words, row.num_lookups, row.page_indexes) for row in made] == [
+    assert [(row.num_context_words, row.num_lookups, row.page_indexes) for row in answers] == [
         (4 + 5 + 2, 2, (1, 3)), (4 + 5, 1, (1,)), (4, 0, ()),
     ]  # fmt: skip
-    assert [row.num_context_tokens for row in made] == [11, 9, 4]
+    assert [row.num_context_tokens for row in answers] == [11, 9, 4]
 
 
 def test_the_least_important_page_is_left_out_whatever_the_order() -> None:
     small = AnswerFromMemory(**APPENDED, answer_words=30, answer_page_tags=True, budget=9)
     engine = Listener(lambda request: "At dusk.")
-    made, _ = run(small, rows(a=[3, 1], b=[1]), engine)
+    answers, _ = run(small, rows(a=[3, 1], b=[1]), engine)
     assert shown(engine.requests[0]) == f"{MEMORY} Raw pages: <Page 3> Dusk fell."
-    assert [row.detail for row in made] == ["no room for 1 of 2 pages", None]
+    assert [row.detail for row in answers] == ["no room for 1 of 2 pages", None]
 
 
 def test_sequential_look_ups_append_pages_as_they_were_read() -> None:
     stage = ReadAgentS(
         **APPENDED, max_pages=3, answer_each_look_up=False, answer_words=None, answer_page_tags=True
     )
-    asked = [question("a", "Question a?"), question("b", "Question b?")]
-    given = book(PAGES, GISTS, asked[:1])
+    questions = [question("a", "Question a?"), question("b", "Question b?")]
     engine = in_turn("Page 3", "Page 1", "STOP")
-    made, _ = run(stage, given, engine)
+    lookups, _ = run(stage, book(PAGES, GISTS, questions[:1]), engine)
     dusk, noon = "<Page 3> Dusk fell.", "<Page 1> The bell rang at noon."
     assert [shown(request) for request in engine.requests] == [
         MEMORY, f"{MEMORY} Raw pages: {dusk}", f"{MEMORY} Raw pages: {dusk} {noon}",
     ]  # fmt: skip
     # Question b alone would have page 1 before page 3; a's answer begins as its look-ups did.
-    other = [*made, looked_up(1, question_id="b")]
+    lookups.append(looked_up(1, question_id="b"))
     reader = Listener(lambda request: "At noon.")
-    run(ANSWER, adding(book(PAGES, GISTS, asked), {Lookup: other}), reader)
+    run(ANSWER, adding(book(PAGES, GISTS, questions), {Lookup: lookups}), reader)
     assert [shown(request) for request in reader.requests] == [
         f"{MEMORY} Raw pages: {dusk} {noon}", f"{MEMORY} Raw pages: {noon}",
     ]  # fmt: skip

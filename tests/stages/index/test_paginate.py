@@ -17,6 +17,7 @@ from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
 from stages.text.words import Paragraphs, num_words
 from tests.support.reading import (
+    PLENTY,
     Listener,
     always,
     content,
@@ -53,59 +54,60 @@ def lines(*counts: int) -> UnitRows:
     return UnitRows(document=document("\n".join(texts) + "\n"))
 
 
-def words(made: list[Page]) -> list[int]:
-    return [page.num_words for page in made]
-
-
-def chosen_by(made: list[Page]) -> list[str | None]:
-    assert all(page.problem is None for page in made)
-    return [page.chosen_by for page in made]
-
-
 def labels(prompt: str) -> list[int]:
     return [int(label) for label in re.findall(r"^<(\d+)>$", prompt, re.MULTILINE)]
 
 
-def test_labels_stand_where_the_page_has_min_words() -> None:
-    engine = in_turn("Break point: <4>", "Break point: <6>")
-    # Window 1: 10+10+10+10+10 = 50 words, the sixth would make it 60. At least 25: after 3, 4, 5.
-    # Window 2 starts with paragraph 5: all that is left, 40 words; labels after 7 and 8. <6> is
-    # not among them.
-    made, calls = run(by_model(25, 55), lines(*[10] * 8), engine)
+@pytest.mark.parametrize(
+    ("rule", "tail_words", "replies", "offered", "expected"),
+    [
+        # Window 1: 10+10+10+10+10 = 50 words, the sixth would make it 60. At least 25: after 3, 4,
+        # 5. Window 2 starts with paragraph 5: all that is left, 40 words; labels after 7 and 8. <6>
+        # is not among them.
+        ("within_limits", 0, ["Break point: <4>", "Break point: <6>"], [[3, 4, 5], [7, 8]],
+         [(40, "model"), (40, "fallback")]),
+        # Window 1: 10, 20, 30, 40, 50, 60: with the sixth it has 55 or more. The third paragraph
+        # brings it to 25, so the first label is before that. Window 2: 40 words, all that is left.
+        ("notebook", 35, ["<2>", "<5>"], [[2, 3, 4, 5, 6], [4, 5, 6, 7, 8]],
+         [(20, "model"), (30, "model"), (30, "end")]),
+    ],
+)  # fmt: skip
+def test_labels_stand_where_the_page_has_min_words_and_in_the_notebook_one_earlier(
+    rule: str, tail_words: int, replies: list[str], offered: list[list[int]], expected: list[Any]
+) -> None:
+    engine = in_turn(*replies)
+    stage = by_model(25, 55, tail_words=tail_words, label_rule=rule)
+    pages, calls = run(stage, lines(*[10] * 8), engine)
     assert [(call.page_index, call.prompt) for call in calls] == [
         (0, "break_point"), (1, "break_point"),
     ]  # fmt: skip
-    assert [labels(prompt) for prompt in engine.prompts()] == [[3, 4, 5], [7, 8]]
-    assert words(made) == [40, 40]
-    assert chosen_by(made) == ["model", "fallback"]
+    assert [labels(prompt) for prompt in engine.prompts()] == offered
+    assert [(page.num_words, page.chosen_by) for page in pages] == expected
+    assert not any(page.problem for page in pages)
 
 
 @pytest.mark.parametrize(
-    ("rule", "problem"),
+    ("rule", "problem", "context_tokens"),
     [
-        ({"reply": ""}, None),
-        ({"reply": "There is no good place."}, None),
-        ({"reply": "Break point: <1>"}, None),  # before min_words
-        ({"reply": "Break point: <5>"}, None),  # beyond the window
-        ({"reply": "Break point: <999999999999>"}, None),
-        ({"finish_reason": "abort"}, "engine_failed"),
-        ({"hang": True}, "timeout"),
+        ({"reply": ""}, None, PLENTY),
+        ({"reply": "There is no good place."}, None, PLENTY),
+        ({"reply": "Break point: <1>"}, None, PLENTY),  # before min_words
+        ({"reply": "Break point: <5>"}, None, PLENTY),  # beyond the window
+        ({"reply": "Break point: <999999999999>"}, None, PLENTY),
+        ({"finish_reason": "abort"}, "engine_failed", PLENTY),
+        ({"hang": True}, "timeout", PLENTY),
+        ({"reply": "<2>"}, "context_overflow", 50),
     ],
 )
 def test_without_a_legal_label_the_last_is_taken(
-    tmp_path: Path, rule: dict[str, Any], problem: str | None
+    tmp_path: Path, rule: dict[str, Any], problem: str | None, context_tokens: int
 ) -> None:
-    stage, engine = by_model(15, 45, tail_words=11), scripted(tmp_path, rule)
-    made, _ = run(stage, lines(*[10] * 5), engine, deadline_seconds=deadline(rule))
-    assert [(page.num_words, page.chosen_by, page.problem) for page in made] == [
+    stage = by_model(15, 45, tail_words=11)
+    engine = scripted(tmp_path, rule, context_tokens=context_tokens)
+    pages, _ = run(stage, lines(*[10] * 5), engine, deadline_seconds=deadline(rule))
+    assert [(page.num_words, page.chosen_by, page.problem) for page in pages] == [
         (40, "fallback", problem), (10, "end", None),
     ]  # fmt: skip
-
-
-def test_no_context_for_the_window_takes_the_last_label() -> None:
-    engine = always("<2>", context_tokens=50)
-    made, calls = run(by_model(15, 45, tail_words=11), lines(*[10] * 5), engine)
-    assert (made[0].problem, made[0].chosen_by, calls) == ("context_overflow", "fallback", ())
 
 
 @pytest.mark.parametrize("preceding_words", [13, None])
@@ -120,17 +122,6 @@ def test_words_before_the_window_or_the_whole_previous_page_are_shown(
     for end, (_, _, text) in zip((20, 40), later, strict=True):
         before, _, _ = text.partition("\n\n")[2].partition("\n\nThe stretch to cut:")
         assert before.split() == rows.document.text.split()[end - (preceding_words or 20) : end]
-
-
-def test_the_notebooks_labels_stand_one_paragraph_earlier() -> None:
-    engine = in_turn("<2>", "<5>")
-    # Window 1: 10, 20, 30, 40, 50, 60: with the sixth it has 55 or more. The third paragraph brings
-    # it to 25, so the first label is before that. Window 2: 40 words, all that is left.
-    stage = by_model(25, 55, tail_words=35, label_rule="notebook")
-    made, _ = run(stage, lines(*[10] * 8), engine)
-    assert [labels(prompt) for prompt in engine.prompts()] == [[2, 3, 4, 5, 6], [4, 5, 6, 7, 8]]
-    assert words(made) == [20, 30, 30]
-    assert chosen_by(made) == ["model", "model", "end"]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +152,8 @@ def test_texts_with_little_to_cut(stage: PaginateByModel | PaginateUniform) -> N
 
 def test_pages_must_tile_the_text() -> None:
     stage, rows = by_model(15, 45), lines(*[10] * 5)
-    made, _ = run(stage, rows, Listener(lambda _: "<2>"))
-    for wrong in (made[1:], made[::-1], [*made, made[-1]], []):
+    pages, _ = run(stage, rows, Listener(lambda _: "<2>"))
+    for wrong in (pages[1:], pages[::-1], [*pages, pages[-1]], []):
         with pytest.raises(AccountingError, match="do not tile"):
             stage.check(rows, wrong)
 
@@ -196,13 +187,13 @@ def reader(choices: list[int | None]) -> Listener:
     return Listener(reply)
 
 
-def whole(made: list[Page], text: str) -> None:
+def whole(pages: list[Page], text: str) -> None:
     """Pages tile the text, count from 0 and are read from where they say."""
-    assert "".join(page.text or "" for page in made) == text
-    assert [page.page_index for page in made] == list(range(len(made)))
-    assert all(a.end_char == b.start_char for a, b in pairwise(made))
-    assert all(page.text == text[page.start_char : page.end_char] for page in made)
-    assert all(page.num_words == num_words(page.text or "") for page in made)
+    assert "".join(page.text or "" for page in pages) == text
+    assert [page.page_index for page in pages] == list(range(len(pages)))
+    assert all(a.end_char == b.start_char for a, b in pairwise(pages))
+    assert all(page.text == text[page.start_char : page.end_char] for page in pages)
+    assert all(page.num_words == num_words(page.text or "") for page in pages)
 
 
 @pytest.mark.sampled
@@ -212,12 +203,12 @@ def test_odd_texts_are_tiled(
     text: str, how: Paragraphs, words: tuple[int, int, int], chosen: list[int | None]
 ) -> None:
     rows = UnitRows(document=document(text))
-    made, _ = run(by_model(*words, paragraphs=how), rows, reader(chosen))
-    whole(made, text)
+    pages, _ = run(by_model(*words, paragraphs=how), rows, reader(chosen))
+    whole(pages, text)
     even, _ = run(uniform(words[1], words[1], paragraphs=how), rows, reader(chosen))
     whole(even, text)
-    assert all(page.num_words for page in [*made, *even]) or not text.split()
-    assert all(page.num_words <= words[1] for page in made)
+    assert all(page.num_words for page in [*pages, *even]) or not text.split()
+    assert all(page.num_words <= words[1] for page in pages)
 
 
 PAUSES = {**SETTINGS, "paragraphs": "blank_lines", "page_ends": "pauses"}
@@ -239,71 +230,60 @@ def para(num: int, end: str = ".") -> str:
     return "word " * (num - 1) + "word" + end
 
 
-def ends(made: list[Page]) -> list[str]:
+def ends(pages: list[Page]) -> list[str]:
     """The last two words of each page."""
-    return [" ".join((page.text or "").split()[-2:]) for page in made]
+    return [" ".join((page.text or "").split()[-2:]) for page in pages]
 
 
-NOVEL = (para(20, " there."), "CHAPTER II.", "A Night Alone", para(18, " dark."), para(20))
-
-
-def test_no_uniform_page_ends_after_a_heading() -> None:
-    made, _ = run(even(23), unit(*NOVEL), never())
+def test_no_page_ends_after_a_heading() -> None:
+    novel = unit(para(20, " there."), "CHAPTER II.", "A Night Alone", para(18, " dark."), para(20))
+    pages, _ = run(even(23), novel, never())
     # Ends after 21, 45 and 65 words; those after 23 and 26, the headings, are none.
-    assert ends(made) == ["word there.", "word dark.", "word word."]
-    before, _ = run(even(23, page_ends="any"), unit(*NOVEL), never())
-    assert ends(before)[0] == "CHAPTER II."
-
-
-def test_no_label_stands_after_a_heading() -> None:
+    assert ends(pages) == ["word there.", "word dark.", "word word."]
+    pages, _ = run(even(23, page_ends="any"), novel, never())
+    assert ends(pages)[0] == "CHAPTER II."
     engine = always("<1>")
-    made, _ = run(at_pauses(20, 50), unit(*NOVEL), engine)
+    pages, _ = run(at_pauses(20, 50), novel, engine)
     prompt, _ = engine.prompts()
     # The headings are one with their text, as they stand in it.
     assert prompt.count("<1>") == 1 and "<2>\n" in prompt and "<3>" not in prompt
     assert "<1>\nCHAPTER II.\n\nA Night Alone\n\nword" in prompt
-    assert ends(made) == ["word there.", "word word."]
+    assert ends(pages) == ["word there.", "word word."]
 
 
 def test_a_heading_before_a_long_paragraph_stays_with_its_first_sentences() -> None:
     """66 words are over a window of 60: they are cut at sentences, but not after the heading."""
     text = " ".join(para(8) for _ in range(8))
-    made, _ = run(even(12, max_words=60), unit(para(10), "THE TOWER", text), never())
-    assert [page.num_words for page in made] == [10, 10, *[8] * 7]
-    assert (made[1].text or "").startswith("THE TOWER\n\nword")
-
-
-SAID = (para(19), para(9, " added,"), '"I shall go."', para(20))
-VERSE = (para(19), para(9, " it:"), "Full fathom five,\nthy father lies,", "drowned.", para(20))
-NOTE = (para(19), para(9, " tower"), "[The tower of 1066,", "now gone] fell down.", para(20))
+    pages, _ = run(even(12, max_words=60), unit(para(10), "THE TOWER", text), never())
+    assert [page.num_words for page in pages] == [10, 10, *[8] * 7]
+    assert (pages[1].text or "").startswith("THE TOWER\n\nword")
 
 
 @pytest.mark.parametrize(
-    ("paragraphs", "before", "after"),
+    ("end", "rest", "before", "after"),
     [
         # 19, 29 and 32 words, then 52: 29 is nearest to 27, and 32 is next.
-        (SAID, "word added,", 'shall go."'),
-        (VERSE, "word it:", "lies, drowned."),  # 19, 29, then 32 + 3 + 1
-        (NOTE, "word tower", "fell down."),  # 19, 29, then 33 + 4
+        (" added,", ['"I shall go."'], "word added,", 'shall go."'),
+        # 19, 29, then 32 + 3 + 1
+        (" it:", ["Full fathom five,\nthy father lies,", "drowned."], "word it:", "lies, drowned."),
+        # 19, 29, then 33 + 4
+        (" tower", ["[The tower of 1066,", "now gone] fell down."], "word tower", "fell down."),
     ],
 )
-def test_no_page_ends_inside_a_sentence(
-    paragraphs: tuple[str, ...], before: str, after: str
-) -> None:
-    made, _ = run(even(29), unit(*paragraphs), never())
-    assert ends(made)[0] == after
-    made, _ = run(even(29, page_ends="any"), unit(*paragraphs), never())
-    assert ends(made)[0] == before
-    shown = [always("<2>"), always("<2>")]
-    run(at_pauses(20, 60, "any"), unit(*paragraphs), shown[0])
-    run(at_pauses(20, 60, "pauses"), unit(*paragraphs), shown[1])
-    assert [f"{before}\n<2>" in engine.prompts()[0] for engine in shown] == [True, False]
+def test_no_page_ends_inside_a_sentence(end: str, rest: list[str], before: str, after: str) -> None:
+    rows = unit(para(19), para(9, end), *rest, para(20))
+    for page_ends, first in (("pauses", after), ("any", before)):
+        pages, _ = run(even(29, page_ends=page_ends), rows, never())
+        assert ends(pages)[0] == first
+        engine = always("<2>")
+        run(at_pauses(20, 60, page_ends), rows, engine)
+        assert (f"{before}\n<2>" in engine.prompts()[0]) == (page_ends == "any")
 
 
 def test_a_last_page_under_a_tenth_joins_the_one_before() -> None:
     def sizes(*counts: int) -> list[int]:
-        made, _ = run(even(40), unit(*map(para, counts)), never())
-        return [page.num_words for page in made]
+        pages, _ = run(even(40), unit(*map(para, counts)), never())
+        return [page.num_words for page in pages]
 
     assert sizes(40, 40, 3) == [40, 43]
     assert sizes(40, 40, 4) == [40, 40, 4]
@@ -313,14 +293,14 @@ def test_a_last_page_under_a_tenth_joins_the_one_before() -> None:
 def test_no_label_leaves_a_rest_under_a_tenth_of_a_window() -> None:
     # A window of 60 words, labels from 30 words on: after 30 and 40, which leave 13 and 3.
     engine = always("<1>")
-    made, _ = run(at_pauses(30, 60), unit(*map(para, (30, 10, 3))), engine)
-    assert [page.num_words for page in made] == [30, 13]
+    pages, _ = run(at_pauses(30, 60), unit(*map(para, (30, 10, 3))), engine)
+    assert [page.num_words for page in pages] == [30, 13]
     assert "<1>" in engine.prompts()[0] and "<2>" not in engine.prompts()[0]
     # The window's end at 60 leaves 5: the text's end stands in its place.
-    made, calls = run(at_pauses(50, 60), unit(*map(para, (40, 20, 5))), never())
-    assert ([page.num_words for page in made], calls) == ([65], ())
-    made, _ = run(at_pauses(50, 60), unit(*map(para, (40, 20, 6))), never())
-    assert [page.num_words for page in made] == [60, 6]
+    pages, calls = run(at_pauses(50, 60), unit(*map(para, (40, 20, 5))), never())
+    assert ([page.num_words for page in pages], calls) == ([65], ())
+    pages, _ = run(at_pauses(50, 60), unit(*map(para, (40, 20, 6))), never())
+    assert [page.num_words for page in pages] == [60, 6]
 
 
 def test_the_families_of_readagents_tables_keep_their_pages_and_ids() -> None:

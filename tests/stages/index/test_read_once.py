@@ -14,8 +14,12 @@ from pipeline.core.engine import Request
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
 from stages.index.gist_pages import FollowUpGists
-from stages.index.paginate import PaginateByModel, PaginateInConversations
-from stages.index.windows import Following, LabelRule
+from stages.index.paginate import (
+    Following,
+    LabelRule,
+    PaginateByModel,
+    PaginateInConversations,
+)
 from stages.prompts.readagent_memory import PageEnd
 from stages.tables.pages import Page
 from tests.support.reading import Listener, adding, document, in_turn, run
@@ -46,8 +50,8 @@ def turns(request: Request) -> list[str]:
 
 def test_the_next_window_shows_only_what_is_new() -> None:
     engine = in_turn("Break point: <2>\nBecause the subject changes.", "<5>")
-    made, calls = run(conversation(), FIVE, engine)
-    assert [page.text for page in made] == ["a b\nc d\n", "e f\ng h\ni j\n"]
+    pages, calls = run(conversation(), FIVE, engine)
+    assert [page.text for page in pages] == ["a b\nc d\n", "e f\ng h\ni j\n"]
     assert [call.prompt for call in calls] == ["break_point", "break_point_follow_up"]
     first, second = engine.requests
     assert turns(first) == ["a b c d <2> e f <3> g h <4>"]
@@ -60,8 +64,8 @@ def test_the_next_window_shows_only_what_is_new() -> None:
 def test_gists_follow_in_the_conversation_of_their_page() -> None:
     pages, _ = run(conversation(), FIVE, in_turn("<2>", "<5>"))
     engine = in_turn("one", "two")
-    made, calls = run(follow_ups(), adding(FIVE, {Page: pages}), engine)
-    assert [(gist.gist, gist.num_words) for gist in made] == [("one", 1), ("two", 1)]
+    gists, calls = run(follow_ups(), adding(FIVE, {Page: pages}), engine)
+    assert [(gist.gist, gist.num_words) for gist in gists] == [("one", 1), ("two", 1)]
     assert [(call.prompt, call.page_index) for call in calls] == [
         ("gist_follow_up", 0), ("gist_follow_up", 1),
     ]  # fmt: skip
@@ -97,9 +101,9 @@ def test_what_does_not_fit_the_context_begins_anew() -> None:
     pages, calls = run(conversation(), FIVE, engine, reply_tokens=budgets)
     assert [call.prompt for call in calls] == ["break_point", "break_point"]
     gists = Listener(lambda request: "short", context_tokens=120)
-    made, calls = run(follow_ups(), adding(FIVE, {Page: pages}), gists, reply_tokens=budgets)
+    rows, calls = run(follow_ups(), adding(FIVE, {Page: pages}), gists, reply_tokens=budgets)
     assert [(call.prompt, call.problem) for call in calls] == [("gist", None)] * 2
-    assert all(gist.gist == "short" for gist in made)
+    assert all(gist.gist == "short" for gist in rows)
 
 
 def test_nothing_follows_a_question_without_a_reply() -> None:
@@ -152,18 +156,18 @@ def test_equal_replies_give_equal_pages_and_each_label_is_shown_once(
     alone = Listener(by_labels)
     expected, _ = run(PaginateByModel(**values, tail_words=tail), rows, alone)
     together = Listener(by_labels)
-    made, _ = run(conversation(pages, tail, **values), rows, together)
-    assert made == expected
+    same, _ = run(conversation(pages, tail, **values), rows, together)
+    assert same == expected
     assert [*map(labels, together.requests)] == [*map(labels, alone.requests)]
     gists = Listener(lambda request: "short")
-    run(follow_ups(pages, **values), adding(rows, {Page: made}), gists)
-    began = [one.messages[:-2] for one in gists.requests if one.prompt == "gist_follow_up"]
-    assert sorted(began, key=str) == sorted((one.messages for one in together.requests), key=str)
-    for one in together.requests:
-        shown = [turn["content"] for turn in one.messages if turn["role"] == "user"]
-        found = re.findall(r"^<(\d+)>$", "\n".join(shown), re.MULTILINE)
-        assert len(found) == len({*found})
-        assert {*map(str, labels(one))} <= {*found}
+    run(follow_ups(pages, **values), adding(rows, {Page: expected}), gists)
+    began = [r.messages[:-2] for r in gists.requests if r.prompt == "gist_follow_up"]
+    assert sorted(began, key=str) == sorted((r.messages for r in together.requests), key=str)
+    for request in together.requests:
+        shown = [turn["content"] for turn in request.messages if turn["role"] == "user"]
+        in_prompt = re.findall(r"^<(\d+)>$", "\n".join(shown), re.MULTILINE)
+        assert len(in_prompt) == len({*in_prompt})
+        assert {*map(str, labels(request))} <= {*in_prompt}
 
 
 def test_the_pages_must_be_of_the_same_conversations() -> None:

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.errors import AccountingError, Problem
-from pipeline.core.rows import UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from stages.index.search_index import EmbedGists, EmbedPages, Expand, MakeKeys, chunks
 from stages.retrieve.look_up import Dense
@@ -37,25 +36,26 @@ EMBEDDER = counts("bell", "rang", "candle", chunk_words=3)
 EMBED_PAGES = EmbedPages(embedder=EMBEDDER)
 
 
-def embedded(stage: EmbedPages | EmbedGists, rows: UnitRows) -> list[tuple[int, int, str]]:
-    """What was embedded: page, chunk, text."""
-    made, calls = run(stage, rows, never())
+@pytest.mark.parametrize(
+    ("stage", "texts", "chunks_of_texts"),
+    [
+        (EMBED_PAGES, [*PAGES, " \n"],
+         [(0, 0, "The bell rang"), (0, 1, "and rang."), (1, 0, "One candle\n\nburned."),
+          (2, 0, "Bell, book and"), (2, 1, "candle lay there"), (3, 0, "")]),
+        (EmbedGists(embedder=EMBEDDER), ["It rang.", "A candle burned low then.", "Bell"],
+         [(0, 0, "It rang."), (1, 0, "A candle burned"), (1, 1, "low then."), (2, 0, "Bell")]),
+    ],
+)  # fmt: skip
+def test_every_page_or_gist_is_cut_into_chunks_in_page_order(
+    stage: EmbedPages | EmbedGists, texts: list[str], chunks_of_texts: list[tuple[int, int, str]]
+) -> None:
+    pages, gists = (texts, []) if stage is EMBED_PAGES else (PAGES, texts)
+    embeddings, calls = run(stage, book(pages, gists), never())
     assert calls == ()
-    texts = [text for text, _ in stage.texts(rows)]
-    return [
-        (r.page_index, r.chunk_index, texts[r.page_index][r.start_char : r.end_char]) for r in made
-    ]
-
-
-def test_every_page_is_cut_into_chunks_in_page_order() -> None:
-    assert embedded(EMBED_PAGES, book([*PAGES, " \n"])) == [
-        (0, 0, "The bell rang"),
-        (0, 1, "and rang."),
-        (1, 0, "One candle\n\nburned."),
-        (2, 0, "Bell, book and"),
-        (2, 1, "candle lay there"),
-        (3, 0, ""),
-    ]
+    assert [
+        (row.page_index, row.chunk_index, texts[row.page_index][row.start_char : row.end_char])
+        for row in embeddings
+    ] == chunks_of_texts
 
 
 @pytest.mark.parametrize(
@@ -70,42 +70,36 @@ def test_a_chunk_has_the_vector_of_its_own_words(
 ) -> None:
     stage = EmbedPages(embedder=counts("bell", "rang", "candle", chunk_words=chunk_words))
     made, _ = run(stage, book(["bell rang x bell bell rang candle "]), never())
-    assert [row.embedding for row in made] == [pytest.approx(own, abs=1e-6) for own in vectors]
+    assert [row.embedding for row in made] == [pytest.approx(of, abs=1e-6) for of in vectors]
     assert [row.problem for row in made] == [None] * len(vectors)
-
-
-def test_the_kind_gists_embeds_the_gists() -> None:
-    stage = EmbedGists(embedder=EMBEDDER)
-    rows = book(PAGES, ["It rang.", "A candle burned low then.", "Bell"])
-    assert embedded(stage, rows) == [
-        (0, 0, "It rang."), (1, 0, "A candle burned"), (1, 1, "low then."), (2, 0, "Bell"),
-    ]  # fmt: skip
 
 
 @settings(deadline=None)
 @given(st.text(st.sampled_from("ab ,.\n\t\u3000中\u00a0é"), max_size=80), st.integers(1, 7))
 def test_chunks_hold_all_words_in_order_and_no_more_than_asked(text: str, words: int) -> None:
-    found = chunks(text, words)
-    parts = [text[span.start_char : span.end_char] for span in found]
+    spans = chunks(text, words)
+    parts = [text[span.start_char : span.end_char] for span in spans]
     assert "".join("".join(parts).split()) == "".join(text.split())
-    assert all(a.end_char <= b.start_char for a, b in pairwise(found))
+    assert all(a.end_char <= b.start_char for a, b in pairwise(spans))
     # A Chinese character is a word, and so is what stands between two of them or blanks.
     sizes = [len(re.sub("中[^\\w\\s]*", " x ", part).split()) for part in parts]
     assert all(size == words for size in sizes[:-1])
     assert all(0 < size <= words for size in sizes)
 
 
-def test_what_embeddings_lack_is_reported_for_every_question() -> None:
-    look_up = Dense(top_k=1, embedder=EMBEDDER)
-
-    def lack(problem: Problem) -> str | None:
-        rows = book(PAGES)
-        return look_up.why_unusable(
-            given_to(look_up, adding(rows, {Embedding: EMBED_PAGES.failed(rows, problem, None)}))
-        )
-
-    assert lack("unit_failed") == "embed of page 0: unit_failed"
-    assert lack("empty_input") is None, "a page without words is no reason to skip the others"
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        ("unit_failed", "embed of page 0: unit_failed"),
+        ("empty_input", None),  # a page without words is no reason to skip the others
+    ],
+)
+def test_what_embeddings_lack_is_reported_for_every_question(
+    problem: Problem, reason: str | None
+) -> None:
+    look_up, rows = Dense(top_k=1, embedder=EMBEDDER), book(PAGES)
+    rows = adding(rows, {Embedding: EMBED_PAGES.failed(rows, problem, None)})
+    assert look_up.why_unusable(given_to(look_up, rows)) == reason
 
 
 class Counted(EmbedderSettings):
@@ -127,7 +121,7 @@ def test_a_text_is_encoded_once_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> 
     model = Counted(model="m", chunk_words=None, device="cpu", batch_size=1)
 
     def vectors(*texts: str, kind: Any = "document") -> list[float]:
-        return [float(one[0]) for one in asyncio.run(model.embed(texts, kind))]
+        return [float(vector[0]) for vector in asyncio.run(model.embed(texts, kind))]
 
     assert vectors("a", "bb", "a") == [1, 2, 1]
     assert vectors("bb", "ccc") == [2, 3]
@@ -172,19 +166,17 @@ def keys(found: list[Expansion], join: Any = "merge", side: Any = "user") -> lis
     return made
 
 
-def texts(rows: list[Key]) -> list[tuple[int, int, str, str | None]]:
-    return [(key.page_index, key.key_index, key.kind, key.text) for key in rows]
-
-
 def test_the_value_alone_is_what_the_user_says() -> None:
     nothing = expanded(never(), "none")
     assert nothing == expanded(never(), enabled=False)
     assert [(row.page_index, row.kind, row.text) for row in nothing] == [
         (page, "none", None) for page in range(3)
     ]
-    made = keys(nothing)
-    assert texts(made) == [(n, 0, "value", text) for n, text in enumerate(VALUES)]
-    assert [key.day for key in made] == DAYS
+    values = keys(nothing)
+    assert [(key.page_index, key.key_index, key.kind, key.text) for key in values] == [
+        (page, 0, "value", text) for page, text in enumerate(VALUES)
+    ]
+    assert [key.day for key in values] == DAYS
     assert keys(nothing, side="both")[1].text == "user: She is three.\n\nassistant: Young!"
     unit = book(["\f[x]\nassistant: A poem.\n\n"])  # without a user, so all that is said
     (key,), _ = run(MakeKeys(join="merge", side="user"), unit, never())
@@ -231,16 +223,22 @@ def test_joins(join: str, expected: list[str]) -> None:
     assert [f"{key.page_index} {key.kind} {key.text}" for key in made] == expected
 
 
-def test_summaries_and_keyphrases() -> None:
-    summary = keys(expanded(always("A cat."), "summary"), "replace")
-    assert [(key.kind, key.text) for key in summary] == [("summary", "A cat.")] * 3
-    found = expanded(always("A cat. It is three."), "summary")
-    assert [key.text for key in keys(found, "split_replace")[:2]] == ["A cat.", "It is three."]
-    phrases = expanded(always("cat; age"), "keyphrases")
-    assert [(key.kind, key.text) for key in keys(phrases, "split_separate")[:3]] == [
-        ("value", VALUES[0]), ("keyphrase", "cat"), ("keyphrase", "age"),
-    ]  # fmt: skip
-    assert keys(phrases, "separate")[1].text == "cat; age"
+@pytest.mark.parametrize(
+    ("extracted", "reply", "join", "expected"),
+    [
+        ("summary", "A cat.", "replace", ["summary A cat."]),
+        ("summary", "A cat. It is three.", "split_replace",
+         ["summary A cat.", "summary It is three."]),
+        ("keyphrases", "cat; age", "split_separate",
+         [f"value {OWN}", "keyphrase cat", "keyphrase age"]),
+        ("keyphrases", "cat; age", "separate", [f"value {OWN}", "keyphrase cat; age"]),
+    ],
+)  # fmt: skip
+def test_summaries_and_keyphrases(
+    extracted: str, reply: str, join: str, expected: list[str]
+) -> None:
+    first = [key for key in keys(expanded(always(reply), extracted), join) if key.page_index == 0]
+    assert [f"{key.kind} {key.text}" for key in first] == expected
 
 
 def test_events_have_days_of_their_own_or_their_session_s() -> None:
@@ -284,5 +282,7 @@ def test_a_reply_that_cannot_be_read_leaves_the_value_and_none_is_a_lack(tmp_pat
     assert [(row.text, row.problem, row.why_unusable()) for row in found] == [
         (None, "unparseable", None)
     ] * 3
-    values = [(n, 0, "value", text) for n, text in enumerate(VALUES)]
-    assert texts(keys(found)) == texts(keys(found, "merge_as_published")) == values
+    for join in ("merge", "merge_as_published"):
+        assert [(key.kind, key.text) for key in keys(found, join)] == [
+            ("value", text) for text in VALUES
+        ]

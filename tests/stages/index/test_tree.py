@@ -52,14 +52,14 @@ def letter(request: Request) -> str:
     return f"all {len(fields.summaries)}"
 
 
-def said(made: Sequence[Node]) -> list[str | None]:
-    return [node.summary for node in made]
+def said(nodes: Sequence[Node]) -> list[str | None]:
+    return [node.summary for node in nodes]
 
 
 def test_parents_join_their_childrens_summaries_without_a_call() -> None:
-    made, calls = run(tree(), book(PAGES[:3]), Listener(letter))
-    assert said(made) == ["a", "b", "c", "a\n\nb", "c", "a\n\nb\n\nc"]
-    assert [(node.level, node.children, node.num_words, node.parent) for node in made] == [
+    nodes, calls = run(tree(), book(PAGES[:3]), Listener(letter))
+    assert said(nodes) == ["a", "b", "c", "a\n\nb", "c", "a\n\nb\n\nc"]
+    assert [(node.level, node.children, node.num_words, node.parent) for node in nodes] == [
         (0, (), 1, 3), (0, (), 1, 3), (0, (), 1, 4),
         (1, (0, 1), 2, 5), (1, (2,), 1, 5), (2, (3, 4), 3, None),
     ]  # fmt: skip
@@ -70,10 +70,10 @@ def test_parents_join_their_childrens_summaries_without_a_call() -> None:
 
 def test_what_is_over_the_limit_is_compressed_level_by_level() -> None:
     """Eight leaves, two a node: pairs have 2 words, the next would have 4, which is over 3."""
-    made, calls = run(tree(node_words=3), book(PAGES), Listener(letter))
-    assert said(made)[8:12] == ["a\n\nb", "c\n\nd", "e\n\nf", "g\n\nh"]
-    assert said(made)[12:] == ["all 2", "all 2", "all 2"]
-    assert [node.is_compressed for node in made] == [False] * 12 + [True] * 3
+    nodes, calls = run(tree(node_words=3), book(PAGES), Listener(letter))
+    assert said(nodes)[8:12] == ["a\n\nb", "c\n\nd", "e\n\nf", "g\n\nh"]
+    assert said(nodes)[12:] == ["all 2", "all 2", "all 2"]
+    assert [node.is_compressed for node in nodes] == [False] * 12 + [True] * 3
     failed, _ = run(tree(node_words=3), book(PAGES), Listener(
         lambda r: letter(r).removeprefix("all 2")))  # fmt: skip
     assert said(failed)[12:] == ["a\n\nb\n\nc\n\nd", "e\n\nf\n\ng\n\nh", "\n\n".join("abcdefgh")]
@@ -92,26 +92,26 @@ def test_a_segment_stands_in_for_a_summary_that_failed(
     """Of segment b: its text is in all nodes above it, so a walk can reach it."""
     lost = {"reply": reply} if reply is not None else {"finish_reason": "abort"}
     rules = {"match": "Segment b", **lost}, {"reply": "said"}
-    made, _ = run(tree(), book(PAGES[:4]), scripted(tmp_path, *rules))
+    nodes, _ = run(tree(), book(PAGES[:4]), scripted(tmp_path, *rules))
     text = PAGES[1].strip()
-    assert (made[1].summary, made[1].problem, made[1].detail) == (text, problem, STANDS_IN)
-    assert said(made) == [
+    assert (nodes[1].summary, nodes[1].problem, nodes[1].detail) == (text, problem, STANDS_IN)
+    assert said(nodes) == [
         "said", text, "said", "said", f"said\n\n{text}", "said\n\nsaid",
         f"said\n\n{text}\n\nsaid\n\nsaid",
     ]  # fmt: skip
-    assert [node.problem for node in made if node.node_index != 1] == [None] * 6
-    assert [node.why_unusable() for node in made] == [None] * 7
+    assert [node.problem for node in nodes if node.node_index != 1] == [None] * 6
+    assert [node.why_unusable() for node in nodes] == [None] * 7
 
 
 def test_a_segment_without_words_is_no_reason_to_stop() -> None:
-    made, calls = run(tree(), book([PAGES[0], "\n", "\n", "\n"]), always("said"))
-    assert [(node.summary, node.problem) for node in made] == [
+    nodes, calls = run(tree(), book([PAGES[0], "\n", "\n", "\n"]), always("said"))
+    assert [(node.summary, node.problem) for node in nodes] == [
         ("said", None), *[(None, "empty_input")] * 3, ("said", None), (None, "empty_input"),
         ("said", None),
     ]  # fmt: skip
-    assert len(calls) == 1 and made[-1].why_unusable() is None
-    made, _ = run(tree(), book(["\n", "\n"]), never())
-    assert made[-1].why_unusable() == "tree: empty_input"
+    assert len(calls) == 1 and nodes[-1].why_unusable() is None
+    nodes, _ = run(tree(), book(["\n", "\n"]), never())
+    assert nodes[-1].why_unusable() == "tree: empty_input"
 
 
 def test_the_share_that_no_walk_reaches_is_in_the_report(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_the_share_that_no_walk_reaches_is_in_the_report(tmp_path: Path) -> None
     characters, their parents and the root: without node 4 half of the text cannot be reached."""
     spans = [(0, 10), (10, 20), (20, 30), (30, 40), (0, 20), (20, 40), (0, 40)]
     for lost, share in (({4}, 50.0), ({4, 2}, 75.0), ({0, 4}, 50.0), (set[int](), 0.0)):
-        made = [
+        built = [
             Node(document_id="d1", node_index=n, level=(0, 1, 2)[(n > 3) + (n > 5)], children=(),
                  parent=(4, 4, 5, 5, 6, 6, None)[n], start_char=start, end_char=end,
                  page_index=n if n < 4 else None, summary=None if n in lost else "said",
@@ -131,7 +131,7 @@ def test_the_share_that_no_walk_reaches_is_in_the_report(tmp_path: Path) -> None
         documents = by_hand.step("documents")
         pages, nodes = (replace(by_hand.step(t), memory="shared") for t in ("pages", "nodes"))
         tables: list[tuple[Step, Sequence[Record]]] = [
-            (documents, [by_hand.document()]), (pages, [by_hand.page(0)]), (nodes, made),
+            (documents, [by_hand.document()]), (pages, [by_hand.page(0)]), (nodes, built),
         ]  # fmt: skip
         units = [(of, [by_hand.document_unit(of, "d1")]) for of, _ in tables]
         for (of, content), (_, [unit]) in zip(tables, units, strict=True):
@@ -145,22 +145,22 @@ def test_the_share_that_no_walk_reaches_is_in_the_report(tmp_path: Path) -> None
 def test_summaries_of_any_length_leave_room_for_triage(context_tokens: int) -> None:
     """At 300 words a leaf and eight children a node, as in the paper, whose window is 4,096."""
     engine = always("A sentence of five words. " * 60, context_tokens=context_tokens)
-    made, _ = run(tree(8, 300), book(PAGES), engine)
-    root = made[-1]
-    summaries = tuple(made[child].summary or "" for child in root.children)
+    nodes, _ = run(tree(8, 300), book(PAGES), engine)
+    root = nodes[-1]
+    summaries = tuple(nodes[child].summary or "" for child in root.children)
     prompt = Triage(summaries, "word " * 200, reasoning=True, rejected=())
     (message,) = family("generic").render(prompt)
     assert len(message["content"].split()) + prompt.max_reply_tokens <= context_tokens
-    cut = [node.problem == "truncated" for node in made[:-1]]
+    cut = [node.problem == "truncated" for node in nodes[:-1]]
     assert all(cut) if context_tokens < 4096 else not any(cut)
-    assert all((node.summary or "").endswith("words.") for node in made[:-1])
+    assert all((node.summary or "").endswith("words.") for node in nodes[:-1])
 
 
 def test_a_failed_unit_has_a_row_for_every_node() -> None:
     rows = book(PAGES[:4])
-    made = tree().failed(rows, "unit_failed", "why")
-    tree().check(rows, made)
-    assert {(node.problem, node.detail) for node in made} == {("unit_failed", "why")}
-    assert made[-1].why_unusable() == "tree: why"
+    nodes = tree().failed(rows, "unit_failed", "why")
+    tree().check(rows, nodes)
+    assert {(node.problem, node.detail) for node in nodes} == {("unit_failed", "why")}
+    assert nodes[-1].why_unusable() == "tree: why"
     with pytest.raises(AccountingError):
-        tree().check(rows, made[1:])
+        tree().check(rows, nodes[1:])

@@ -10,18 +10,12 @@ from hypothesis import strategies as st
 
 from pipeline.core.prompts import Prompt
 from stages.prompts.answer import AnswerQuestion, Passage
-from stages.prompts.memwalker import REVERT, ReadLeaf, Triage, parse_action
+from stages.prompts.memwalker import REVERT, ReadLeaf, Triage
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
 from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.reading import family
 
 FOUR = ("the sexton", "nobody", "a child", "the wind")
-
-
-def test_a_number_that_may_have_been_cut_is_none() -> None:
-    assert parse_action("Action: 1", is_cut=True) is None
-    assert parse_action("Action: 1\n", is_cut=True) is None
-    assert parse_action("Action: 1\nAnsw", is_cut=True) == 1
 
 
 def leaf(options: tuple[str, ...] = (), reasoning: bool = True) -> ReadLeaf:

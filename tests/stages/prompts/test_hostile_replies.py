@@ -87,6 +87,7 @@ def test_what_a_long_sentence_says_of_a_page_is_read_near_it() -> None:
     assert read(prompt, "I do not need Page 3") is None
 
 
-def test_a_reply_that_mentions_too_many_pages_asks_for_none() -> None:
+def test_a_reply_that_mentions_too_many_pages_or_a_page_and_stop_asks_for_none() -> None:
     prompt = SequentialLookUp.samples()[0]
     assert [prompt.read("Page 3. " * number, False) for number in (1_000, 1_001)] == [3, None]
+    assert prompt.read("I want to look up Page 3.\nSTOP", False) is None

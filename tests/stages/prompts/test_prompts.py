@@ -86,6 +86,14 @@ def test_what_is_expected_is_read(sample: Prompt[Any]) -> None:
             assert any(takes(legal, said) for said in replies), reply
 
 
+def test_which_replies_are_a_problem_when_they_are_cut() -> None:
+    """Keys, clues and queries are searched with, cut or not."""
+    assert {prompt.name for prompt in OURS if prompt.is_whole} == {
+        "answer", "answer_chats", "answer_chats_con", "compress", "gist", "gist_chunk",
+        "gist_follow_up", "gist_for_task", "note", "read_leaf", "summarize", "update_summary",
+    }  # fmt: skip
+
+
 @each_sample
 def test_nothing_is_read_in_nothing(sample: Prompt[Any]) -> None:
     for reply in ("", " ", "\n\n"):

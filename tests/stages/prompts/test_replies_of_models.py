@@ -73,27 +73,3 @@ def test_other_words_refuse_in_other_families() -> None:
         assert look_up.refusal(plain_text(reply), words) == ()
         assert look_up.refusal(plain_text(reply), english) is None
     assert look_up.refusal("No page is needed.", words) is None
-
-
-SIGNS = ("{}", "**{}**", "*{}*", "`{}`", '"{}"', "> {}", "## {}", "“{}”", " {}", "{}\nAs he says.")
-
-
-@pytest.mark.parametrize(
-    ("name", "forms", "value"),
-    [
-        ("break_point", ("Break point: <{}>", "Label: <{}>", "The break point is: <{}>"), 99_999),
-        ("look_up_p", ("I want to look up Page [{0},{0} , {0}] to be sure",), [99_999] * 3),
-        ("look_up_s", ("Page {}", "Page [{}]", "I want to look up Page {}"), 99_999),
-        ("answer", ("Answer: ({})", "Answer: {}", "The answer is ({})", "({})", "{}."), 25),
-    ],
-)
-def test_a_value_is_read_however_it_is_decorated(
-    name: str, forms: tuple[str, ...], value: Any
-) -> None:
-    said, fills = ("Z", {"options": 26}) if name == "answer" else (99_999, {})
-    for reply in (sign.format(form.format(said)) for form in forms for sign in SIGNS):
-        assert read(prompt_of(name, fills), reply, False) == value, reply
-
-
-def test_a_page_and_stop_in_one_reply_differ() -> None:
-    assert PROMPTS["look_up_s"].samples()[0].read("I want to look up Page 3.\nSTOP", False) is None

@@ -44,9 +44,9 @@ def by_prompt(folder: Path, **replies: str) -> Any:
     return scripted(folder, *rules)
 
 
-def made(stage: MakeQueries, engine: Any, rows: UnitRows | None = None) -> list[tuple[Any, ...]]:
-    found, _ = run(stage, rows or memory(), engine)
-    return [(row.kind, row.text, row.dropped or row.problem) for row in found]
+def queries(stage: MakeQueries, engine: Any, rows: UnitRows | None = None) -> list[Any]:
+    made, _ = run(stage, rows or memory(), engine)
+    return [(row.kind, row.text, row.dropped or row.problem) for row in made]
 
 
 def test_spans_and_surrogate_questions_follow_the_question(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_spans_and_surrogate_questions_follow_the_question(tmp_path: Path) -> No
         clue_questions="- When does the bell ring?\n- Who denies it?",
         draft_answer="The sexton.",
     )
-    assert made(clues(draft=True), engine) == [
+    assert queries(clues(draft=True), engine) == [
         ("question", ASKED, None), ("draft", "The sexton.", None),
         ("span", "The bell rings at noon", None), ("span", "Nobody admits it", None),
         ("surrogate", "When does the bell ring?", None), ("surrogate", "Who denies it?", None),
@@ -73,7 +73,7 @@ def test_repeated_and_superfluous_lines_are_kept_but_not_searched_for(tmp_path: 
         clue_spans="bell\nThe  BELL\nBell\nrope\ntower\nstairs",
         clue_questions="who RANG the bell?\nrope\nWhy?",
     )
-    assert made(clues(max_queries=3), engine)[1:] == [
+    assert queries(clues(max_queries=3), engine)[1:] == [
         ("span", "bell", None), ("span", "The  BELL", None), ("span", "Bell", "duplicate"),
         ("span", "rope", None), ("span", "tower", "over_maximum"),
         ("span", "stairs", "over_maximum"), ("surrogate", "who RANG the bell?", "duplicate"),
@@ -90,8 +90,8 @@ def test_the_authors_filter_is_a_setting_in_any_script(
     """Lines of at most three words; the second has four, the Chinese ones three and five."""
     spans = "The Weasley Family\nLily Potter's last sacrifice\n韦斯莱\n莉莉的牺牲"
     engine = by_prompt(tmp_path, clue_spans=spans, clue_questions="NONE")
-    found = made(clues(min_query_words=least), engine)[1:]
-    assert [reason for _, _, reason in found] == dropped
+    lines = queries(clues(min_query_words=least), engine)[1:]
+    assert [reason for _, _, reason in lines] == dropped
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_key_points_take_the_place_of_an_instruction(
     tmp_path: Path, reply: str, least: int, rows: list[tuple[Any, ...]]
 ) -> None:
     stage = clues(task="summary", min_query_words=least)
-    assert made(stage, by_prompt(tmp_path, key_points=reply)) == rows
+    assert queries(stage, by_prompt(tmp_path, key_points=reply)) == rows
 
 
 def test_rewriters(tmp_path: Path) -> None:
@@ -161,12 +161,12 @@ def test_rewriters(tmp_path: Path) -> None:
         tmp_path, hypothetical=" The sexton rang it.\n", sub_questions="Who?\n2) Which bell?"
     )
     one = MakeHypothetical(num_passages=1, with_question=False)
-    assert made(one, engine, rows) == [("hypothetical", "The sexton rang it.", None)]
-    assert made(MakeSubQuestions(min_query_words=1, max_queries=10), engine, rows) == [
+    assert queries(one, engine, rows) == [("hypothetical", "The sexton rang it.", None)]
+    assert queries(MakeSubQuestions(min_query_words=1, max_queries=10), engine, rows) == [
         ("question", ASKED, None), ("sub_question", "Who?", None),
         ("sub_question", "Which bell?", None),
     ]  # fmt: skip
-    assert made(one, always(""), rows) == [
+    assert queries(one, always(""), rows) == [
         ("hypothetical", None, "unparseable"), ("question", ASKED, None),
     ]  # fmt: skip
 
@@ -176,11 +176,11 @@ def test_several_passages_and_the_question() -> None:
     rows = UnitRows(document=document(TEXT), questions=(question(),))
     stage = MakeHypothetical(num_passages=3, with_question=True)
     engine = in_turn("one", "two", "three")
-    found, calls = run(stage, rows, engine, temperature=0.7)
-    assert [(row.query_index, row.kind, row.text) for row in found] == [
+    made, calls = run(stage, rows, engine, temperature=0.7)
+    assert [(row.query_index, row.kind, row.text) for row in made] == [
         (0, "hypothetical", "one"), (1, "hypothetical", "two"), (2, "hypothetical", "three"),
         (3, "question", ASKED),
     ]  # fmt: skip
     assert len({request.seed for request in engine.requests}) == len(calls) == 3
-    found, calls = run(stage, rows, in_turn("one"))
-    assert [row.text for row in found] == ["one", "one", "one", ASKED]
+    made, _ = run(stage, rows, in_turn("one"))
+    assert [row.text for row in made] == ["one", "one", "one", ASKED]

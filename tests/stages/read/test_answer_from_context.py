@@ -59,11 +59,6 @@ def rows(*lookups: Lookup, questions: Sequence[Question] = (question(),)) -> Uni
     return book(PAGES, GISTS, questions, lookups)
 
 
-def text_stage(keep: str | None, num_words: int | None, by: str = "words") -> AnswerFromText:
-    values = {**COMMON, "keep": keep, "num_words": num_words, "truncate_by": by}
-    return AnswerFromText.model_validate(values)
-
-
 def one(stage: AnswerFromContext, given: UnitRows, engine: Listener, **more: Any) -> Answer:
     (answer,), _ = run(stage, given, engine, **more)
     assert isinstance(answer, Answer)
@@ -108,19 +103,13 @@ def test_memory_shows_pages_in_their_gists_place_in_document_order() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("lookups", "read", "words"),
-    [
-        ((looked_up(3), looked_up(0, turn=1), looked_up(turn=2)), (0, 3), 5 + 1 + 2 + 4),
-        ((looked_up(problem="unparseable"),), (), 6),  # from the gists
-    ],
-)
-def test_look_ups_of_several_turns_or_of_none(
-    lookups: tuple[Lookup, ...], read: tuple[int, ...], words: int
-) -> None:
-    answer = one(FROM_MEMORY, rows(*lookups), in_turn("Noon."))
-    assert (answer.answer, answer.problem, answer.page_indexes) == ("Noon.", None, read)
-    assert (answer.num_lookups, answer.num_context_words) == (len(read), words)
+def test_look_ups_of_several_turns_or_of_none() -> None:
+    several = looked_up(3), looked_up(0, turn=1), looked_up(turn=2)
+    from_gists = (looked_up(problem="unparseable"),)
+    for lookups, read, words in ((several, (0, 3), 5 + 1 + 2 + 4), (from_gists, (), 6)):
+        answer = one(FROM_MEMORY, rows(*lookups), in_turn("Noon."))
+        assert (answer.answer, answer.problem, answer.page_indexes) == ("Noon.", None, read)
+        assert (answer.num_lookups, answer.num_context_words) == (len(read), words)
 
 
 def test_pages_alone_in_document_order() -> None:
@@ -134,42 +123,38 @@ def test_pages_alone_in_document_order() -> None:
     assert (answer.num_context_words, answer.compression_rate) == (7, 100 * (1 - 7 / 18))
 
 
-@pytest.mark.parametrize(
-    ("keep", "num_words", "shown"),
-    [
-        (None, None, TEXT), ("first", 18, TEXT), ("last", 100, TEXT),
-        ("first", 7, "The bell rings at noon.\n\nNobody admits"), ("first", 1, "The"),
-        ("last", 6, "was wind. The bell is silent."), ("last", 1, "silent."),
-    ],
-)  # fmt: skip
-def test_text_or_exactly_its_first_or_last_words(
-    keep: str, num_words: int | None, shown: str
-) -> None:
-    engine = in_turn("Noon.")
-    answer = one(text_stage(keep, num_words), rows(looked_up()), engine)
-    assert before_the_question(engine) == f"{shown}\n\n"
-    count = min(num_words or 18, 18)
-    assert (answer.num_context_words, len(shown.split())) == (count, count)
-    assert answer.compression_rate == 100 * (1 - count / 18)
-    assert shown_of(answer, TEXT) == shown
-    assert (answer.page_indexes, answer.num_lookups) == ((), 0)
-
-
 SPACED = "ann: one  two\nbob: three\n\nann: four five"
 
 
-@pytest.mark.parametrize("keep", ["first", "last"])
-@pytest.mark.parametrize("num_words", [3, 5, 7, 100])
-def test_a_text_cut_at_single_spaces(keep: str, num_words: int) -> None:
-    """As ReadAgent's truncated baselines: a line break separates nothing, two spaces do twice."""
-    words = SPACED.split(" ")
-    shown = " ".join(words[:num_words] if keep == "first" else words[-num_words:])
-    unit = UnitRows(document=document(SPACED), questions=(question(),))
-    given = adding(unit, {Lookup: [looked_up()]})
-    answer = one(text_stage(keep, num_words, "spaces"), given, in_turn("Noon."))
-    assert shown_of(answer, SPACED) == shown
-    assert answer.num_context_words == len(shown.split())
-    assert answer.compression_rate == 100 * (1 - len(shown.split()) / 8)
+@pytest.mark.parametrize(
+    ("text", "by", "keep", "num_words", "shown"),
+    [
+        (TEXT, "words", None, None, TEXT), (TEXT, "words", "first", 18, TEXT),
+        (TEXT, "words", "last", 100, TEXT), (TEXT, "words", "first", 1, "The"),
+        (TEXT, "words", "first", 7, "The bell rings at noon.\n\nNobody admits"),
+        (TEXT, "words", "last", 6, "was wind. The bell is silent."),
+        (TEXT, "words", "last", 1, "silent."),
+        # As ReadAgent's truncated baselines: a line break separates nothing, two spaces do twice.
+        (SPACED, "spaces", "first", 3, "ann: one "),
+        (SPACED, "spaces", "last", 3, "three\n\nann: four five"),
+        (SPACED, "spaces", "first", 5, "ann: one  two\nbob: three\n\nann:"),
+        (SPACED, "spaces", "last", 5, " two\nbob: three\n\nann: four five"),
+        (SPACED, "spaces", "first", 7, SPACED), (SPACED, "spaces", "last", 100, SPACED),
+    ],
+)  # fmt: skip
+def test_text_or_exactly_its_first_or_last_words(
+    text: str, by: str, keep: str | None, num_words: int | None, shown: str
+) -> None:
+    engine = in_turn("Noon.")
+    unit = adding(UnitRows(document(text), (question(),)), {Lookup: [looked_up()]})
+    settings = {**COMMON, "keep": keep, "num_words": num_words, "truncate_by": by}
+    answer = one(AnswerFromText.model_validate(settings), unit, engine)
+    assert before_the_question(engine) == f"{shown.strip()}\n\n"
+    count = len(shown.split())
+    assert answer.num_context_words == count
+    assert answer.compression_rate == 100 * (1 - count / len(text.split()))
+    assert shown_of(answer, text) == shown
+    assert (answer.page_indexes, answer.num_lookups) == ((), 0)
 
 
 def test_closed_book_shows_nothing_of_the_document() -> None:
@@ -308,13 +293,12 @@ def test_one_constant_answer_without_a_call() -> None:
 
 
 WHOLE_TEXT = "  The bell rings\nat noon.\n\nNobody admits it. "  # 8 words
-ASKED = question()
-EMPTY = num_tokens(AnswerQuestion((Passage("text", None, ""),), ASKED.question, (), 30))
+EMPTY = num_tokens(AnswerQuestion((Passage("text", None, ""),), question().question, (), 30))
 REPLY = 50
 
 
 def answered_by(keep: Any, engine: Listener, text: str = WHOLE_TEXT) -> Answer:
-    unit = adding(UnitRows(document(text), (ASKED,)), {Lookup: [looked_up()]})
+    unit = adding(UnitRows(document(text), (question(),)), {Lookup: [looked_up()]})
     stage = AnswerFromTruncatedText(**COMMON, keep=keep)
     return one(stage, unit, engine, reply_tokens={"answer": REPLY})
 
@@ -340,13 +324,11 @@ def test_words_up_to_the_last_token(words: int, first: str, last: str) -> None:
         assert len(prompt.split()) == EMPTY + min(words, 8)
 
 
-@pytest.mark.parametrize("context", [EMPTY + REPLY, EMPTY + REPLY - 1, REPLY, 1])
-def test_a_question_that_leaves_no_room_for_a_word_of_the_text_is_not_sent(context: int) -> None:
-    engine = never()
-    engine.context_tokens = context
-    answer = answered_by("first", engine)
-    assert (answer.problem, answer.answer) == ("context_overflow", None)
-    assert answer.context_spans == ()
+def test_a_question_that_leaves_no_room_for_a_word_of_the_text_is_not_sent() -> None:
+    for context_tokens in (EMPTY + REPLY, EMPTY + REPLY - 1, REPLY, 1):
+        answer = answered_by("first", in_turn(context_tokens=context_tokens))
+        assert (answer.problem, answer.answer) == ("context_overflow", None)
+        assert answer.context_spans == ()
 
 
 def test_unspaced_text_is_cut_between_characters() -> None:
@@ -365,18 +347,13 @@ def test_unspaced_text_is_cut_between_characters() -> None:
     assert shown_of(answered_by("last", engine, text), text) == text[4:]
 
 
-ALWAYS_A = (
-    'replies: [{prompt: answer, match: "\\\\(A\\\\)", reply: "Answer: (A)"}, {reply: "A text."}]'
-)
-
-
 def answers(folder: Path, *words: str) -> list[dict[str, Any]]:
-    """Those to the demo's questions with options, by a reader that always chooses the first."""
-    script = folder / "script.yaml"
-    script.write_text(ALWAYS_A)
-    run = ["engine=scripted", f"engine.script={script}", "methods=closed_book", "rater=none"]
+    """Answers to the demo's questions with options, by a reader that always chooses the first."""
+    scripted(folder, {"prompt": "answer", "match": r"\(A\)", "reply": "Answer: (A)"},
+             {"reply": "A text."})  # fmt: skip
     warehouse = folder / "-".join(["w", *words]).replace("=", "-")
-    succeed("run", *run, *words, f"warehouse={warehouse}", "corpus=demo")
+    succeed("run", "engine=scripted", f"engine.script={folder / 'script.yaml'}", "rater=none",
+            "methods=closed_book", *words, f"warehouse={warehouse}", "corpus=demo")  # fmt: skip
     query = """select question_id, answers.answer_index, options_order, len(options) as num_options
         from answers join questions using (document_id, question_id)
         where len(options) > 0 order by all"""

@@ -11,22 +11,11 @@ from stages.index.context import Context
 from stages.index.paginate import PaginateByModel, PaginateByTokens, PaginateChat, PaginateUniform
 from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat, AnswerFromNotes
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
-from stages.read.answer_kinds import (
-    AnswerFromChunks,
-    AnswerFromText,
-    AnswerFromTrajectories,
-    AnswerFromTruncatedText,
-)
+from stages.read.answer_kinds import AnswerFromChunks, AnswerFromText, AnswerFromTruncatedText
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
-from stages.tables.lookups import Dropped, Note, Query, Refinement
-from tests.stages.read.test_answer_from_context import (
-    COMMON,
-    FROM_MEMORY,
-    FROM_PAGES,
-    PAGES,
-    rows,
-)
+from stages.tables.lookups import Dropped, Note, Query
+from tests.stages.read.test_answer_from_context import COMMON, FROM_MEMORY, FROM_PAGES, PAGES, rows
 from tests.support.reading import adding, always, book, looked_up, never, num_tokens, question, run
 
 CHAT: dict[str, Any] = {**COMMON, "history": "json", "reading": "direct", "judged": "answer"}
@@ -63,14 +52,14 @@ def test_pages_up_to_the_first_that_would_pass_it(
     assert facts(one(limited, rows(looked_up(2, 0, 1, 3)))) == (read, tokens, note)
 
 
-@pytest.mark.parametrize("keep", ["first", "last"])
-def test_a_text_is_cut_at_it(keep: Any) -> None:
-    answer = one(AnswerFromTruncatedText(**COMMON, keep=keep, budget=7), rows(looked_up()))
-    (span,) = answer.context_spans
-    words = "".join(PAGES)[span.start_char : span.end_char].split()
-    whole = "".join(PAGES).split()
-    assert words == (whole[:7] if keep == "first" else whole[-7:])
-    assert answer.num_context_tokens == 7
+def test_a_text_is_cut_at_it() -> None:
+    whole = "".join(PAGES)
+    for keep, words in (("first", whole.split()[:7]), ("last", whole.split()[-7:])):
+        stage = AnswerFromTruncatedText.model_validate({**COMMON, "keep": keep, "budget": 7})
+        answer = one(stage, rows(looked_up()))
+        (span,) = answer.context_spans
+        assert whole[span.start_char : span.end_char].split() == words
+        assert answer.num_context_tokens == 7
 
 
 @pytest.mark.parametrize(
@@ -78,10 +67,9 @@ def test_a_text_is_cut_at_it(keep: Any) -> None:
     [
         (AnswerFromPages(**COMMON, budget=5), (2, 1),
          "budget=5: the first page has 6 tokens; raise it or make shorter pages"),
-        (AnswerFromMemory(**COMMON, budget=5), (2, 1),
-         "budget=5: the context has 6 tokens without any page; raise it"),
-        (AnswerFromMemory(**COMMON, budget=5), (),
-         "budget=5: the context has 6 tokens without any page; raise it"),
+        *((AnswerFromMemory(**COMMON, budget=5), used,
+           "budget=5: the context has 6 tokens without any page; raise it")
+          for used in ((2, 1), ())),
         (AnswerFromText(**COMMON, keep=None, num_words=None, truncate_by="words", budget=17), (),
          "budget=17: the context has 18 tokens without any page; raise it"),
     ],
@@ -116,19 +104,6 @@ def test_of_several_queries_each_ones_best_comes_first(
     answer = one(AnswerFromChunks(**COMMON, budget=budget), unit)
     assert facts(answer) == (read, tokens, f"no room for {4 - len(read)} of 4 pages")
     assert answer.num_context_words == tokens
-
-
-def steps(*used: tuple[int, ...]) -> list[Refinement]:
-    """One of each trajectory."""
-    return [Refinement(document_id="d", question_id="q", turn=n, trajectory=n, action="rewrite",
-                       text="bell", used=pages) for n, pages in enumerate(used)]  # fmt: skip
-
-
-def test_each_trajectory_has_the_whole_budget() -> None:
-    unit = adding(rows(looked_up(2, 0, 3, 1)), {Refinement: steps((2, 0), (3, 1))})
-    (answer,), calls = run(AnswerFromTrajectories(**COMMON, budget=10), unit, always("Noon."))
-    assert facts(answer) == ((2,), 6, "trajectory 0 of 2, no room for 1 of 2 pages")
-    assert len(calls) == 2
 
 
 CHATS = (  # 2 + 3 words without headers, 4, 2
@@ -166,7 +141,7 @@ def test_of_chats_what_was_said_counts(stage: AnswerFromContext, tokens: list[in
         assert answer.detail == (f"no room for {left} of 3 pages" if left else None)
 
 
-FOUND = adding(rows(looked_up(2, 0, 1)), {Query: QUERIES, Refinement: steps((2, 0), (), (1,))})
+FOUND = adding(rows(looked_up(2, 0, 1)), {Query: QUERIES})
 
 
 @pytest.mark.parametrize(
@@ -174,7 +149,6 @@ FOUND = adding(rows(looked_up(2, 0, 1)), {Query: QUERIES, Refinement: steps((2, 
     [
         (FROM_PAGES, FOUND),
         (AnswerFromChunks(**COMMON), FOUND),
-        (AnswerFromTrajectories(**COMMON), FOUND),
         (AnswerFromChat(**CHAT), chats(0, 1)),
         (AnswerFromExpandedChat(**CHAT, shown="both"), chats(0, 1)),
         (AnswerFromNotes(**CHAT, keep_empty=True), chats(0, 1)),
@@ -185,7 +159,7 @@ FOUND = adding(rows(looked_up(2, 0, 1)), {Query: QUERIES, Refinement: steps((2, 
 def test_nothing_is_answered_from_pages_none_of_which_has_room(
     stage: AnswerFromContext, unit: UnitRows, by_budget: bool
 ) -> None:
-    """Not even by a draft, a trajectory that found no page, or a note of nothing."""
+    """Not even by a draft or a note of nothing."""
     (asking,) = stage.prompts_used()
     alone = num_tokens(stage.prompt(unit.questions[0], Context())) + 50
     limited = stage.model_copy(update={"budget": 1 if by_budget else None})
@@ -197,19 +171,15 @@ def test_nothing_is_answered_from_pages_none_of_which_has_room(
     assert (answer.problem, answer.answer) == (None, "Noon.")
 
 
-MODEL: dict[str, Any] = {
-    "paragraphs": "lines", "page_breaks": False, "min_words": 280, "max_words": 600,
-    "tail_words": 350, "preceding_words": 0, "following": "nothing", "label_rule": "within_limits",
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("pages", "least", "setting"),
     [
         (PaginateByTokens(page_breaks=False, segment_tokens=512), 512, "segment_tokens"),
         (PaginateUniform(paragraphs="lines", page_breaks=False, words=100, max_words=100), 100,
          "words"),
-        (PaginateByModel(**MODEL), 280, "min_words"),
+        (PaginateByModel(paragraphs="lines", page_breaks=False, min_words=280, max_words=600,
+                         tail_words=350, preceding_words=0, following="nothing",
+                         label_rule="within_limits"), 280, "min_words"),
     ],
 )  # fmt: skip
 def test_a_budget_below_a_page_is_refused_where_that_is_known(

@@ -104,13 +104,12 @@ def test_raters_may_see_the_whole_reply(reply: str, answer: str, judged: str | N
     assert [row.label for row in rated] == ["yes"] and reply in seen.prompts()[0]
 
 
-def notes(engine: Any, *used: int) -> tuple[list[Note], Any]:
-    return run(TakeNotes(history="text"), rows(*used), engine)
+TAKE_NOTES = TakeNotes(history="text")
 
 
 def test_a_note_for_each_page_that_was_found() -> None:
     engine = in_turn("She is three.", "empty")
-    made, calls = notes(engine, 2, 1)
+    made, calls = run(TAKE_NOTES, rows(2, 1), engine)
     assert [(note.page_index, note.note) for note in made] == [(1, "She is three."), (2, "")]
     assert [(call.page_index, call.question_id) for call in calls] == [(1, "q"), (2, "q")]
     fields = [request.fields for request in engine.requests]
@@ -118,7 +117,7 @@ def test_a_note_for_each_page_that_was_found() -> None:
         chat="user: She is three.", said_at="2023/05/20 (Sat) 10:00", question=ASKED.question,
         asked_at="2023/06/01 (Thu) 09:00",
     )  # fmt: skip
-    (none,), _ = notes(never())
+    (none,), _ = run(TAKE_NOTES, rows(), never())
     assert (none.page_index, none.note, none.why_unusable()) == (None, None, None)
 
 
@@ -133,7 +132,7 @@ def test_a_note_for_each_page_that_was_found() -> None:
 def test_answers_are_made_from_what_was_noted(
     keep_empty: bool, history: Any, shown: list[str], words: int
 ) -> None:
-    made, _ = notes(in_turn("She is three.", "empty"), 2, 1)
+    made, _ = run(TAKE_NOTES, rows(2, 1), in_turn("She is three.", "empty"))
     engine = always("Three.")
     stage = AnswerFromNotes(reading="direct", history=history, keep_empty=keep_empty, **SETTINGS)
     (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), engine)
@@ -178,9 +177,8 @@ def test_what_was_extracted_is_shown_instead_or_before(
 
 
 def test_a_note_without_a_reply_loses_the_answer(tmp_path: Path) -> None:
-    rules = ({"match": "She is three", "hang": True}, {"reply": "Bye."})
-    made, _ = run(TakeNotes(history="text"), rows(2, 1), scripted(tmp_path, *rules),
-                  deadline_seconds=1.0)  # fmt: skip
+    engine = scripted(tmp_path, {"match": "She is three", "hang": True}, {"reply": "Bye."})
+    made, _ = run(TAKE_NOTES, rows(2, 1), engine, deadline_seconds=1.0)
     assert [note.problem for note in made] == ["timeout", None]
     stage = AnswerFromNotes(reading="direct", history="text", keep_empty=True, **SETTINGS)
     (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), never())

@@ -11,33 +11,28 @@ from tests.support.texts.loading import loaded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 METHODS = "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=2),bm25(top_k=4)"
-BOTH = (
-    "select memory, count(*) as pages, sum(num_words)::bigint as words from gists group by memory"
-)
+BOTH = """select memory, count(*) as pages, sum(num_words)::bigint as words
+    from gists group by memory"""
 Words = tuple[str, ...]
 
 
-@pytest.fixture(scope="module")
-def long_book(tmp_path_factory: pytest.TempPathFactory) -> Words:
-    """One document of over 300,000 words: the seven real books in a row, with some questions."""
-    folder = tmp_path_factory.mktemp("long")
+@pytest.mark.slow
+def test_a_book_of_300000_words_fits_8192_tokens(tmp_path: Path) -> None:
+    """The seven real books in a row are one document, with some questions."""
     stories = loaded(WHOLE / "narrativeqa", "narrativeqa")
     text = "\n\n".join(item.document.text.strip() for item in stories)
     assert len(text.split()) > 300_000
-    row = {"document_id": "long", "text": text}
     asked = [
         {"document_id": "long", "question_id": f"q{n}", "question": f"Who is {name}?",
          "references": ["a man"]}
         for n, name in enumerate(("the captain", "the vicar", "her brother", "the old servant"))
     ]  # fmt: skip
-    write(folder, [row], asked)
-    return ("corpus=tables", f"corpus.path={folder}", "family=narrativeqa_gutenberg", "rater=none",
-            "engine.context_tokens=8192", METHODS)  # fmt: skip
-
-
-@pytest.mark.slow
-def test_a_book_of_300000_words_fits_8192_tokens(tmp_path: Path, long_book: Words) -> None:
-    succeed("run", *long_book, f"warehouse={tmp_path}", "run=r", "memory=fitted")
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    write(folder, [{"document_id": "long", "text": text}], asked)
+    succeed("run", "corpus=tables", f"corpus.path={folder}", "family=narrativeqa_gutenberg",
+            "rater=none", "engine.context_tokens=8192", METHODS, f"warehouse={tmp_path}", "run=r",
+            "memory=fitted")  # fmt: skip
     problems = sql(tmp_path, "select problem, count(*) as n from answers group by 1")
     assert problems == [{"problem": None, "n": 16}]
     found = {row["memory"]: row for row in sql(tmp_path, BOTH)}
@@ -45,11 +40,9 @@ def test_a_book_of_300000_words_fits_8192_tokens(tmp_path: Path, long_book: Word
     assert found == {}
     assert after["pages"] < before["pages"]
     assert after["words"] < 2_500 < 8_192 < before["words"]
-    (longest,) = sql(
-        tmp_path,
-        """select max(prompt_tokens + case stage when 'look_up' then 128 else 512 end) as most
-        from calls where stage in ('look_up', 'answer')""",
-    )
+    (longest,) = sql(tmp_path, """
+        select max(prompt_tokens + case stage when 'look_up' then 128 else 512 end) as most
+        from calls where stage in ('look_up', 'answer')""")  # fmt: skip
     assert longest["most"] <= 8192
 
 
@@ -75,11 +68,8 @@ def test_gists_for_a_task_are_a_memory_of_their_own(tmp_path: Path, small: Words
         ("shared", "gist"): 6,
         **{(f"paginate(kind=copied,purpose={task})", "gist_for_task"): 6 for task in tasks},
     }
-    (joined,) = sql(
-        tmp_path,
-        "select count(*) as n from gists join pages using (memory, document_id, page_index)",
-    )
-    assert joined["n"] == 18
+    joined = "select count(*) as n from gists join pages using (memory, document_id, page_index)"
+    assert sql(tmp_path, joined) == [{"n": 18}]
 
 
 def test_a_second_step_for_one_memorys_gists_is_refused(tmp_path: Path, small: Words) -> None:

@@ -113,16 +113,13 @@ def test_inner_nodes_may_revert_but_not_the_root() -> None:
     ]  # fmt: skip
 
 
-def test_a_document_without_text_has_no_tree() -> None:
+def test_a_document_without_text_has_no_tree_and_a_single_segment_is_root_and_leaf() -> None:
     (visit,) = walked(rows=tree(pages=[]))
     assert (visit.problem, visit.why_unusable()) == ("empty_input", "navigate: empty_input")
-
-
-@pytest.mark.parametrize("setting", ["stop", "start_over"])
-def test_a_single_segment_is_root_and_leaf(setting: str) -> None:
     rows = tree(pages=PAGES[:1])
     assert path(walked(ANSWER, rows=rows)) == [(0, "answer", None)]
-    assert path(walked(act(-1), rows=rows, all_rejected=setting)) == [(0, "revert", None)]
+    for setting in ("stop", "start_over"):
+        assert path(walked(act(-1), rows=rows, all_rejected=setting)) == [(0, "revert", None)]
 
 
 @pytest.mark.parametrize(
@@ -171,6 +168,8 @@ def test_the_answer_is_the_leaf_s_reply() -> None:
     # Five words of the segment; eight of the root, four of node 5, two of c's summary.
     assert (answer.num_context_words, answer.num_context_tokens) == (5 + 14, 19)
     assert answer.compression_rate == 100 * (1 - 19 / 20)
+    _, (answer,) = read(act(1), act(0), "Action: -2\nAnswer: (K)")
+    assert (answer.answer, answer.answer_index, answer.problem) == ("(K)", None, "out_of_range")
 
 
 @pytest.mark.parametrize(
@@ -188,11 +187,6 @@ def test_no_answer(
     assert (answer.answer, answer.problem, answer.detail) == (None, problem, detail)
     assert answer.compression_rate is None
     assert [row.used for row in lookups] == [()]
-
-
-def test_a_letter_of_no_option_is_kept() -> None:
-    _, (answer,) = read(act(1), act(0), "Action: -2\nAnswer: (K)")
-    assert (answer.answer, answer.answer_index, answer.problem) == ("(K)", None, "out_of_range")
 
 
 def test_a_navigation_that_failed_leaves_its_question_upstream() -> None:
@@ -223,9 +217,6 @@ def test_what_the_model_sees_on_the_way() -> None:
         f"What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n{both}\n\n{both}\n\n"
     )
     assert all("\nReasoning: " in prompt for prompt in engine.prompts())
-
-
-def test_without_reasoning_none_is_asked_for() -> None:
     engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
     made, _ = run(stage(reasoning=False), tree(), engine)
     assert not any("Reasoning" in prompt for prompt in engine.prompts())
@@ -240,17 +231,14 @@ def test_working_memory_is_of_the_path_or_of_all_that_was_visited_or_none() -> N
     memories = {
         "path": [root, both[0]],
         "visited": [root, both[1], "summary c", "summary d", both[0]],
+        "none": [],
     }
     for which, shown in memories.items():
         engine = in_turn(*replies)
         made, _ = run(stage(working_memory=which), tree(), engine)
-        memory = engine.prompts()[-1].split("\n\nOne part of the text")[0].split("text:\n\n")[1]
-        assert memory == "\n\n".join(shown)
+        memory, _, _ = engine.prompts()[-1].partition("One part of the text, in full:")
+        assert memory.partition("text:\n\n")[2].strip() == "\n\n".join(shown)
         assert made[-1].num_memory_words == sum(len(text.split()) for text in shown)
-    engine = in_turn(*replies)
-    made, _ = run(stage(working_memory="none"), tree(), engine)
-    assert engine.prompts()[-1].startswith("One part of the text, in full:\n\nSegment a")
-    assert made[-1].num_memory_words == 0
 
 
 BUDGETS = {"triage": 5, "read_leaf": 30}
@@ -369,24 +357,23 @@ BY_HAND = {
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    found = Warehouse(tmp_path)
-    of, asked = document_unit(DOCUMENTS, "d1"), chunk(QUESTIONS, "d1", *WALKS)
-    found.commit(DOCUMENTS, of, [document(text="word " * 100, num_words=100)])
-    own = {name: {} if name == "free" else CHOICE for name in WALKS}
-    found.commit(QUESTIONS, asked, [question(name, **own[name]) for name in WALKS])
-    visited, answered = chunk(VISITS, "d1", *WALKS), chunk(ANSWERS, "d1", *WALKS)
-    found.commit(VISITS, visited, [row for walk in WALKS.values() for row in walk])
-    found.commit(ANSWERS, answered, [_answer(name) for name in WALKS])
-    found.plan(
-        "r", (DOCUMENTS, [of]), (QUESTIONS, [asked]), (VISITS, [visited]), (ANSWERS, [answered])
-    )
-    return found
-
-
-def _answer(name: str) -> Any:
-    if problem := {"lost": "upstream", "bad": "unparseable"}.get(name):
-        return answer(name, answer=None, problem=problem)
-    return answer(name, answer_index=LETTERS.get(name))
+    problems = {"lost": "upstream", "bad": "unparseable"}
+    given: dict[str, dict[str, Any]] = {
+        name: {"answer": None, "problem": problems[name]} if name in problems
+        else {"answer_index": LETTERS.get(name)} for name in WALKS
+    }  # fmt: skip
+    asked = [question(name, **({} if name == "free" else CHOICE)) for name in WALKS]
+    made: list[tuple[Any, Any, list[Any]]] = [
+        (DOCUMENTS, document_unit(DOCUMENTS, "d1"), [document(text="word " * 100, num_words=100)]),
+        (QUESTIONS, chunk(QUESTIONS, "d1", *WALKS), asked),
+        (VISITS, chunk(VISITS, "d1", *WALKS), [row for walk in WALKS.values() for row in walk]),
+        (ANSWERS, chunk(ANSWERS, "d1", *WALKS), [answer(n, **of) for n, of in given.items()]),
+    ]
+    warehouse = Warehouse(tmp_path)
+    for of_step, unit, unit_rows in made:
+        warehouse.commit(of_step, unit, unit_rows)
+    warehouse.plan("r", *((of_step, [unit]) for of_step, unit, _ in made))
+    return warehouse
 
 
 def test_measures_by_hand(warehouse: Warehouse) -> None:

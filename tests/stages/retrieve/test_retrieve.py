@@ -14,7 +14,7 @@ from stages.gathered.gathered_pages import GivenGists, PaginateGiven
 from stages.judge.rate import RateAnswers, RateByType
 from stages.retrieve.look_up import BM25, LatestPages, OraclePages, RandomPages
 from stages.score.score import ScoreAnswers
-from stages.tables.lookups import Lookup, RankedPage
+from stages.tables.lookups import Lookup
 from stages.tables.pages import Page
 from tests.support.reading import book, looked_up, never, question, run
 
@@ -48,12 +48,6 @@ def look_up(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[Loo
         assert order[: len(row.requested)] == list(row.requested[:50])
         assert len(order) <= min(50, len(rows[Page]))
     return [replace(row, ranked=()) for row in made]
-
-
-def ranking(stage: BM25 | RandomPages | OraclePages, rows: UnitRows) -> list[RankedPage]:
-    """Of the only question."""
-    (row,) = run(stage, rows, never())[0]
-    return list(row.ranked)
 
 
 @pytest.mark.parametrize(
@@ -102,21 +96,17 @@ def test_bm25_keeps_ranks_and_scores() -> None:
         return idf * times * 2.5 / (times + 1.5 * (0.25 + 0.75 * stems / mean))
 
     rows = book(PAGES, questions=[question(text="the bells")])
-    found = ranking(BM25(top_k=1, bm25="plus_on_stems"), rows)
-    assert [page.page_index for page in found] == [2, 0, 1, 3]
-    assert [page.score for page in found] == [
-        pytest.approx(score(2, 3)), pytest.approx(score(1, 2)), 0, 0,
-    ]  # fmt: skip
+    (row,), _ = run(BM25(top_k=1, bm25="plus_on_stems"), rows, never())
+    assert [page.page_index for page in row.ranked] == [2, 0, 1, 3]
+    assert [page.score for page in row.ranked] == pytest.approx([score(2, 3), score(1, 2), 0, 0])
 
 
 def test_rankings_are_kept_to_depth_50() -> None:
     rows = book(["word "] * 60, questions=[question(evidence=(Span(0, 300),))])
-    for stage in (
-        BM25(top_k=1, bm25="plus_on_stems"),
-        RandomPages(top_k=1, seed=0, repeat=0),
-        OraclePages(top_k=1),
-    ):
-        assert len({page.page_index for page in ranking(stage, rows)}) == 50
+    for stage in (BM25(top_k=1, bm25="plus_on_stems"), RandomPages(top_k=1, seed=0, repeat=0),
+                  OraclePages(top_k=1)):  # fmt: skip
+        (row,), _ = run(stage, rows, never())
+        assert len({page.page_index for page in row.ranked}) == 50
 
 
 def drawn(seed: int, repeat: int, num_questions: int = 20, top_k: int = 3) -> list[Lookup]:

@@ -44,10 +44,6 @@ def values(asked: Question, said: Answer, stage: ScoreAnswers = STAGE) -> dict[s
     return {score.metric: score.value for score in scored(asked, said, stage)}
 
 
-def problems(made: Sequence[Score]) -> dict[str, tuple[float | None, str | None]]:
-    return {score.metric: (score.value, score.problem) for score in made}
-
-
 def test_free_form_answers_have_the_family_s_metrics() -> None:
     found = values(question(references=REFERENCES), answer("The wind rings a bell"))
     assert list(found) == ["rouge1_stem", "rougeL_stem", "squad_em", "evidence_recall"]
@@ -89,34 +85,34 @@ def test_scrolls_rouge_is_scored_part_by_part() -> None:
     assert [list(c.geometric_mean_of) for c in columns] == [parts, []]
 
 
-@pytest.mark.parametrize("problem", ["truncated", "unparseable", "timeout", "upstream"])
-def test_an_answer_with_a_problem_scores_0_and_says_so(problem: Any) -> None:
-    said = answer(REFERENCES[0], problem=problem)
-    made = problems(scored(question(references=REFERENCES), said))
-    assert [made[m] for m in STAGE.metrics] == [(0.0, "upstream")] * 3
+CHOICE: dict[str, Any] = {"options": ("a", "b"), "references": ("b",), "answer_index": 1}
+NEVER_ASKED = answer(None, num_context_words=None, problem="context_overflow")
 
 
 @pytest.mark.parametrize(
-    ("chosen", "problem", "expected"),
+    ("asked", "said", "expected"),
     [
-        (1, None, (100.0, None)),
-        (0, None, (0.0, None)),
-        (None, "out_of_range", (0.0, "upstream")),
-        (1, "truncated", (0.0, "upstream")),
+        # Multiple choice has accuracy; an answer with a problem scores 0 and says so.
+        *((question(**CHOICE), answer("(B)", answer_index=chosen, problem=problem),
+           {"accuracy": (value, lack), "evidence_recall": (None, None)})
+          for chosen, problem, value, lack in (
+              (1, None, 100.0, None), (0, None, 0.0, None), (None, "out_of_range", 0.0, "upstream"),
+              (1, "truncated", 0.0, "upstream"))),
+        *((question(references=REFERENCES), answer(REFERENCES[0], problem=problem),
+           dict.fromkeys(STAGE.metrics, (0.0, "upstream")) | {"evidence_recall": (None, None)})
+          for problem in ("truncated", "unparseable", "timeout", "upstream")),
+        # Without a key there is evidence recall alone.
+        (question(), answer(), {"evidence_recall": (None, None)}),
+        (question(options=("a", "b")), answer(), {"evidence_recall": (None, None)}),
+        (question(evidence=spans((0, 10))), NEVER_ASKED,
+         dict.fromkeys(EVIDENCE, (0, "upstream")) | {"evidence_precision": (None, "upstream")}),
     ],
-)
-def test_multiple_choice_has_accuracy(
-    chosen: int | None, problem: Any, expected: tuple[float, str | None]
+)  # fmt: skip
+def test_what_is_scored_and_with_which_problem(
+    asked: Question, said: Answer, expected: dict[str, tuple[float | None, str | None]]
 ) -> None:
-    asked = question(options=("a", "b"), references=("b",), answer_index=1)
-    made = problems(scored(asked, answer("Answer: (B)", answer_index=chosen, problem=problem)))
-    assert made["accuracy"] == expected
-    assert list(made) == ["accuracy", "evidence_recall"]
-
-
-@pytest.mark.parametrize("asked", [question(), question(options=("a", "b"))])
-def test_without_a_key_there_is_evidence_recall_alone(asked: Question) -> None:
-    assert problems(scored(asked, answer())) == {"evidence_recall": (None, None)}
+    made = {score.metric: (score.value, score.problem) for score in scored(asked, said)}
+    assert made == expected
 
 
 pairs = st.lists(
@@ -129,10 +125,7 @@ pairs = st.lists(
 def test_evidence_by_sets_of_characters(gold: Pairs, read: Pairs) -> None:
     wanted = {char for pair in gold for char in range(*pair)}
     shown = {char for pair in read for char in range(*pair)}
-    found = values(
-        question(evidence=spans(*gold)),
-        answer(context_spans=spans(*read)),
-    )
+    found = values(question(evidence=spans(*gold)), answer(context_spans=spans(*read)))
     hit = len(wanted & shown)
     assert found["evidence_recall"] == pytest.approx(100 * hit / len(wanted))
     assert found["evidence_any_hit"] == (100 if hit else 0)
@@ -141,20 +134,32 @@ def test_evidence_by_sets_of_characters(gold: Pairs, read: Pairs) -> None:
     assert precision == (pytest.approx(100 * hit / len(shown)) if shown else None)
 
 
-def test_evidence_of_an_answer_never_asked_for_is_0_and_upstream() -> None:
-    asked = question(evidence=spans((0, 10)))
-    said = answer(None, num_context_words=None, problem="context_overflow")
-    assert problems(scored(asked, said)) == {
-        "evidence_recall": (0, "upstream"),
-        "evidence_any_hit": (0, "upstream"),
-        "evidence_full": (0, "upstream"),
-        "evidence_precision": (None, "upstream"),
-    }
+class _FalsyError(Exception):
+    """As an exception of a plugin may be."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("by 0"), _FalsyError("odd")])
+def test_a_metric_that_raises_costs_its_own_score_alone(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def broken(text: str, asked: Question) -> float:
+        raise error
+
+    monkeypatch.setitem(METRICS, "squad_em", replace(METRICS["squad_em"], score=broken))
+    made = scored(question(references=REFERENCES), answer(REFERENCES[0]))
+    assert [(row.metric, row.value, row.problem) for row in made] == [
+        ("rouge1_stem", 100, None), ("rougeL_stem", 100, None),
+        ("squad_em", None, "unit_failed"), ("evidence_recall", None, None),
+    ]  # fmt: skip
+    assert str(error) in (made[2].detail or "")
 
 
 def test_a_skipped_answer_has_a_skipped_row() -> None:
-    asked = question(references=REFERENCES)
-    (score,) = scored(asked, answer(None, num_context_words=None, skipped=True))
+    said = answer(None, num_context_words=None, skipped=True)
+    (score,) = scored(question(references=REFERENCES), said)
     assert (score.metric, score.value, score.problem) == ("evidence_recall", None, None)
     assert score.skipped
 

@@ -71,9 +71,9 @@ DETECTED = [
 @pytest.mark.parametrize("times", [1, 1500], ids=["small", "large"])
 def test_what_is_not_declared_is_detected_and_named(text: str, encoding: str, times: int) -> None:
     content = (text * times).encode(encoding)
-    found = decoded(content)
-    assert found.text == text * times
-    assert found.note and found.encoding in found.note and found.num_lost == 0
+    result = decoded(content)
+    assert result.text == text * times
+    assert result.note and result.encoding in result.note and result.num_lost == 0
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_what_is_not_declared_is_detected_and_named(text: str, encoding: str, ti
     ids=["utf-8", "mark", "utf-16", "utf-32", "crlf", "cr", "nul"],
 )  # fmt: skip
 def test_what_is_certain_has_no_note(content: bytes) -> None:
-    found = decoded(content)
-    assert (found.text, found.note) == (ENGLISH, None)
+    result = decoded(content)
+    assert (result.text, result.note) == (ENGLISH, None)
 
 
 # declared, the text, in what it is written.
@@ -106,25 +106,23 @@ DECLARED = [
 ]
 
 
-@pytest.mark.parametrize(("declared", "text", "encoding"), DECLARED)
-def test_what_a_page_declares_is_read_as_in_browsers(
-    declared: str, text: str, encoding: str
-) -> None:
-    found = decoded(PAGE.format(declared, text).encode(encoding))
-    assert (found.text, found.note) == (PAGE.format(declared, text), None)
-
-
-def test_a_book_declares_its_encoding_too() -> None:
-    head = "Title: X\n\nCharacter set encoding: ISO-8859-1\n\n"
-    found = decoded((head + ENGLISH).encode("cp1252"))
-    assert (found.text, found.note) == (head + ENGLISH, None)
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        *((PAGE.format(declared, text), encoding) for declared, text, encoding in DECLARED),
+        (f"Title: X\n\nCharacter set encoding: ISO-8859-1\n\n{ENGLISH}", "cp1252"),
+    ],
+)
+def test_what_a_page_or_a_book_declares_is_read_as_in_browsers(text: str, encoding: str) -> None:
+    result = decoded(text.encode(encoding))
+    assert (result.text, result.note) == (text, None)
 
 
 @pytest.mark.parametrize("declared", ["utf-8", "nonsense", "unicode_escape", "base64", "cp037"])
 def test_a_declaration_that_cannot_be_is_none(declared: str) -> None:
     page = PAGE.format(declared, "caf\\xe9 – " + FRENCH)
-    found = decoded(page.encode("cp1252"))
-    assert found.text == page and found.note
+    result = decoded(page.encode("cp1252"))
+    assert result.text == page and result.note
 
 
 @pytest.mark.parametrize(
@@ -134,11 +132,10 @@ def test_a_declaration_that_cannot_be_is_none(declared: str) -> None:
 )  # fmt: skip
 def test_a_stray_byte_costs_itself(text: str, bytes_: bytes, num: int) -> None:
     for content in (bytes_ + b" " + text.encode(), text.encode() + bytes_):
-        found = decoded(content)
-        assert found.text.replace("\ufffd", "").strip() == text.replace("\ufffd", "").strip()
-        assert (
-            found.num_lost == num and found.note and found.note.split(";")[0].endswith(f": {num}")
-        )
+        result = decoded(content)
+        assert result.text.replace("\ufffd", "").strip() == text.replace("\ufffd", "").strip()
+        assert result.num_lost == num
+        assert (result.note or "").split(";")[0].endswith(f": {num}")
 
 
 @pytest.mark.parametrize(
@@ -152,13 +149,13 @@ def test_what_cannot_be_told_is_refused(content: bytes) -> None:
 
 def test_lines_are_one_encoding_from_the_first_that_tells_it() -> None:
     lines = [b"one\n", "zwölf\n".encode("cp1252"), b"two\n", "fünf\n".encode("cp1252")]
-    found = [*decoded_lines(lines)]
-    assert [line.text for line in found] == ["one\n", "zwölf\n", "two\n", "fünf\n"]
-    assert [line.is_detected for line in found] == [False, True, False, True]
+    results = [*decoded_lines(lines)]
+    assert [line.text for line in results] == ["one\n", "zwölf\n", "two\n", "fünf\n"]
+    assert [line.is_detected for line in results] == [False, True, False, True]
     lines[0] = "drei Löwen\n".encode()  # so it is UTF-8 with a stray byte
-    found = [*decoded_lines(lines)]
-    assert [line.text for line in found][1:] == ["zw\ufffdlf\n", "two\n", "f\ufffdnf\n"]
-    assert [line.num_lost for line in found] == [0, 1, 0, 1]
+    results = [*decoded_lines(lines)]
+    assert [line.text for line in results][1:] == ["zw\ufffdlf\n", "two\n", "f\ufffdnf\n"]
+    assert [line.num_lost for line in results] == [0, 1, 0, 1]
 
 
 def test_control_characters_c1_are_what_windows_has_there() -> None:

@@ -32,13 +32,9 @@ def tiles(text: str, spans: Spans) -> bool:
     return in_order and ends[-1] == len(text) and all(a < b for a, b in pairwise(ends))
 
 
-@given(TEXTS)
-def test_sentences_tile_the_text(text: str) -> None:
-    assert tiles(text, sentence_spans(text))
-
-
 @given(TEXTS, st.sampled_from(["lines", "blank_lines", "auto"]))
-def test_paragraphs_tile_the_text(text: str, how: Paragraphs) -> None:
+def test_sentences_and_paragraphs_tile_the_text(text: str, how: Paragraphs) -> None:
+    assert tiles(text, sentence_spans(text))
     spans = paragraph_spans(text, how)
     assert tiles(text, spans)
     assert len(spans) == 1 or all(part.strip() for part in cut(text, spans))

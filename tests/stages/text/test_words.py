@@ -11,13 +11,11 @@ from tests.support.reading import document, never, run
 CHINESE = "他们在山上看见了一只鸟。"  # 11 characters and a full stop
 
 
-def uniform(text: str, words: int = 600, max_words: int = 1000) -> list[Page]:
-    stage = PaginateUniform(
-        page_breaks=False, paragraphs="auto", words=words, max_words=max_words
-    )  # fmt: skip
-    made, _ = run(stage, UnitRows(document=document(text)), never())
-    assert "".join(page.text for page in made) == text
-    return made
+def uniform(text: str) -> list[Page]:
+    stage = PaginateUniform(page_breaks=False, paragraphs="auto", words=600, max_words=1000)
+    pages, _ = run(stage, UnitRows(document=document(text)), never())
+    assert "".join(page.text for page in pages) == text
+    return pages
 
 
 @pytest.mark.parametrize("size", [999_999, 1_000_000, 1_000_001, 2_500_000])
@@ -73,9 +71,9 @@ def test_a_header_is_text_but_no_words(text: str, words: int, header: str | None
 def test_a_text_without_white_space_is_paged_by_characters(unit: str) -> None:
     text = (unit * 600_000)[:200_000]
     assert num_words(text) == len(word_spans(text)) >= 50_000
-    made = uniform(text)
-    assert len(made) > 60
-    assert {page.num_words for page in made[:-1]} <= {*range(500, 701)}
+    pages = uniform(text)
+    assert len(pages) > 60
+    assert {page.num_words for page in pages[:-1]} <= {*range(500, 701)}
     assert is_without_spaces(text)
 
 
@@ -89,7 +87,7 @@ def test_what_has_white_space_or_needs_none_is_not_said_to_lack_it() -> None:
 def test_a_chinese_book_without_spaces_makes_pages_near_the_wished_size() -> None:
     text = (CHINESE * 4200)[:50_000]
     assert num_words(text) == 50_000 - text.count("。")
-    made = uniform(text)
-    assert all(abs(page.num_words - 600) <= 80 for page in made[:-1])
-    assert all((page.text or "").endswith("。") for page in made[:-1])
-    assert sum(page.num_words for page in made) == num_words(text)
+    pages = uniform(text)
+    assert all(abs(page.num_words - 600) <= 80 for page in pages[:-1])
+    assert all((page.text or "").endswith("。") for page in pages[:-1])
+    assert sum(page.num_words for page in pages) == num_words(text)

@@ -2,56 +2,40 @@
 is at work. The words are those of `gistmill run`."""
 
 import logging
-import socket
 import sys
-import threading
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import ray
 
 from jobs.graph.resolved_run import read_run
 from jobs.run.launch import run
 from pipeline.cluster.ray_data import COUNTERS
+from tests.support.clusters.ray_head import free_ports
 
 _SECONDS_TO_SHOW = 120  # workers report every 10 s, to an agent that is slow to start
 
 
-class _Watch(threading.Thread):
-    """Looks until every counter is shown; `text` is what was seen last."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(daemon=True)
-        self._address = f"http://127.0.0.1:{port}/metrics"
-        self.text = ""
-
-    def run(self) -> None:
-        deadline = time.monotonic() + _SECONDS_TO_SHOW
-        while time.monotonic() < deadline and not all(name in self.text for name in COUNTERS):
-            time.sleep(1)
-            self.text = self._shown() or self.text
-
-    def _shown(self) -> str:
-        try:
-            with urllib.request.urlopen(self._address, timeout=5) as reply:
-                return str(reply.read().decode())
-        except OSError:  # not yet up
-            return ""
-
-
-def main() -> None:
-    """Print the text; the exit code is the run's."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ray.init(address="local", include_dashboard=False, num_cpus=2, _metrics_export_port=port)
-    watch = _Watch(port)
-    watch.start()
-    outcome = run(read_run(sys.argv[1:]), warn=logging.warning)
-    watch.join()
-    sys.stdout.write(watch.text)
-    sys.exit(outcome.exit_code)
+def shown(port: int) -> str:
+    """The metrics, once every counter is among them, or what was seen last."""
+    text, deadline = "", time.monotonic() + _SECONDS_TO_SHOW
+    while time.monotonic() < deadline and not all(name in text for name in COUNTERS):
+        time.sleep(1)
+        with (
+            suppress(OSError),  # not yet up
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply,
+        ):
+            text = reply.read().decode() or text
+    return text
 
 
 if __name__ == "__main__":
-    main()
+    (port,) = free_ports(1)
+    ray.init(address="local", include_dashboard=False, num_cpus=2, _metrics_export_port=port)
+    with ThreadPoolExecutor(1) as thread:
+        text = thread.submit(shown, port)
+        outcome = run(read_run(sys.argv[1:]), warn=logging.warning)
+    sys.stdout.write(text.result())
+    sys.exit(outcome.exit_code)

@@ -122,5 +122,5 @@ def client(environment: dict[str, str]) -> Any:
 def names(environment: dict[str, str], prefix: str = "") -> list[str]:
     """The keys in the bucket."""
     pages = client(environment).get_paginator("list_objects_v2")
-    found = pages.paginate(Bucket=BUCKET, Prefix=prefix)
-    return [entry["Key"] for page in found for entry in page.get("Contents", [])]
+    listed = pages.paginate(Bucket=BUCKET, Prefix=prefix)
+    return [entry["Key"] for page in listed for entry in page.get("Contents", [])]

@@ -6,7 +6,7 @@ from typing import Any
 from benchmarks.simulated.simulated_engine import SimulatedEngine, SimulatedSettings
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
-from stages.prompts.readagent_memory import PageGist
+from tests.support import reading
 from tests.support.command import ROOT
 
 PLUGIN = f"plugins={ROOT / 'benchmarks' / 'simulated'}"
@@ -20,13 +20,11 @@ def settings(**changed: Any) -> SimulatedSettings:
 
 
 def request(content: str, **changed: Any) -> Request:
-    values: dict[str, Any] = {"prompt": "gist", "max_reply_tokens": 100, **changed}
-    messages = ({"role": "user", "content": content},)
-    return Request(fields=PageGist(page=""), messages=messages, **values)  # type: ignore[arg-type]  # any values
+    return reading.request(content, **{"max_reply_tokens": 100, **changed})
 
 
 def in_order(engine: SimulatedEngine, *requests: Request) -> list[Reply]:
     async def ask() -> list[Reply]:
-        return [await engine.generate(one) for one in requests]
+        return [await engine.generate(request) for request in requests]
 
     return asyncio.run(ask())

@@ -7,14 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline.asking.ask import Ask
-from pipeline.asking.reader import Slots
+from pipeline.asking.ask import Ask, Capacity
 from pipeline.asking.replies import Replies
 from pipeline.core.compose import compose
-from pipeline.core.engine import Request
-from pipeline.core.prompts import Constraint, Message
+from pipeline.core.prompts import Message
 from pipeline.engines.vllm import VllmSettings
-from stages.prompts.readagent_memory import PageGist
 from tests.support.reading import family, reader_of
 
 T = TypeVar("T")
@@ -47,26 +44,8 @@ def messages(text: str) -> tuple[Message, ...]:
     return ({"role": "user", "content": text},)
 
 
-def request(
-    text: str,
-    max_reply_tokens: int,
-    constraint: Constraint | None = None,
-    temperature: float = 0.0,
-    seed: int = 0,
-) -> Request:
-    return Request(
-        prompt="gist",
-        fields=PageGist(page=text),
-        messages=messages(text),
-        max_reply_tokens=max_reply_tokens,
-        constraint=constraint,
-        temperature=temperature,
-        seed=seed,
-    )
-
-
 def ask(engine: Any, gist_tokens: int, deadline: float = 300.0) -> Ask:
     """Of a gist's reply budget."""
     budget = family("generic", {"gist": gist_tokens})
-    reader = reader_of(engine, family=budget, deadline_seconds=deadline, slots=Slots(8))
+    reader = reader_of(engine, family=budget, deadline_seconds=deadline, slots=Capacity(8))
     return Ask(reader, "gist", "d1", Replies())

@@ -12,13 +12,16 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 
 
-def gistmill_with(
-    faults: list[dict[str, Any]], *words: str | Path, timeout: float = 300
-) -> "CompletedProcess[str]":
-    """Run the command, in a process of its own, on storage with these faults."""
+def environment_with(faults: list[dict[str, Any]]) -> dict[str, str]:
+    """The variables of a process whose storage has these faults."""
     path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "GISTMILL_FAULTS": json.dumps(faults)}
+    return {"PYTHONPATH": path, "GISTMILL_FAULTS": json.dumps(faults)}
+
+
+def gistmill_with(faults: list[dict[str, Any]], *words: str | Path) -> "CompletedProcess[str]":
+    """Run the command, in a process of its own, on storage with these faults."""
     command = [sys.executable, "-m", "jobs", *map(str, words)]
+    environment = {**os.environ, **environment_with(faults)}
     return subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
     )

@@ -11,7 +11,7 @@ from typing import Any
 from jobs.graph.preparation import prepare
 from jobs.graph.resolved_run import read_run, run_manifest
 from jobs.run.launch import provenance
-from pipeline.asking.reader import Reader, reader_of
+from pipeline.asking.ask import Reader, reader_of
 from pipeline.core.calls import Call
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.prompts import PROMPTS, Message
@@ -38,7 +38,7 @@ METHODS = (
     "memorag(memory=gist_memory,memory_fit=split,retriever=bm25,draft=true),"
     "memorag(memory=gists,memory_fit=split,retriever=bm25),"
     "memorag_summary(memory=full,memory_fit=head,retriever=bm25),"
-    "hyde(retriever=bm25),rq_rag(retriever=bm25),rq_rag_loop(retriever=bm25)"
+    "hyde(retriever=bm25),rq_rag(retriever=bm25)"
 )
 CHATS = (
     "longmemeval(expansion=facts|summary|keyphrases|events,retriever=bm25,time_aware=true),"
@@ -116,7 +116,8 @@ class HostileRun:
         self.units: list[tuple[str, str, int]] = []
 
     async def reader(self) -> Reader:
-        how = (self.config.engine, self.resolved.family, self.config.reply_format)
+        is_constrained = self.config.is_constrained(self.config.engine)
+        how = (self.config.engine, self.resolved.family, is_constrained)
         return replace(reader_of(self.engine, *how), is_model=True)
 
     def work(self, retries: RetryPolicy | None = None) -> None:

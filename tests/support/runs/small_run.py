@@ -12,7 +12,7 @@ from upath import UPath
 from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import read_run
-from pipeline.asking.reader import Reader, Slots, start_reader
+from pipeline.asking.ask import Capacity, Reader, start_reader
 from pipeline.store import Shards
 from pipeline.work.units import Step, Unit
 from pipeline.worker.crashes import Placement
@@ -32,12 +32,7 @@ RULES: list[dict[str, Any]] = [
 class SmallRun:
     """Two documents of three pages; d1 has questions q1 and q2, d2 has q3; one method."""
 
-    def __init__(
-        self,
-        folder: Path,
-        rules: Sequence[Mapping[str, Any]] = RULES,
-        memory: Sequence[str] = UNIFORM,
-    ) -> None:
+    def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
         self.folder = folder
         write(folder / "corpus", [document(1), document(2)],
               [question(1, of=1), question(2, of=1), question(3, of=2)])  # fmt: skip
@@ -45,11 +40,11 @@ class SmallRun:
         script.write_text(yaml.safe_dump({"replies": list(rules)}))
         self.resolved = read_run(
             ["corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=readagent_p",
-             "engine=scripted", f"engine.script={script}", *memory,
+             "engine=scripted", f"engine.script={script}", *UNIFORM,
              f"warehouse={folder / 'warehouse'}"]
         )  # fmt: skip
         self.config: RunConfig = self.resolved.config
-        self.reader = asyncio.run(start_reader(self.config.engine, self.resolved.family, "free"))
+        self.reader = asyncio.run(start_reader(self.config.engine, self.resolved.family, False))
         self.shards = Shards(self.config.warehouse)
         self.steps = self.resolved.steps
 
@@ -63,7 +58,7 @@ class SmallRun:
 
     def worker(self, reader: Reader | None = None) -> Worker:
         async def start() -> Reader:
-            return reader or replace(self.reader, slots=Slots(100))  # each worker has its own
+            return reader or replace(self.reader, slots=Capacity(100))  # each worker has its own
 
         return Worker(
             self.shards.warehouse / "runs" / "night", "launch", Placement("worker"),
@@ -93,8 +88,8 @@ class SmallRun:
         found = [self.shards.load(step.writes, step.id, unit.unit) for unit in units]
         return tuple(row for rows in found for row in rows)
 
-    def shard(self, table: str, of: str = "", document_id: str = "d1") -> UPath:
-        """The one shard of a document in a table; of its calls where `of` names another table."""
+    def shard(self, table: str, of: str = "") -> UPath:
+        """The one shard of d1 in a table; of its calls where `of` names another table."""
         step = self.step(of or table)
-        (unit,) = [u for u in self.units()[document_id] if u.step_id == step.id]
+        (unit,) = [u for u in self.units()["d1"] if u.step_id == step.id]
         return self.shards.path(table, step.id, unit.unit)

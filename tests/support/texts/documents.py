@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 
 from docx import Document as WordDocument
+from docx.document import Document as WordFile
 from docx.oxml import parse_xml
 from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen.canvas import Canvas
@@ -16,9 +17,9 @@ _LINE, _TOP, _LEFT = 12.0, 800.0, 72.0  # points
 def pdf(*pages: Sequence[str], left: float = _LEFT, password: str | None = None) -> bytes:
     """A page per list of lines, set in 10 points; an empty line is a gap of half a line, `# ` sets
     a heading, two spaces indent a line."""
-    made = io.BytesIO()
+    file = io.BytesIO()
     locked = StandardEncryption(password) if password else None
-    canvas = Canvas(made, invariant=1, encrypt=locked)
+    canvas = Canvas(file, invariant=1, encrypt=locked)
     for lines in pages:
         y = _TOP
         for line in lines:
@@ -28,36 +29,45 @@ def pdf(*pages: Sequence[str], left: float = _LEFT, password: str | None = None)
             y -= _LINE if line else _LINE / 2
         canvas.showPage()
     canvas.save()
-    return made.getvalue()
+    return file.getvalue()
 
 
 def scan(num_pages: int = 1) -> bytes:
     """Pages of lines drawn, without a letter."""
-    made = io.BytesIO()
-    canvas = Canvas(made, invariant=1)
+    file = io.BytesIO()
+    canvas = Canvas(file, invariant=1)
     for _ in range(num_pages):
         canvas.rect(100, 100, 300, 300, fill=1)
         canvas.showPage()
     canvas.save()
-    return made.getvalue()
+    return file.getvalue()
 
 
-def word(*parts: str | Sequence[Sequence[str]]) -> bytes:
-    """A paragraph per string, one with `# ` a heading; a table per list of rows."""
+def word(*parts: str | Sequence[Sequence[str]], head: str = "", foot: str = "") -> bytes:
+    """A paragraph per string; one that begins with `# ` is a heading, with `- ` or `1. ` a list's
+    item. A table per list of rows."""
     document = WordDocument()
+    document.sections[0].header.paragraphs[0].text = head
+    document.sections[0].footer.paragraphs[0].text = foot
     for part in parts:
         if not isinstance(part, str):
             table = document.add_table(len(part), len(part[0]))
             for row, cells in zip(table.rows, part, strict=True):
                 for cell, text in zip(row.cells, cells, strict=True):
                     cell.text = text
-        elif part.startswith("# "):
-            document.add_heading(part.removeprefix("# "), 1)
+        elif match := re.match(r"(#+|-|\d+\.) ", part):
+            styles = {"#": f"Heading {len(match[1])}", "-": "List Bullet"}
+            style = styles.get(part[0], "List Number")
+            document.add_paragraph(part[match.end() :], style=style)
         else:
             document.add_paragraph(part)
-    made = io.BytesIO()
-    document.save(made)
-    return made.getvalue()
+    return saved(document)
+
+
+def saved(document: WordFile) -> bytes:
+    file = io.BytesIO()
+    document.save(file)
+    return file.getvalue()
 
 
 _SPACES = {
@@ -70,18 +80,14 @@ _SPACES = {
 
 
 def word_of(*paragraphs: str) -> bytes:
-    """A Word file of paragraphs in its XML, in which `{run:...}` is a run of text, `{E:...}` one of
-    an equation."""
+    """A Word file of paragraphs in its XML, in which `{run:...}` is a run of text."""
     spaces = " ".join(f'xmlns:{name}="http://{address}"' for name, address in _SPACES.items())
     spaces += ' xmlns:v="urn:schemas-microsoft-com:vml" xmlns:o="urn:schemas-microsoft-com:office"'
     document = WordDocument()
     for place, paragraph in enumerate(paragraphs):
         runs = re.sub(r"{run:(.*?)}", r"<w:r><w:t>\1</w:t></w:r>", paragraph)
-        runs = re.sub(r"{E:(.*?)}", r"<m:r><m:t>\1</m:t></m:r>", runs)
         document.element.body.insert(place, parse_xml(f"<w:p {spaces}>{runs}</w:p>"))
-    made = io.BytesIO()
-    document.save(made)
-    return made.getvalue()
+    return saved(document)
 
 
 def epub(
@@ -113,9 +119,9 @@ def epub(
 
 def zipped(files: Mapping[str, str | bytes | None]) -> bytes:
     """A zip archive; a file that is null is left out. Names are written as they stand."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             if content is not None:
                 archive.writestr(name, content)
-    return made.getvalue()
+    return file.getvalue()

@@ -11,7 +11,6 @@ from functools import cache
 from html import escape
 from typing import Any
 
-from docx import Document as WordDocument
 from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import ParagraphStyle
@@ -28,7 +27,7 @@ from reportlab.platypus import (
 from reportlab.platypus import Table as DrawnTable
 
 from stages.corpora.formats.narrativeqa import story as cut_story
-from tests.support.texts.documents import epub
+from tests.support.texts.documents import epub, word
 from tests.support.texts.loading import DATA
 
 Rows = Sequence[Sequence[str]]
@@ -89,13 +88,13 @@ HEADINGS = ("On the Bridge", "The Planter", "What the Scout Said", "Into the Str
 def story() -> tuple[str, ...]:
     """Paragraphs of three stories, in letters that the fonts of every PDF have."""
     files = [DATA / "txt" / "pg375.txt", *sorted((DATA / "narrativeqa" / "tmp").glob("*.content"))]
-    found: list[str] = []
+    paragraphs: list[str] = []
     for file in files:
         text = cut_story(file.read_bytes(), "", "").text
         for curly, plain in {"“": '"', "”": '"', "’": "'", "‘": "'", "—": "--"}.items():
             text = text.replace(curly, plain)
-        found += [" ".join(part.split()) for part in text.split("\n\n")]
-    return tuple(dict.fromkeys(part for part in found if len(part) > 60 and part.isascii()))
+        paragraphs += [" ".join(part.split()) for part in text.split("\n\n")]
+    return tuple(dict.fromkeys(part for part in paragraphs if len(part) > 60 and part.isascii()))
 
 
 def parts(
@@ -103,13 +102,13 @@ def parts(
 ) -> tuple[Part, ...]:
     """`num` paragraphs of the stories from `first` on, a heading before every so many; `extra`:
     parts after a paragraph, by its place."""
-    made = [Part("h1", "An Account of Owl Creek")]
+    document = [Part("h1", "An Account of Owl Creek")]
     for place in range(num):
         if place % every == 0:
-            made.append(Part("h2", HEADINGS[place // every % len(HEADINGS)]))
-        made.append(Part("p", story()[(first + place) % len(story())]))
-        made += [extra[place]] if extra and place in extra else []
-    return tuple(made)
+            document.append(Part("h2", HEADINGS[place // every % len(HEADINGS)]))
+        document.append(Part("p", story()[(first + place) % len(story())]))
+        document += [extra[place]] if extra and place in extra else []
+    return tuple(document)
 
 
 @dataclass(frozen=True)
@@ -126,23 +125,25 @@ class Layout:
 
 
 def _styles(layout: Layout) -> dict[str, ParagraphStyle]:
-    own: dict[str, Any] = {
+    text: dict[str, Any] = {
         "fontName": "Times-Roman", "fontSize": layout.size, "leading": layout.size * 1.2,
         "alignment": 4 if layout.is_justified else 0,
     }  # fmt: skip
-    made = {"p": ParagraphStyle("p", **own, firstLineIndent=layout.indent, spaceAfter=layout.gap)}
+    styles = {
+        "p": ParagraphStyle("p", **text, firstLineIndent=layout.indent, spaceAfter=layout.gap)
+    }
     for level, size in ((1, 20), (2, 14), (3, 12)):
         head = {"fontName": "Helvetica-Bold", "fontSize": size, "leading": size * 1.2}
-        made[f"h{level}"] = ParagraphStyle(f"h{level}", **head, spaceBefore=8, spaceAfter=6,
-                                           keepWithNext=1)  # fmt: skip
+        styles[f"h{level}"] = ParagraphStyle(f"h{level}", **head, spaceBefore=8, spaceAfter=6,
+                                             keepWithNext=1)  # fmt: skip
     hang = {"leftIndent": 18, "bulletIndent": 4, "spaceAfter": 3}
-    return {**made, "li": ParagraphStyle("li", **own, **hang)}
+    return {**styles, "li": ParagraphStyle("li", **text, **hang)}
 
 
-def pdf(made: Sequence[Part], layout: Layout) -> bytes:
+def pdf(document: Sequence[Part], layout: Layout) -> bytes:
     """The parts set on pages of A4."""
     styles, flow = _styles(layout), list[Flowable]()
-    for part in made:
+    for part in document:
         if part.kind == "table":
             rules = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)] if layout.has_rules else []
             flow += [Spacer(1, 6), DrawnTable(part.rows, style=TableStyle(rules)), Spacer(1, 8)]
@@ -157,11 +158,11 @@ def pdf(made: Sequence[Part], layout: Layout) -> bytes:
     frames = [Frame(72 + n * (column + 18), 72, column, height - 144, 0, 0, 0, 0)
               for n in range(layout.columns)]  # fmt: skip
     file = io.BytesIO()
-    document = BaseDocTemplate(file, pagesize=A4, invariant=1)
-    document.addPageTemplates(
+    template = BaseDocTemplate(file, pagesize=A4, invariant=1)
+    template.addPageTemplates(
         PageTemplate(frames=frames, onPage=lambda canvas, doc: layout.draw(canvas, doc.page))
     )
-    document.build(flow)
+    template.build(flow)
     return file.getvalue()
 
 
@@ -195,7 +196,7 @@ def _letter_edges(canvas: Canvas, page: int) -> None:
     canvas.drawRightString(523, 40, f"- {page} -")
 
 
-def _web(made: Sequence[Part], is_semantic: bool) -> bytes:
+def _web(document: Sequence[Part], is_semantic: bool) -> bytes:
     links = "".join(f'<li><a href="/{name}">{name}</a></li>' for name in
                     ("Home", "Timetables", "Tickets and Fares"))  # fmt: skip
     name, foot = "The Railway Gazette", "Printed by the Railway Gazette, all rights reserved"
@@ -210,54 +211,39 @@ def _web(made: Sequence[Part], is_semantic: bool) -> bytes:
         before += "<div class='breadcrumbs'>Home &gt; Timetables</div><div class='c1'>"
         after = f"</div><div class='sidebar'>Most read<ul>{links}</ul></div>"
         after += f"<div class='footer'>{foot}</div>"
-    page = f"<head><title>Gazette</title></head><body>{before}{html(made)}{after}</body>"
+    page = f"<head><title>Gazette</title></head><body>{before}{html(document)}{after}</body>"
     return f"<!doctype html><html>{page}</html>".encode()
 
 
-def html(made: Sequence[Part]) -> str:
+def html(document: Sequence[Part]) -> str:
     """The parts as HTML."""
-    found = []
-    for part in made:
+    texts = []
+    for part in document:
         if part.kind == "table":
             rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in part.rows]
-            found.append("<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>")
+            texts.append("<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>")
         elif part.kind in ("ul", "ol"):
             items = "".join(f"<li>{escape(item)}</li>" for item in part.items)
-            found.append(f"<{part.kind}>{items}</{part.kind}>")
+            texts.append(f"<{part.kind}>{items}</{part.kind}>")
         else:
-            found.append(f"<{part.kind}>{escape(part.text)}</{part.kind}>")
-    return "".join(found)
+            texts.append(f"<{part.kind}>{escape(part.text)}</{part.kind}>")
+    return "".join(texts)
 
 
-def word(made: Sequence[Part]) -> bytes:
+def _word(document: Sequence[Part]) -> bytes:
     """The parts as a Word file with a head and a foot."""
-    document = WordDocument()
-    section = document.sections[0]
-    section.header.paragraphs[0].text = "Commission of Bridges"
-    section.footer.paragraphs[0].text = "Page 1, confidential"
-    for part in made:
-        if part.kind == "table":
-            table = document.add_table(len(part.rows), len(part.rows[0]))
-            for row, cells in zip(table.rows, part.rows, strict=True):
-                for cell, text in zip(row.cells, cells, strict=True):
-                    cell.text = text
-        elif part.kind in ("ul", "ol"):
-            style = "List Bullet" if part.kind == "ul" else "List Number"
-            for item in part.items:
-                document.add_paragraph(item, style=style)
-        elif part.kind == "p":
-            document.add_paragraph(part.text)
-        else:
-            document.add_heading(part.text, int(part.kind[1]))
-    file = io.BytesIO()
-    document.save(file)
-    return file.getvalue()
+    texts: list[str | Rows] = []
+    for part in document:
+        is_list = part.kind in ("ul", "ol")
+        lines = part.markdown().split("\n") if is_list else [part.markdown()]
+        texts += [part.rows] if part.kind == "table" else lines
+    return word(*texts, head="Commission of Bridges", foot="Page 1, confidential")
 
 
-def book(made: Sequence[Part]) -> bytes:
+def book(document: Sequence[Part]) -> bytes:
     """The parts as an EPUB, a chapter per heading of the second level, after a page of contents."""
     chapters: list[list[Part]] = [[]]
-    for part in made:
+    for part in document:
         chapters += [[]] if part.kind == "h2" and chapters[-1] else []
         chapters[-1].append(part)
     pages = {f"c{n}.xhtml": html(chapter) for n, chapter in enumerate(chapters)}
@@ -275,30 +261,27 @@ def known_documents() -> tuple[Known, ...]:
     report, tables = parts(0, 40, 6, REPORT), parts(10, 24, 5, TABLES)
     novel, article, letter = parts(20, 60, 12), parts(40, 44, 7, {5: REPORT[2]}), parts(5, 9, 20)
     gazette = ("Railway Gazette", "Timetables", "Tickets and Fares", "Most read", "cookies")
-    pdfs = {
-        "report.pdf": (report, Layout(draw=_report_edges),
-                       ("Commission of Bridges", "Report of the Year", "of 12")),
-        "article.pdf": (article, Layout(columns=2, size=9, draw=_article_edges),
+    heads = ("Commission of Bridges", "Report of the Year", "of 12")
+    contents = ("Go to chapter", "Contents")
+    word_heads = ("Commission of Bridges", "confidential")
+    matter = "---\ntitle: Owl Creek\nauthor: [A. Bierce, W. Irving]\ndate: 1893-05-01\n---\n\n"
+    text = matter + "\n\n".join(part.markdown() for part in report)
+    files = {
+        "report.pdf": (report, pdf(report, Layout(draw=_report_edges)), heads),
+        "article.pdf": (article, pdf(article, Layout(columns=2, size=9, draw=_article_edges)),
                         ("Journal of Crossings", "Draft, not for")),
-        "tables.pdf": (tables, Layout(is_justified=False, draw=_report_edges),
-                       ("Commission of Bridges", "Report of the Year", "of 12")),
-        "novel.pdf": (novel, Layout(size=11, indent=15, gap=0, draw=_book_edges),
+        "tables.pdf": (tables, pdf(tables, Layout(is_justified=False, draw=_report_edges)), heads),
+        "novel.pdf": (novel, pdf(novel, Layout(size=11, indent=15, gap=0, draw=_book_edges)),
                       ("OWL CREEK ANNUAL", "In the Glen")),
-        "letter.pdf": (letter, Layout(is_justified=False, gap=10, draw=_letter_edges), ("- 1 -",)),
-    }  # fmt: skip
-    head = "---\ntitle: Owl Creek\nauthor: [A. Bierce, W. Irving]\ndate: 1893-05-01\n---\n\n"
-    text = "\n\n".join(part.markdown() for part in report)
-    others = {
-        "novel.epub": (novel, book(novel), ("Go to chapter", "Contents")),
-        "report.epub": (report, book(report), ("Go to chapter", "Contents")),
-        "report.docx": (report, word(report), ("Commission of Bridges", "confidential")),
-        "tables.docx": (tables, word(tables), ("Commission of Bridges", "confidential")),
+        "letter.pdf": (letter, pdf(letter, Layout(is_justified=False, gap=10, draw=_letter_edges)),
+                       ("- 1 -",)),
+        "novel.epub": (novel, book(novel), contents),
+        "report.epub": (report, book(report), contents),
+        "report.docx": (report, _word(report), word_heads),
+        "tables.docx": (tables, _word(tables), word_heads),
         "article.html": (report, _web(report, is_semantic=True), gazette),
         "tables.html": (tables, _web(tables, is_semantic=False), gazette),
-        "report.md": (report, (head + text).encode(), ("title:", "author:")),
-    }
-    return (
-        *(Known(name, pdf(made, layout), made, beside)
-          for name, (made, layout, beside) in pdfs.items()),
-        *(Known(name, content, made, beside) for name, (made, content, beside) in others.items()),
-    )  # fmt: skip
+        "report.md": (report, text.encode(), ("title:", "author:")),
+    }  # fmt: skip
+    return tuple(Known(name, content, document, beside)
+                 for name, (document, content, beside) in files.items())  # fmt: skip

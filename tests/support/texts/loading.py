@@ -61,8 +61,8 @@ def details(corpus: Iterable[Loaded]) -> list[str]:
 
 def notes(corpus: Iterable[Loaded]) -> list[str]:
     """What is not certain of each row that can be read, once."""
-    found = (row.detail for row in _rows(corpus) if not _is_bad(row))
-    return [*dict.fromkeys(filter(None, found))]
+    texts = (row.detail for row in _rows(corpus) if not _is_bad(row))
+    return [*dict.fromkeys(filter(None, texts))]
 
 
 def _is_bad(row: Document | Question) -> bool:

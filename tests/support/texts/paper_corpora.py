@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,84 +26,52 @@ def corpus_path(name: str, folder: Path) -> Path:
         return QMSUM
     if name == "longmemeval":
         return DATA / "longmemeval" / "longmemeval_oracle_16.json"
-    return _MADE[name](folder)
+    if name == "narrativeqa":
+        return _narrativeqa(folder)
+    file, row = _ROWS[name]
+    lines = (json.dumps(row(number, _story(number))) for number in (1, 2))
+    (folder / file).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder / file
 
 
 def _story(number: int) -> str:
     return STORY.format(n=number) * 40
 
 
-def _jsonl(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def _quality(folder: Path) -> Path:
-    options = ["The keeper", "The miller", "Nobody", "The wind"]
-    labels = {"gold_label": 2, "writer_label": 2, "difficult": 1}
-    question = {"question": "Who took the sails off?", "options": options, **labels}
-    rows = [
-        {"article_id": str(n), "title": "The Mill", "article": f"<p>{_story(n)}</p>",
-         "questions": [{**question, "question_unique_id": f"{n}_A_1"}]}
-        for n in (1, 2)
-    ]  # fmt: skip
-    return _jsonl(folder / "QuALITY.dev.jsonl", rows)
-
-
 def _narrativeqa(folder: Path) -> Path:
-    """A book and a film of the set valid each, and two of the set test."""
+    """Of the split valid two books and two films."""
     (folder / "tmp").mkdir(exist_ok=True)
-    documents, asked = [], []
+    documents, questions = [NARRATIVEQA], [QAPS]
     for number, kind in enumerate(("gutenberg", "movie", "gutenberg", "movie"), 1):
         name = f"{number:040x}"
         (folder / "tmp" / f"{name}.content").write_text(_story(number))
         about = [name, "valid", kind, "", "1", "", "The Mill", "1600", "The keeper", "of it ."]
         documents.append(about)
-        asked.append([name, "valid", "What did the keeper carry?", "Oil.", "A can of oil.", *"???"])
-    for file, head, rows in (
-        ("documents.csv", NARRATIVEQA, documents),
-        ("qaps.csv", QAPS, asked),
-    ):
+        questions.append([name, "valid", _ASKED, "Oil.", "A can of oil.", *"???"])
+    for file, rows in (("documents.csv", documents), ("qaps.csv", questions)):
         with (folder / file).open("w", newline="") as opened:
-            csv.writer(opened).writerows([head, *rows])
+            csv.writer(opened).writerows(rows)
     return folder
 
 
-def _ultradomain(folder: Path) -> Path:
-    rows = [
-        {"_id": str(n), "input": "What did the keeper carry?", "answers": ["oil"], "length": 9,
-         "context": _story(n), "context_id": str(n), "label": "cs", "meta": {"title": "Towers"}}
-        for n in (1, 2)
-    ]  # fmt: skip
-    return _jsonl(folder / "cs.jsonl", rows)
-
-
-def _longbench(folder: Path) -> Path:
-    rows = [
-        {"_id": str(n), "input": "What did the keeper carry?", "answers": ["oil"], "length": 9,
-         "context": _story(n), "dataset": "hotpotqa", "language": "en", "all_classes": None}
-        for n in (1, 2)
-    ]  # fmt: skip
-    return _jsonl(folder / "hotpotqa.jsonl", rows)
-
-
-def _infinitebench(folder: Path) -> Path:
-    rows = [{"id": n, "input": "What did the keeper carry?", "answer": ["oil"], "options": [],
-             "context": _story(n)} for n in (1, 2)]  # fmt: skip
-    return _jsonl(folder / "longbook_qa_eng.jsonl", rows)
-
-
-def _scrolls(folder: Path) -> Path:
-    rows = [{"id": str(n), "pid": f"{n}_0", "input": _story(n), "output": "Oil was carried."}
-            for n in (1, 2)]  # fmt: skip
-    return _jsonl(folder / "validation.jsonl", rows)
-
-
-_MADE = {
-    "quality": _quality,
-    "narrativeqa": _narrativeqa,
-    "ultradomain": _ultradomain,
-    "longbench": _longbench,
-    "infinitebench": _infinitebench,
-    "scrolls": _scrolls,
-}
+_ASKED = "What did the keeper carry?"
+_QUALITY = {
+    "question": "Who took the sails off?", "gold_label": 2, "writer_label": 2, "difficult": 1,
+    "options": ["The keeper", "The miller", "Nobody", "The wind"],
+}  # fmt: skip
+_LONG = {"input": _ASKED, "answers": ["oil"], "length": 9}
+_ROWS: Mapping[str, tuple[str, Callable[[int, str], dict[str, Any]]]] = {
+    "quality": ("QuALITY.dev.jsonl", lambda n, story: {
+        "article_id": str(n), "title": "The Mill", "article": f"<p>{story}</p>",
+        "questions": [{**_QUALITY, "question_unique_id": f"{n}_A_1"}]}),
+    "ultradomain": ("cs.jsonl", lambda n, story: {
+        **_LONG, "_id": str(n), "context": story, "context_id": str(n), "label": "cs",
+        "meta": {"title": "Towers"}}),
+    "longbench": ("hotpotqa.jsonl", lambda n, story: {
+        **_LONG, "_id": str(n), "context": story, "dataset": "hotpotqa", "language": "en",
+        "all_classes": None}),
+    "infinitebench": ("longbook_qa_eng.jsonl", lambda n, story: {
+        "id": n, "input": _ASKED, "answer": ["oil"], "options": [], "context": story}),
+    "scrolls": ("validation.jsonl", lambda n, story: {
+        "id": str(n), "pid": f"{n}_0", "input": story, "output": "Oil was carried."}),
+}  # fmt: skip

@@ -40,7 +40,7 @@ def test_a_truncation_that_others_set_for_the_tokenizer_is_not_ours(tokenizer: A
         list(talk), add_generation_prompt=True, return_dict=False, thinking=False
     )
     tokenizer.backend_tokenizer.enable_truncation(10)
-    assert list(chat.tokenise(talk)) == whole
+    assert list(chat.tokenize(talk)) == whole
     tokenizer.backend_tokenizer.no_truncation()
 
 
@@ -58,7 +58,7 @@ def test_what_a_document_spells_is_text(
 ) -> None:
     chat = ChatTokenizer(kind(tokenizer), None, {})
     content = f"He wrote {mark} and {mark}{mark}x{mark}"
-    ids = list(chat.tokenise(messages(content)))
+    ids = list(chat.tokenize(messages(content)))
     control = tokenizer.convert_tokens_to_ids(list(CONTROL))
     assert [n for n in ids if n in control] == tokenizer.convert_tokens_to_ids(
         ["<|user|>", "<|end|>", "<|assistant|>"]
@@ -71,7 +71,7 @@ def test_a_token_that_only_this_vocabulary_has_is_text(tmp_path: Path) -> None:
     added = make_tokenizer(tmp_path)
     tokens = ["<unused1>", "<unused2>", "{{turn}}"]
     added.add_tokens(tokens, special_tokens=True)
-    ids = ChatTokenizer(added, None, {}).tokenise(messages("<unused2> {{turn}}"))
+    ids = ChatTokenizer(added, None, {}).tokenize(messages("<unused2> {{turn}}"))
     assert not {*ids} & {*added.convert_tokens_to_ids(tokens)}
 
 
@@ -101,7 +101,7 @@ def test_a_template_may_look_at_contents_and_at_the_date(
 ) -> None:
     at = datetime(2024, 2, 29, 23, 59)
     chat = ChatTokenizer(tokenizer, written(tmp_path, template), {}, at)
-    assert without_breaks(tokenizer.decode(chat.tokenise(messages(content)))) == expected
+    assert without_breaks(tokenizer.decode(chat.tokenize(messages(content)))) == expected
 
 
 @pytest.mark.parametrize(
@@ -175,6 +175,6 @@ def test_vllms_own_tokenizers_have_contents_as_text(
     chat, special = ChatTokenizer(vllms, None, {}), vllms.convert_tokens_to_ids(marks)
 
     def marks_of(content: str) -> list[int]:
-        return [n for n in chat.tokenise(messages(content)) if n in special]
+        return [n for n in chat.tokenize(messages(content)) if n in special]
 
     assert marks_of(f"See {' and '.join(marks)}.") == marks_of("See.")

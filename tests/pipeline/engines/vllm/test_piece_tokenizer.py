@@ -67,16 +67,16 @@ def odd_text(seed: int) -> str:
     return "".join(made)
 
 
-def test_only_the_end_is_tokenised_for_another_question() -> None:
+def test_only_the_end_is_tokenized_for_another_question() -> None:
     """Thirty questions about one text: its tokens are computed once, and 5% more at most."""
-    tokenised = 0
+    tokenized = 0
     encode = gpt_2().encode
 
     class Counted:
         def encode(self, text: str, add_special_tokens: bool) -> Any:
-            nonlocal tokenised
+            nonlocal tokenized
             ids = encode(text, add_special_tokens=add_special_tokens)
-            tokenised += len(ids.ids)
+            tokenized += len(ids.ids)
             return ids
 
     counted = PieceTokenizer(Counted())
@@ -84,7 +84,7 @@ def test_only_the_end_is_tokenised_for_another_question() -> None:
     shared = len(encode(text, add_special_tokens=False).ids)
     for number in range(30):
         counted.ids(text + f"\n\nWhat was said of the remote control in part {number} of the talk?")
-    assert shared < tokenised < 1.05 * shared
+    assert shared < tokenized < 1.05 * shared
 
 
 def with_entries(made: Any, *entries: str) -> Any:

@@ -90,7 +90,7 @@ def test_a_prompt_has_the_ids_that_transformers_gives(real: Real) -> None:
             whole = real.tokenizer.apply_chat_template(
                 list(messages(text)), add_generation_prompt=True, return_dict=False
             )
-            assert list(real.chat.tokenise(messages(text))) == whole
+            assert list(real.chat.tokenize(messages(text))) == whole
 
 
 def test_no_token_that_a_document_spells_is_a_control_token(real: Real) -> None:
@@ -99,7 +99,7 @@ def test_no_token_that_a_document_spells_is_a_control_token(real: Real) -> None:
     ids_of_control = set(control.values())
 
     def given(text: str) -> list[int]:
-        return [id_ for id_ in real.chat.tokenise(messages(text)) if id_ in ids_of_control]
+        return [id_ for id_ in real.chat.tokenize(messages(text)) if id_ in ids_of_control]
 
     expected = given("He wrote and left.")
     draw = random.Random(0)
@@ -107,6 +107,6 @@ def test_no_token_that_a_document_spells_is_a_control_token(real: Real) -> None:
         other = draw.choice(list(control))
         text = f"He wrote {token} and left{token}{other}, {token[:1]}{token}x."
         assert given(text) == expected, token
-        assert text in real.tokenizer.decode(real.chat.tokenise(messages(text))).replace(
+        assert text in real.tokenizer.decode(real.chat.tokenize(messages(text))).replace(
             "\u2060", ""
         )

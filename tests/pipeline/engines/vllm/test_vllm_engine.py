@@ -20,7 +20,8 @@ from pipeline.core.errors import EngineError, StartError, UsageError
 from pipeline.core.prompts import Asked, Constraint
 from stages.prompts.readagent_memory import PageGist
 from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.engines.vllm_engines import FAMILY, Talk, ask, messages, request, settings
+from tests.support.engines.vllm_engines import FAMILY, Talk, ask, messages, settings
+from tests.support.reading import request
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
@@ -92,8 +93,8 @@ def ended(reply: Reply) -> tuple[str, int]:
     return reply.finish_reason, reply.reply_tokens
 
 
-def generated(talk: Talk, text: str, max_reply_tokens: int, *more: Any, **others: Any) -> Reply:
-    reply: Reply = talk.run(talk.engine.generate(request(text, max_reply_tokens, *more, **others)))
+def generated(talk: Talk, text: str, max_reply_tokens: int, **changes: Any) -> Reply:
+    reply: Reply = talk.run(talk.engine.generate(request(text, max_reply_tokens, **changes)))
     return reply
 
 
@@ -132,7 +133,7 @@ def test_a_request_that_the_engine_refuses_is_a_failed_reply(talk: Talk) -> None
     """Also one that is too long, where the caller has not counted its tokens."""
     long = generated(talk, WORDS * 1000, 5)
     assert (long.finish_reason, long.problem) == ("abort", "context_overflow")
-    refused = generated(talk, WORDS, 5, Constraint(regex="(unclosed"))
+    refused = generated(talk, WORDS, 5, constraint=Constraint(regex="(unclosed"))
     assert (refused.text, refused.finish_reason, refused.problem) == ("", "abort", None)
     assert generated(talk, WORDS, 5).finish_reason == "length"
 
@@ -148,8 +149,9 @@ def test_a_repeated_beginning_is_read_from_the_cache_by_whole_blocks(talk: Talk)
 async def replies(
     talk: Talk, constraint: Constraint, num: int, max_reply_tokens: int
 ) -> list[Reply]:
-    asked = [request(f"{n} {WORDS}", max_reply_tokens, constraint, 1.0, n) for n in range(num)]
-    return list(await asyncio.gather(*map(talk.engine.generate, asked)))
+    sampled: dict[str, Any] = {"constraint": constraint, "temperature": 1.0}
+    requests = [request(f"{n} {WORDS}", max_reply_tokens, seed=n, **sampled) for n in range(num)]
+    return list(await asyncio.gather(*map(talk.engine.generate, requests)))
 
 
 def test_constraints_bind_even_a_model_of_random_weights(talk: Talk) -> None:
@@ -160,9 +162,10 @@ def test_constraints_bind_even_a_model_of_random_weights(talk: Talk) -> None:
     assert {reply.text for reply in chosen} <= set(choices.choices)
     assert len({reply.text for reply in chosen}) > 1
     assert all(re.fullmatch(r"\[(\d(, \d){0,3})?\]", reply.text) for reply in listed)
-    empty = generated(talk, WORDS, 9, Constraint(regex=r"\[\]"))
+    empty = generated(talk, WORDS, 9, constraint=Constraint(regex=r"\[\]"))
     assert (empty.text, empty.finish_reason) == ("[]", "stop")
-    assert ended(generated(talk, WORDS, 2, Constraint(regex=r"\d{20}"))) == ("length", 2)
+    cut = generated(talk, WORDS, 2, constraint=Constraint(regex=r"\d{20}"))
+    assert ended(cut) == ("length", 2)
 
 
 def test_a_late_reply_is_a_timeout_and_leaves_the_engine(talk: Talk) -> None:

@@ -10,7 +10,7 @@ from pipeline.core.engine import Reply
 from pipeline.core.prompts import Constraint
 from pipeline.engines.vllm import VllmSettings
 from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.engines.vllm_engines import request
+from tests.support.reading import request
 
 pytestmark = pytest.mark.gpu
 
@@ -27,7 +27,7 @@ def test_a_gpu_answers(tmp_path: Path) -> None:
         constraint = Constraint(choices=("yes", "no"))
         return [
             await engine.generate(request("Is it so?", 20)),
-            await engine.generate(request("Is it so?", 20, constraint)),
+            await engine.generate(request("Is it so?", 20, constraint=constraint)),
         ]
 
     free, chosen = asyncio.run(replies())

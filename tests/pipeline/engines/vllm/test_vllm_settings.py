@@ -64,11 +64,13 @@ def test_a_folder_is_known_by_its_content(tmp_path: Path, key: str) -> None:
     named = (identity(NAMED, f"engine.{key}={name}") for name in ("auto", "vllm"))
     assert len({str(each) for each in (before, *named)}) == 3
     template = tmp_path / "mine.jinja"
-    of_templates = [identity(NAMED)]
+    by_template = [identity(NAMED)]
     for text in ("one", "two"):
         template.write_text(text)
-        of_templates.append(identity(NAMED, f"engine.chat_template={template}"))
-    assert len(set(map(str, of_templates))) == 3
+        by_template.append(identity(NAMED, f"engine.chat_template={template}"))
+    assert len(set(map(str, by_template))) == 3
+    (moved / "config.json").rename(moved / "params.json")
+    assert identity(f"engine.model={moved}"), "in Mistral's format"
 
 
 @pytest.fixture(autouse=True)
@@ -79,21 +81,15 @@ def looked_for_anew() -> Iterator[None]:
     is_cpu_build.cache_clear()
 
 
-@pytest.fixture
-def gpu_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """vLLM for GPUs is what an import would find first."""
-    install(tmp_path, "vllm", "0.32.0")
-    monkeypatch.syspath_prepend(tmp_path)
-
-
-def install(folder: Path, name: str, version: str) -> None:
-    """As much of a package as says that it is there."""
+def install(folder: Path, name: str, version: str, patch: pytest.MonkeyPatch) -> None:
+    """Make this package the only installed one, as far as its metadata say."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    patch.setattr("sys.path", [str(folder)])
+    is_cpu_build.cache_clear()
 
 
-@pytest.mark.usefixtures("gpu_build")
 @pytest.mark.parametrize(
     ("words", "gpus"),
     [
@@ -103,8 +99,12 @@ def install(folder: Path, name: str, version: str) -> None:
         (("engine.gpus_per_worker=0.5",), 0.5),
     ],
 )
-def test_a_worker_holds_the_gpus_of_its_model(words: tuple[str, ...], gpus: float) -> None:
-    assert settings(NAMED, *words).gpus == gpus
+def test_a_worker_holds_the_gpus_of_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], gpus: float
+) -> None:
+    of_words = settings(NAMED, *words)
+    install(tmp_path, "vllm", "0.32.0", monkeypatch)
+    assert of_words.gpus == gpus
 
 
 @pytest.mark.parametrize(
@@ -120,25 +120,14 @@ def test_a_worker_holds_the_gpus_of_its_model(words: tuple[str, ...], gpus: floa
 def test_a_worker_of_the_cpu_build_has_a_machines_cpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, version: str, is_cpu: bool
 ) -> None:
-    own = ("engine.gpus_per_worker=2", "engine.cpus_per_worker=3", "engine.sequences=4")
-    found, chosen = settings(NAMED), settings(NAMED, *own)
-    install(tmp_path, package, version)
-    monkeypatch.setattr("sys.path", [str(tmp_path)])
-    is_cpu_build.cache_clear()
-    found = VllmSettings.model_validate({**found.model_dump(), "sequences": None})
+    words = ("engine.gpus_per_worker=2", "engine.cpus_per_worker=3", "engine.sequences=4")
+    default, chosen = settings(NAMED), settings(NAMED, *words)
+    install(tmp_path, package, version, monkeypatch)
+    default = VllmSettings.model_validate({**default.model_dump(), "sequences": None})
     expected = (0, None, 8) if is_cpu else (1, 1, 256)
-    assert (found.gpus, found.cpus, found.sequences) == expected
-    assert found.gpus_elsewhere == 1, "another machine may have another vLLM"
+    assert (default.gpus, default.cpus, default.sequences) == expected
+    assert default.gpus_elsewhere == 1, "another machine may have another vLLM"
     assert (chosen.gpus, chosen.cpus, chosen.sequences) == (2, 3, 4)
-
-
-def test_a_folder_without_a_config_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "model.gguf").write_text("x")
-    for model in (tmp_path, tmp_path / "model.gguf"):
-        with pytest.raises(UsageError, match=r"no folder with a config\.json"):
-            identity(f"engine.model={model}")
-    (tmp_path / "params.json").write_text("{}")
-    assert identity(f"engine.model={tmp_path}")
 
 
 @pytest.mark.parametrize(
@@ -147,6 +136,7 @@ def test_a_folder_without_a_config_is_refused(tmp_path: Path) -> None:
         ((), "engine.model is not set"),
         (("engine.model=/no/such/folder",), "engine.model=/no/such/folder: no such folder"),
         (("engine.model=tests",), "engine.model=tests: no folder with a config.json"),
+        (("engine.model=./pyproject.toml",), "engine.model=./pyproject.toml: no folder with a"),
         ((NAMED, "engine.chat_template=none.jinja"), "engine.chat_template=none.jinja: no such"),
         ((NAMED, "engine.args.model=x"), "engine.args.model: set engine.model instead"),
         ((NAMED, "engine.args.max_num_seqs=3"), "engine.args.max_num_seqs: set engine.sequences"),

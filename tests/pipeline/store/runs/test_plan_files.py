@@ -50,7 +50,7 @@ def book(name: str, words: int, *questions: str, is_done: bool = False) -> Plann
 def test_what_is_read_is_what_was_written_the_longest_first(planned: list[PlannedDocument]) -> None:
     with TemporaryDirectory() as folder:
         plan = written(Path(folder), planned)
-        expected = sorted(planned, key=lambda one: -one.num_words)  # stable: in the corpus's order
+        expected = sorted(planned, key=lambda document: -document.num_words)  # stable
         assert [*read_plan(plan)] == expected
 
 
@@ -59,10 +59,11 @@ def test_the_words_of_work_are_those_that_pending_units_read(tmp_path: Path) -> 
     plan = written(tmp_path, [book("a", 7, "q1", "q2"), book("b", 9, is_done=True)])
     steps = frozenset({"paginate-0", "answer-0"})
     whole = PlannedWork(plan, Execution("reading", steps, steps, steps))
-    assert [(one.document_id, round(one.words, 6)) for one in whole] == [("a", 8 + 2.8 + 300)]
-    own = PlannedWork(plan, Execution("reading", frozenset({"paginate-0"}), steps, steps))
-    ((_, found, words, num_words),) = own
-    assert (words, num_words) == (8, 7) and [unit.is_done for unit in found] == [False, True]
+    ((document_id, _, words, _),) = whole
+    assert (document_id, round(words, 6)) == ("a", 8 + 2.8 + 300)
+    pages = PlannedWork(plan, Execution("reading", frozenset({"paginate-0"}), steps, steps))
+    ((_, units, words, num_words),) = pages
+    assert (words, num_words) == (8, 7) and [unit.is_done for unit in units] == [False, True]
 
 
 def test_the_planned_inputs_of_a_run_are_those_of_its_plan(tmp_path: Path) -> None:

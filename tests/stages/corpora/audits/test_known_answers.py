@@ -28,16 +28,18 @@ OTHERS = (
 
 
 def test_every_kind_of_a_question_that_has_all_it_takes() -> None:
-    found = made(asked(1, "In May 3 of 12 horses were sold.", "Three horses left in May."), *OTHERS)
-    assert list(found) == list(KINDS)
-    assert found["reference"] == "In May 3 of 12 horses were sold."
-    assert found["reworded"] == "Three horses left in May."
-    detail = found["more_detail"]
+    answers = made(
+        asked(1, "In May 3 of 12 horses were sold.", "Three horses left in May."), *OTHERS
+    )
+    assert list(answers) == list(KINDS)
+    assert answers["reference"] == "In May 3 of 12 horses were sold."
+    assert answers["reworded"] == "Three horses left in May."
+    detail = answers["more_detail"]
     assert detail and "In May 3 of 12 horses were sold." in detail and len(detail) > 40
-    assert found["vague"] in WORDS["vague"]
-    assert found["other_question"] == "They met Brunhild at the mill."  # of the same document
-    assert found["refusal"] in WORDS["refusal"] and found["instruction"] in WORDS["instruction"]
-    assert found["empty"] == ""
+    assert answers["vague"] in WORDS["vague"]
+    assert answers["other_question"] == "They met Brunhild at the mill."  # of the same document
+    assert answers["refusal"] in WORDS["refusal"] and answers["instruction"] in WORDS["instruction"]
+    assert answers["empty"] == ""
 
 
 def test_a_number_is_changed_by_more_than_a_rubric_forgives() -> None:
@@ -65,8 +67,8 @@ def test_a_name_is_changed_to_one_that_the_question_does_not_have() -> None:
 def test_what_cannot_be_made_is_left_out() -> None:
     """No second reference that differs, no number, no name (a word that begins a sentence is none),
     and no other question's reference that says something else."""
-    found = made(asked(1, "Horses fell.", "horses fell"), asked(2, "Horses fell!"))
-    assert set(found) == {"reference", "more_detail", "vague", "refusal", "empty", "instruction"}
+    answers = made(asked(1, "Horses fell.", "horses fell"), asked(2, "Horses fell!"))
+    assert set(answers) == {"reference", "more_detail", "vague", "refusal", "empty", "instruction"}
     assert "changed" not in made(asked(1, "Nothing. Horses fell."))
     long = " ".join(["In 1921 horses", *("fell" for _ in range(27))])  # 30 words
     assert "changed" in made(asked(1, long)) and "changed" not in made(asked(1, f"{long} down"))
@@ -77,9 +79,9 @@ def test_a_family_s_own_words(tmp_path: Path) -> None:
     (tmp_path / "family.yaml").write_text(text)
     words = load_family(tmp_path, [ROOT]).known_answers
     (one,) = [asked(1, "Pferde.")]
-    found = {known.kind: known.answer for known in Maker([one], words, 0).made(one)}
-    assert (found["vague"], found["more_detail"]) == ("Irgendwie.", "So: Pferde.")
-    assert "refusal" not in found and found["instruction"] in WORDS["instruction"]
+    answers = {known.kind: known.answer for known in Maker([one], words, 0).made(one)}
+    assert (answers["vague"], answers["more_detail"]) == ("Irgendwie.", "So: Pferde.")
+    assert "refusal" not in answers and answers["instruction"] in WORDS["instruction"]
 
 
 def test_a_sample_grows_and_leaves_out_what_describes_an_answer() -> None:

@@ -37,10 +37,9 @@ HISTORY: dict[str, Any] = {
     "haystack_sessions": [[turn("We leave at noon."), turn("Fine.", "assistant")], [turn("Hi.")]],
     "answer_session_ids": ["answer_1"],
 }
-TEXT = (
-    "\f[2023/05/20 (Sat) 02:21]\nuser: Hi.\n\n"
-    "\f[2023/05/30 (Tue) 21:48]\nuser: We leave at noon.\n\nassistant: Fine.\n\n"
-)
+EARLY, LATE = sorted(HISTORY["haystack_dates"])
+NOON, HI = "user: We leave at noon.\n\nassistant: Fine.\n\n", "user: Hi.\n\n"
+TEXT = f"\f[{EARLY}]\n{HI}\f[{LATE}]\n{NOON}"
 
 
 def written(folder: Path, *histories: Any) -> Path:
@@ -59,15 +58,13 @@ def gold(item: Loaded) -> list[str]:
     return [text[span.start_char : span.end_char] for span in item.questions[0].evidence]
 
 
-def naive_turn(turn: dict[str, str]) -> str:
-    """Without the blank lines within: they would be paragraphs."""
-    lines = f"{turn['role']}: {turn['content']}".replace("\f", " ").split("\n")
-    kept = [line for i, line in enumerate(lines) if line.strip() or i in (0, len(lines))]
-    return "\n".join(kept).strip()
-
-
 def squeezed(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
+
+
+def naive_turn(turn: dict[str, str]) -> str:
+    """In one line, since blank lines within would be paragraphs."""
+    return squeezed(f"{turn['role']}: {turn['content']}")
 
 
 def test_the_real_histories_by_date_with_their_words_and_gold() -> None:
@@ -82,15 +79,11 @@ def test_the_real_histories_by_date_with_their_words_and_gold() -> None:
         dated = zip(line["haystack_dates"], line["haystack_sessions"], strict=True)
         ordered = sorted(dated, key=lambda d: datetime.strptime(d[0], "%Y/%m/%d (%a) %H:%M"))
         turns = [naive_turn(turn) for _, session in ordered for turn in session]
-        written = [
-            f"[{date}] " + " ".join(squeezed(naive_turn(turn)) for turn in session)
-            for date, session in ordered
-        ]
-        assert [squeezed(part) for part in item.document.text.split("\f")[1:]] == written
+        sessions = [f"[{date}] " + " ".join(map(naive_turn, turns)) for date, turns in ordered]
+        assert [squeezed(part) for part in item.document.text.split("\f")[1:]] == sessions
         assert item.document.num_words == sum(len(text.split()) for text in turns)
         assert item.document.num_paragraphs == len(turns)
-        assert sum(map(len, gold(item))) == sum(map(len, turns))  # the oracle is all evidence
-        assert [squeezed(text) for text in gold(item)] == [squeezed(text) for text in turns]
+        assert [squeezed(text) for text in gold(item)] == turns  # the oracle is all evidence
     assert "3" in {item.questions[0].references[0] for item in corpus}  # an integer there
 
 
@@ -99,35 +92,29 @@ def test_a_history_is_written_session_by_session(tmp_path: Path) -> None:
     assert item.document.text == TEXT
     assert (item.document.num_words, item.document.num_paragraphs) == (9, 3)
     sessions = json.loads(item.document.metadata)["sessions"]
-    assert [s["start_char"] for s in sessions] == [0, TEXT.index("\f", 1)]
-    assert [s["session_id"] for s in sessions] == ["s2", "answer_1"]
+    places = [(session["start_char"], session["session_id"]) for session in sessions]
+    assert places == [(0, "s2"), (TEXT.index("\f", 1), "answer_1")]
     [question] = item.questions
     assert question.asked_at == "2023/06/01 (Thu) 10:00"
     assert gold(item) == ["user: We leave at noon.", "assistant: Fine."]
 
 
 ONE = [turn("one")]
-TRAPS: dict[str, tuple[dict[str, Any], str]] = {
-    # what is odd -> what the text is
-    "no dates": ({"haystack_dates": None}, "\f[no date]\nuser: We leave at noon.\n\nassistant: "
-                 "Fine.\n\n\f[no date]\nuser: Hi.\n\n"),
-    "dates that cannot be read": (
-        {"haystack_dates": ["May [30]\n", "yesterday"]}, "\f[May 30]\nuser: We leave at noon.\n\n"
-        "assistant: Fine.\n\n\f[yesterday]\nuser: Hi.\n\n"),
+TRAPS: dict[str, tuple[dict[str, Any], str]] = {  # what is odd, and what the text is
+    "no dates": ({"haystack_dates": None}, f"\f[no date]\n{NOON}\f[no date]\n{HI}"),
+    "dates that cannot be read": ({"haystack_dates": ["May [30]\n", "yesterday"]},
+                                  f"\f[May 30]\n{NOON}\f[yesterday]\n{HI}"),
     "the same date twice keeps the file's order": (
-        {"haystack_dates": ["2023/05/20 (Sat) 02:21"] * 2}, "\f[2023/05/20 (Sat) 02:21]\n"
-        "user: We leave at noon.\n\nassistant: Fine.\n\n\f[2023/05/20 (Sat) 02:21]\nuser: Hi.\n\n"),
+        {"haystack_dates": [EARLY] * 2}, f"\f[{EARLY}]\n{NOON}\f[{EARLY}]\n{HI}"),
     "no session ids": ({"haystack_session_ids": None}, TEXT),
-    "an empty session": (
-        {"haystack_sessions": [HISTORY["haystack_sessions"][0], []]}, TEXT[TEXT.index("\f", 1):]),
+    "an empty session": ({"haystack_sessions": [HISTORY["haystack_sessions"][0], []]},
+                         f"\f[{LATE}]\n{NOON}"),
     "form feeds and blank lines in a turn": (
         {"haystack_sessions": [[turn("a\f[b]\n\n \n\nc")], ONE]},
-        "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
-        "\f[2023/05/30 (Tue) 21:48]\nuser: a [b]\nc\n\n"),
+        f"\f[{EARLY}]\nuser: one\n\n\f[{LATE}]\nuser: a [b]\nc\n\n"),
     "an empty turn": (
         {"haystack_sessions": [[turn(""), turn(" \n", "assistant")], ONE]},
-        "\f[2023/05/20 (Sat) 02:21]\nuser: one\n\n"
-        "\f[2023/05/30 (Tue) 21:48]\nuser:\n\nassistant:\n\n"),
+        f"\f[{EARLY}]\nuser: one\n\n\f[{LATE}]\nuser:\n\nassistant:\n\n"),
 }  # fmt: skip
 
 
@@ -141,14 +128,22 @@ def test_odd_histories_are_read(tmp_path: Path, trap: str) -> None:
         assert text[place["start_char"]] == "\f"
 
 
-def test_marked_turns_are_the_evidence_where_there_are_any(tmp_path: Path) -> None:
-    marked = [turn("Hi."), turn("At noon.", has_answer=True), turn("ok", has_answer=False)]
-    item = read(tmp_path, haystack_sessions=[marked, [turn("x", has_answer=True)]])
-    assert gold(item) == ["user: At noon."]
-    item = read(tmp_path, haystack_sessions=[[turn("Hi."), turn("")], [turn("x")]])
-    assert gold(item) == ["user: Hi.", "user:"]
-    assert gold(read(tmp_path, answer_session_ids=None)) == []
-    assert gold(read(tmp_path, answer_session_ids=["nosuch"])) == []
+MARKED = [turn("Hi."), turn("At noon.", has_answer=True), turn("ok", has_answer=False)]
+
+
+@pytest.mark.parametrize(
+    ("change", "evidence"),
+    [
+        ({"haystack_sessions": [MARKED, [turn("x", has_answer=True)]]}, ["user: At noon."]),
+        ({"haystack_sessions": [[turn("Hi."), turn("")], [turn("x")]]}, ["user: Hi.", "user:"]),
+        ({"answer_session_ids": None}, []),
+        ({"answer_session_ids": ["nosuch"]}, []),
+    ],
+)
+def test_marked_turns_are_the_evidence_where_there_are_any(
+    tmp_path: Path, change: dict[str, Any], evidence: list[str]
+) -> None:
+    assert gold(read(tmp_path, **change)) == evidence
 
 
 @pytest.mark.parametrize(
@@ -204,14 +199,13 @@ def test_pages_tile_a_history_and_never_span_two_sessions(
     tmp_path: Path, stage: PaginateUniform | PaginateByModel
 ) -> None:
     sessions = [[turn("word " * n) for n in sizes] for sizes in ([50, 1, 90], [], [3], [29, 2])]
-    dates = ["2023/05/20 (Sat) 02:21"] * 4
-    change = {"haystack_sessions": sessions, "haystack_session_ids": None, "haystack_dates": dates}
-    history = read(tmp_path, **change).document
+    change = {"haystack_session_ids": None, "haystack_dates": [EARLY] * 4}
+    history = read(tmp_path, haystack_sessions=sessions, **change).document
     engine = always("<3>")
     pages, _ = run(stage, UnitRows(document=history), engine)
     assert "".join(page.text for page in pages) == history.text
     assert all("\f" not in page.text[1:] and page.num_words > 0 for page in pages)
-    assert sum(page.text.startswith(f"\f[{dates[0]}]\n") for page in pages) == 3
+    assert sum(page.text.startswith(f"\f[{EARLY}]\n") for page in pages) == 3
     assert sum(page.num_words for page in pages) == history.num_words
     assert not any("2023/" in prompt for prompt in engine.prompts())
 
@@ -219,7 +213,6 @@ def test_pages_tile_a_history_and_never_span_two_sessions(
 def test_a_session_in_two_histories_is_gisted_once(tmp_path: Path) -> None:
     """And every page of a session is remembered with its date."""
     both, first, second = ([turn(f"{name} " * 20)] for name in ("both", "first", "second"))
-    early, late = sorted(HISTORY["haystack_dates"])
     histories = [
         {**HISTORY, "haystack_sessions": [both, first]},
         {**HISTORY, "question_id": "q2", "haystack_sessions": [second * 2, both]},
@@ -234,7 +227,7 @@ def test_a_session_in_two_histories_is_gisted_once(tmp_path: Path) -> None:
         gists.append([(gist.gist, gist.num_words) for gist in of_history])
         calls.append([(call.is_shared, call.document_id, call.page_index) for call in its_calls])
     assert not any("2023/" in prompt for prompt in engine.prompts())
-    assert gists[0] == [(f"[{early}] of first", 2), (f"[{late}] of both", 2)]
-    assert gists[1] == [(f"[{early}] of both", 2), *[(f"[{late}] of second", 2)] * 2]
+    assert gists[0] == [(f"[{EARLY}] of first", 2), (f"[{LATE}] of both", 2)]
+    assert gists[1] == [(f"[{EARLY}] of both", 2), *[(f"[{LATE}] of second", 2)] * 2]
     assert calls[0] == [(False, "q1", 0), (False, "q1", 1)] and calls[1][0] == (True, "q2", 0)
     assert len(engine.requests) == 3  # of five pages, of which two pairs are the same text

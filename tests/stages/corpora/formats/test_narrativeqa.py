@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.core.errors import UsageError
-from stages.corpora import Loaded
-from tests.support.texts.loading import DATA, asked, bad, details, good, loaded, notes
+from pipeline.core.rows import Document
+from tests.support.texts.loading import DATA, asked, bad, details, good, loaded
 
 NARRATIVEQA = DATA / "narrativeqa"
 DOCUMENTS = ("document_id,set,kind,story_url,story_file_size,wiki_url,wiki_title,"
@@ -52,14 +52,14 @@ def one(folder: Path, story: bytes, start: str = "", end: str = "", qa: Sequence
     return folder
 
 
-def read(folder: Path) -> Loaded:
+def read(folder: Path) -> tuple[Document, str]:
+    """The one document, and by what it was cut."""
     [item] = loaded(folder, "narrativeqa")
-    return item
+    return item.document, cut_by(item.document)
 
 
-def about(item: Loaded) -> dict[str, str]:
-    found: dict[str, str] = json.loads(item.document.metadata)
-    return found
+def cut_by(document: Document) -> str:
+    return str(json.loads(document.metadata)["cut_by"])
 
 
 def test_the_real_stories_are_the_lines_between_gutenbergs_marks() -> None:
@@ -75,7 +75,7 @@ def test_the_real_stories_are_the_lines_between_gutenbergs_marks() -> None:
         assert item.document.num_words == len(story.split())
         blocks = re.split(r"\n[ \t]*\n\s*", story)
         assert item.document.num_paragraphs == sum(bool(block.strip()) for block in blocks)
-        assert about(item)["cut_by"] == "gutenberg" and item.document.detail is None
+        assert (cut_by(item.document), item.document.detail) == ("gutenberg", None)
     questions = asked(told)
     assert len(questions) == 60 and {len(q.references) for q in questions} == {2}
     here = {item.document.document_id for item in told}
@@ -149,51 +149,38 @@ def test_head_and_licence_of_every_form_are_cut(
 ) -> None:
     book = f"{TITLE}{first}\n\nProduced by Bob and the Project Gutenberg Online Team\n\n{STORY}"
     content = form.format(f"{book}\n\n{last}\n{LICENCE}")
-    item = read(one(tmp_path, content.encode(), "The", "works ."))
+    document, cut = read(one(tmp_path, content.encode(), "The", "works ."))
     text = f"Produced by Bob and the Project Gutenberg Online Team\n\n{STORY}"
-    assert [line.strip() for line in item.document.text.split("\n")] == [
-        line.strip() for line in text.split("\n")
-    ]
-    assert (about(item)["cut_by"], notes([item])) == ("gutenberg", [])
+    assert [*map(str.strip, document.text.split("\n"))] == [*map(str.strip, text.split("\n"))]
+    assert (cut, document.detail) == ("gutenberg", None)
 
 
 @pytest.mark.parametrize(
-    ("content", "start", "end", "cut_by"),
+    ("content", "start", "end", "text", "cut"),  # the text that is read; None: the story and more
     [
-        (f"by Ann\n{STORY}\nThe end .\nads", "The mill stood", "by the river .", "markers"),
-        (f"Ann [ b ]\n{STORY}", "The mill stood", "", "markers"),
-        (f"{STORY}\nadvertisement", "", "by the river .", "markers"),
-        (STORY, "not there", "(.*", "nothing"),
-        (f"{STORY}\nshort", "short", "", "nothing"),
-    ],
-)
-def test_a_story_is_cut_by_markers_or_left(
-    tmp_path: Path, content: str, start: str, end: str, cut_by: str
-) -> None:
-    item = read(one(tmp_path, content.encode(), start, end))
-    assert item.document.problem is None and about(item)["cut_by"] == cut_by
-    expected = content if cut_by == "nothing" else STORY
-    assert item.document.text.strip() == expected.strip() and notes([item]) == []
-
-
-@pytest.mark.parametrize(
-    ("content", "end", "cut_by"),
-    [
+        (f"by Ann\n{STORY}\nThe end .\nads", "The mill stood", "by the river .", STORY, "markers"),
+        (f"Ann [ b ]\n{STORY}", "The mill stood", "", STORY, "markers"),
+        (f"{STORY}\nadvertisement", "", "by the river .", STORY, "markers"),
+        (STORY, "not there", "(.*", STORY, "nothing"),
+        (f"{STORY}\nshort", "short", "", f"{STORY}\nshort", "nothing"),
         # Marks that would leave next to nothing are none.
         (f"*** START OF THE PROJECT GUTENBERG EBOOK T ***\n\n*** END OF THE PROJECT GUTENBERG "
-         f"EBOOK T ***\n{STORY}", "", "nothing"),
-        (f"{TITLE}\n{STORY}", "river .", "markers_in_part"),
-        (f"{TITLE}\n{FRAMES[0][0]}\n{STORY}\n{LICENCE}", "", "gutenberg_in_part"),
-        (f"{TITLE}\n{STORY}\n{FRAMES[0][1]}\n{LICENCE}", "", "gutenberg_in_part"),
+         f"EBOOK T ***\n{STORY}", "", "", None, "nothing"),
+        (f"{TITLE}\n{STORY}", "Project", "river .", None, "markers_in_part"),
+        (f"{TITLE}\n{FRAMES[0][0]}\n{STORY}\n{LICENCE}", "", "", None, "gutenberg_in_part"),
+        (f"{TITLE}\n{STORY}\n{FRAMES[0][1]}\n{LICENCE}", "", "", None, "gutenberg_in_part"),
     ],
 )  # fmt: skip
-def test_what_is_left_of_head_or_licence_is_said(
-    tmp_path: Path, content: str, end: str, cut_by: str
+def test_a_story_is_cut_by_markers_or_left_and_what_is_left_is_said(
+    tmp_path: Path, content: str, start: str, end: str, text: str | None, cut: str
 ) -> None:
-    item = read(one(tmp_path, content.encode(), end and "Project", end))
-    assert about(item)["cut_by"] == cut_by and STORY.strip() in item.document.text
-    [said] = notes([item])
-    assert said.startswith("d.content: ") and "; " in said
+    document, by = read(one(tmp_path, content.encode(), start, end))
+    assert (document.problem, by) == (None, cut)
+    if text is None:
+        assert STORY.strip() in document.text and document.detail
+        assert document.detail.startswith("d.content: ") and "; " in document.detail
+    else:
+        assert (document.text.strip(), document.detail) == (text.strip(), None)
 
 
 SCRIPT = "INT. MILL - NIGHT\n\nANN\nI don’t know – “maybe” it’s the wind…"
@@ -208,11 +195,11 @@ def test_a_film_script_is_read_as_its_page_declares(
     tmp_path: Path, declared: str, encoding: str
 ) -> None:
     page = f"{HEAD.format(declared)}<body><pre>{SCRIPT}</pre></body></html>"
-    item = read(one(tmp_path, page.encode(encoding)))
-    assert item.document.text == SCRIPT
+    document, _ = read(one(tmp_path, page.encode(encoding)))
+    assert document.text == SCRIPT
     is_guess = declared in ("utf-8", "none") and encoding == "cp1252"
-    assert len(notes([item])) == is_guess
-    assert all(line.startswith("d.content: ") for line in notes([item]))
+    assert bool(document.detail) == is_guess
+    assert not document.detail or document.detail.startswith("d.content: ")
 
 
 def test_a_missing_or_failed_download_is_skipped(tmp_path: Path) -> None:
@@ -243,7 +230,7 @@ def test_stories_may_lie_elsewhere_and_summaries_are_kept(tmp_path: Path) -> Non
     assert [item.document.skipped for item in loaded(folder, "narrativeqa")] == [True]
     [item] = loaded(folder, "narrativeqa", stories=str(folder / "my stories"))
     assert item.document.text.strip() == STORY.strip()
-    assert about(item)["summary"].strip() == "A mill,\nand Ann."
+    assert json.loads(item.document.metadata)["summary"].strip() == "A mill,\nand Ann."
 
 
 def test_questions_as_they_are_written(tmp_path: Path) -> None:

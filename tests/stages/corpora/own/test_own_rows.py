@@ -1,7 +1,9 @@
-"""Rows of one's own: which key holds what, and what is wrong with a row; datasets by their id."""
+"""Rows of one's own: which key holds what, and what is wrong with a row; tables of documents and
+questions; and no corpus of rows is ever held whole."""
 
 import json
-import sys
+import re
+import tracemalloc
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.core.errors import UsageError
+from pipeline.core.rows import Span
 from stages.corpora import Loaded, load
 from tests.support.texts.loading import bad, corpus_of, details, good, loaded, written
 
@@ -145,21 +148,18 @@ NESTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "json", "parquet"])
 @pytest.mark.parametrize("case", NESTED)
-def test_a_path_of_keys_leads_to_a_field(tmp_path: Path, case: str, kind: str) -> None:
+def test_a_path_of_keys_leads_to_a_field(tmp_path: Path, case: str) -> None:
     more, fields, left = NESTED[case]
     rows = [{"text": TEXT, "question": "Who?", **more}, {"text": TEXT, "question": "Which?"}]
-    file = tmp_path / f"rows.{kind}"
-    if kind == "parquet":
-        pq.write_table(pa.Table.from_pylist(rows), file)
-    else:
-        file.write_text("\n".join(map(json.dumps, rows)) if kind == "jsonl" else json.dumps(rows))
-    [item] = loaded(file, "records", fields=fields)
-    assert [question.references for question in item.questions] == [("He", "he"), ()]
-    assert details([item]) == []
-    if kind != "parquet":  # whose objects have all keys
-        assert json.loads(item.questions[0].metadata) == left
+    written(tmp_path / "rows.jsonl", *rows)
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
+    for file in tmp_path.iterdir():
+        [item] = loaded(file, "records", fields=fields)
+        assert [question.references for question in item.questions] == [("He", "he"), ()]
+        assert details([item]) == []
+        if file.suffix == ".jsonl":  # in Parquet all objects have all keys
+            assert json.loads(item.questions[0].metadata) == left
 
 
 @pytest.mark.parametrize(
@@ -188,45 +188,45 @@ def test_numbers_and_booleans_are_references(
 def test_what_is_no_number_is_null(tmp_path: Path) -> None:
     """pandas has NaN where a table of numbers or labels has a gap."""
     nan = float("nan")
-    row = {"text": TEXT, "question": "Who?", "references": "he", "kind": nan, "score": nan,
-           "vector": [1.0, nan], "about": {"n": nan, "m": 1.5}}  # fmt: skip
+    row = {"text": TEXT, "question": "Who?", "kind": nan, "score": nan, "vector": [1.0, nan],
+           "about": {"n": nan, "m": 1.5}}  # fmt: skip
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
-    fields = {"references": "references", "question_type": "kind"}
-    [item] = loaded(tmp_path / "rows.parquet", "records", fields=fields)
+    [item] = loaded(tmp_path / "rows.parquet", "records", fields={"question_type": "kind"})
     [question] = item.questions
     assert (question.problem, question.question_type) == (None, None)
     assert json.loads(question.metadata) == {"vector": [1.0, None], "about": {"n": None, "m": 1.5}}
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    "content",
     [
-        ("a.csv", "sep=;\ntext;question;references\nOne, two.;Who?;he\n"),
-        ("a.csv", '"sep=;"\ntext;question;references\nOne, two.;Who?;he\n'),
-        ("a.csv", '\ufeffsep=,\ntext,question,references\n"One, two.",Who?,he\n'),
-        ("a.tsv", "sep=\t\ntext\tquestion\treferences\nOne, two.\tWho?\the\n"),
-        ("a.csv", 'text,question,references,,\n"One, two.",Who?,he,,\n'),
-        ("a.csv", '"","",text,question,references,"  "\n,,"One, two.",Who?,he,\n'),
-        ("a.csv", 'text,question,references\n"One, two.",Who?,he,,,\n'),
+        'text,question,references,,\n"One, two.",Who?,he,,\n',
+        '"","",text,question,references,"  "\n,,"One, two.",Who?,he,\n',
+        'text,question,references\n"One, two.",Who?,he,,,\n',
     ],
 )
-def test_tables_as_excel_writes_them(tmp_path: Path, name: str, content: str) -> None:
-    (tmp_path / name).write_text(content, encoding="utf-8", newline="")
-    [item] = loaded(tmp_path / name, "records", fields={"references": "references"})
+def test_tables_as_excel_writes_them(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8", newline="")
+    [item] = loaded(tmp_path / "a.csv", "records", fields={"references": "references"})
     [question] = item.questions
     assert (item.document.text, question.question) == ("One, two.", "Who?")
     assert (question.references, question.metadata, details([item])) == (("he",), "{}", [])
 
 
-def test_cells_below_no_name_are_kept_by_their_column(tmp_path: Path) -> None:
-    """That of one column alone under the empty name, as it always was."""
-    (tmp_path / "a.csv").write_text("text,,question,\nOne.,x,Who?,y\nTwo.,,Whose?,\n")
-    first, second = loaded(tmp_path / "a.csv", "records")
-    assert json.loads(first.questions[0].metadata) == {"column 2": "x", "column 4": "y"}
-    assert json.loads(second.questions[0].metadata) == {}
-    (tmp_path / "a.csv").write_text(",text,question\n0,One.,Who?\n")
+@pytest.mark.parametrize(
+    ("content", "metadata"),
+    [
+        ("text,,question,\nOne.,x,Who?,y\n", {"column 2": "x", "column 4": "y"}),
+        ("text,,question,\nOne.,,Who?,\n", {}),
+        (",text,question\n0,One.,Who?\n", {"": "0"}),  # of one column alone
+    ],
+)
+def test_cells_below_no_name_are_kept_by_their_column(
+    tmp_path: Path, content: str, metadata: dict[str, str]
+) -> None:
+    (tmp_path / "a.csv").write_text(content)
     [item] = loaded(tmp_path / "a.csv", "records")
-    assert json.loads(item.questions[0].metadata) == {"": "0"}
+    assert json.loads(item.questions[0].metadata) == metadata
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_the_files_of_a_folder_of_hugging_face_are_found(
     ):  # fmt: skip
         table = pa.table({"text": [text], "question": ["Who?"]})
         pq.write_table(table, tmp_path / folder / name)
-    found = load(corpus_of(tmp_path, "parquet", split=split))
-    assert [item.document.text for item in found] == texts
+    corpus = load(corpus_of(tmp_path, "parquet", split=split))
+    assert [item.document.text for item in corpus] == texts
 
 
 @pytest.mark.parametrize(("name", "split"), [("", "dev"), ("train.jsonl", "train")])
@@ -257,25 +257,88 @@ def test_a_split_that_is_not_there_is_refused(tmp_path: Path, name: str, split: 
         list(load(corpus_of(tmp_path / name, "jsonl", split=split)))
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"revision": "abc"}, r"corpus\.split is not set; name the dataset's split"),
-        ({"split": "test"}, r"corpus\.revision is not set; pin a commit of tau/scrolls"),
-        ({"revision": "abc", "split": "test"}, "pip install datasets"),
-    ],
-)
-def test_a_dataset_wants_its_revision_its_split_and_the_extra(
-    monkeypatch: pytest.MonkeyPatch, changed: dict[str, str], words: str
-) -> None:
-    monkeypatch.setitem(sys.modules, "datasets", None)  # as where it is not installed
-    with pytest.raises(UsageError, match=words):
-        list(load(corpus_of(Path("tau/scrolls"), "huggingface", **changed)))
+ASKED: list[dict[str, Any]] = [
+    {"document_id": "b", "question": "Who?", "references": "Ann", "evidence": [[2, 4], [0, 3]]},
+    {"document_id": "a", "question": "Which?", "options": ["x", "y"], "answer_index": 1,
+     "question_id": "q/1 ü", "metadata": {"k": 1}, "source": "s"},
+    {"document_id": "a", "question": "When?", "references": ["1", "2"], "asked_at": "2024-01-01",
+     "question_type": "time", "evidence": [{"start_char": 0, "end_char": 3}]},
+    {"document_id": "a", "question": "When?", "evidence": []},
+]  # fmt: skip
 
 
-def test_a_folder_read_by_datasets_is_read_as_records(tmp_path: Path) -> None:
-    rows = [{"text": TEXT, "question": f"Q{n}?", "references": ["x"]} for n in range(3)]
-    written(tmp_path / "test.jsonl", *rows)
-    fields = {"references": "references"}
-    corpus = loaded(tmp_path, "huggingface", split="test", fields=fields)
-    assert corpus == loaded(tmp_path / "test.jsonl", "records", fields=fields)
+def test_questions_hang_on_their_documents(tmp_path: Path) -> None:
+    texts = {"a": "one two", "b": "three"}
+    documents = ({"document_id": name, "text": texts[name]} for name in texts)
+    written(tmp_path / "documents.jsonl", *documents)
+    written(tmp_path / "questions.jsonl", *ASKED)
+    [first, second] = loaded(tmp_path, "tables")
+    which, when, again = first.questions
+    assert (which.question_id, which.answer_index, which.references) == ("q/1 ü", 1, ("y",))
+    assert json.loads(which.metadata) == {"source": "s", "k": 1}
+    assert (when.references, when.question_type) == (("1", "2"), "time")
+    assert (when.asked_at, when.evidence) == ("2024-01-01", (Span(0, 3),))
+    assert (again.references, again.evidence) == ((), ())
+    ids = [question.question_id for question in (when, again)]
+    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in ids) and len(set(ids)) == 2
+    [who] = second.questions
+    assert (who.references, who.evidence) == (("Ann",), (Span(0, 4),))
+
+
+def test_tables_are_the_same_as_jsonl_and_as_parquet(tmp_path: Path) -> None:
+    long_id = "x/ y" * 75
+    documents: list[dict[str, Any]] = [
+        {"document_id": "a", "text": "one\n\ntwo", "title": "A", "metadata": {"year": 1}},
+        {"document_id": "b", "text": "three", "title": None, "metadata": None},
+        {"document_id": long_id, "text": "long", "title": None, "metadata": None},
+        *[{"document_id": None, "text": "made", "title": None, "metadata": None}] * 2,
+    ]
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "parquet").mkdir()
+    questions = [{**row, "evidence": None} for row in ASKED]
+    questions[0]["references"] = ["Ann"]
+    for name, rows in (("documents", documents), ("questions", questions)):
+        written(tmp_path / "lines" / f"{name}.jsonl", *rows)
+        columns = {key: None for row in rows for key in row}
+        table = pa.Table.from_pylist([{**columns, **row} for row in rows])
+        pq.write_table(table, tmp_path / "parquet" / f"{name}.parquet")
+    corpus = loaded(tmp_path / "lines", "tables")
+    assert corpus == loaded(tmp_path / "parquet", "tables")
+    ids = [item.document.document_id for item in corpus]
+    assert ids[:3] == ["a", "b", long_id]
+    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in ids[3:]) and ids[3] != ids[4]
+    assert [len(item.questions) for item in corpus] == [3, 1, 0, 0, 0]
+    assert json.loads(corpus[0].document.metadata) == {"year": 1}
+    assert not any(item.document.problem for item in corpus)
+
+
+CONTENT = "word " * 100_000
+QUESTION = {"question": "Q?", "input": "Q?"}
+TURN = {"speaker": "A", "role": "user", "content": CONTENT}
+HELD: dict[str, dict[str, Any]] = {
+    "longbench_v2": {"context": CONTENT, "answer": "A", **{f"choice_{a}": a for a in "ABCD"}},
+    "qmsum": {"meeting_transcripts": [TURN]},
+    "tables": {"text": CONTENT},
+    "longmemeval": {"haystack_sessions": [[TURN]]},
+    "records": {"text": CONTENT},
+    "ultradomain": {"context": CONTENT},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.parametrize("kind", HELD)
+def test_a_corpus_is_never_held_whole(tmp_path: Path, kind: str) -> None:
+    is_list = kind == "longbench_v2"
+    with (tmp_path / ("data.json" if is_list else "documents.jsonl")).open("w") as file:
+        for number in range(40):
+            row = {"document_id": number, "article_id": number, **QUESTION, **HELD[kind]}
+            before = "" if not is_list else "," if number else "["
+            line = json.dumps(row).replace("word word", f"word{number} word", 1)
+            file.write(f"{before}{line}\n")
+        file.write("]" if is_list else "")
+    tracemalloc.start()
+    assert sum(1 for _ in load(corpus_of(tmp_path, kind))) == 40
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12_000_000  # the file has 20 MB

@@ -1,20 +1,357 @@
-"""The front matter of Markdown; and texts of files that were extracted before: not again, until
-content or code is another."""
+"""Folders of a user's own documents: what is read, what it is called, what is left out, and which
+texts are extracted again."""
 
+import gzip
+import json
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
+from unicodedata import normalize
 
 import pytest
 from upath import UPath
 
+from jobs.graph.preparation import load_corpus
+from jobs.graph.resolved_run import read_run
+from pipeline.core.errors import UsageError
+from pipeline.files.storage import as_path
+from pipeline.store import Shards
+from pipeline.work.units import Committed
+from stages.corpora import Loaded, load
+from stages.corpora import corpus_of as of_section
 from stages.corpora.own import text_files
-from stages.corpora.own.text_files import text_of_file, without_front_matter
+from stages.corpora.own.text_files import AskCorpus, text_of_file, without_front_matter
 from stages.extract.extracted import EXTRACTORS, Extracted
 from stages.extract.isolated import Extractor
-from tests.support.texts.known_documents import known_documents
+from stages.read.imported_answers import read_predictions
+from tests.support.texts.documents import epub, pdf, scan, word
+from tests.support.texts.loading import DATA, asked, corpus_of, details, loaded, written
+
+LINE = "The keeper climbed the tower."
+SUFFIXED = ("paper.md", "paper.txt", "paper.md.txt", "paper.txt.txt")
 
 
-def test_it_is_the_metadata() -> None:
+def placed(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    return folder
+
+
+def texts(corpus: list[Loaded]) -> dict[str, str]:
+    return {
+        i.document.document_id: i.document.text for i in corpus if not i.document.why_unusable()
+    }
+
+
+def left_out(corpus: list[Loaded]) -> dict[str, str | None]:
+    return {i.document.document_id: i.document.detail for i in corpus if i.document.skipped}
+
+
+def test_every_kind_of_document_in_folders_and_sub_folders(tmp_path: Path) -> None:
+    placed(tmp_path, {
+        "a.TXT": LINE.encode(), "b.md": f"# Tower\n\n{LINE}".encode(), "deep/er/c.PDF": pdf([LINE]),
+        "d.epub": epub({"a.xhtml": f"<p>{LINE}</p>"}), "deep/e.docx": word(LINE),
+        "f.html": f"<p>{LINE}</p>".encode(), "g.htm.gz": gzip.compress(f"<p>{LINE}".encode()),
+        "h.markdown": LINE.encode(), "i.txt.gz": gzip.compress(LINE.encode()),
+    })  # fmt: skip
+    assert texts(loaded(tmp_path, "text")) == {
+        **dict.fromkeys(("a", "d", "deep/e", "deep/er/c", "f", "g", "h", "i"), LINE),
+        "b": f"# Tower\n\n{LINE}",
+    }
+    for name in ("a.TXT", "d.epub", "deep/er/c.PDF", "g.htm.gz"):
+        assert [*texts(loaded(tmp_path / name, "text")).values()] == [LINE]
+
+
+def test_what_a_file_says_of_itself_is_metadata(tmp_path: Path) -> None:
+    placed(tmp_path, {
+        "a.md": f"---\ntitle: Tower\ndate: 1893-05-01\n---\n{LINE}".encode(),
+        "b.txt": b"---\na: 1\n---\nB", "c.pdf": pdf([LINE], [], ["Two."]),
+    })  # fmt: skip
+    corpus = loaded(tmp_path, "text")
+    assert texts(corpus) == {"a": LINE, "b": "---\na: 1\n---\nB", "c": f"{LINE}\n\nTwo."}
+    assert [json.loads(item.document.metadata) for item in corpus] == [
+        {"title": "Tower", "date": "1893-05-01"}, {}, {"missing": "no text in 1 of 3 pages (2)"},
+    ]  # fmt: skip
+
+
+def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
+    placed(tmp_path, {
+        "a.txt": LINE.encode(), "cover.jpg": b"\xff\xd8", "notes": b"x", ".DS_Store": b"x",
+        ".git/a.txt": b"x", "deep/table.xlsx": b"PK", "warehouse/gistmill.json": b"{}",
+        "warehouse/runs/n/report.md": b"# n",
+    })  # fmt: skip
+    (tmp_path / "deep" / "up").symlink_to(tmp_path)
+    outside = placed(tmp_path.with_name("outside"), {"o.txt": b"Out."})
+    (tmp_path / "linked").symlink_to(outside)
+    (tmp_path / "twice").symlink_to(outside)
+    (tmp_path / "zz").symlink_to(tmp_path.parent)
+    corpus = loaded(tmp_path, "text")
+    assert texts(corpus) == {"a": LINE, "linked/o": "Out."}
+    said = left_out(corpus)
+    assert {*said} == {
+        "cover.jpg", "notes", ".DS_Store", ".git", "deep/table.xlsx", "deep/up", "twice",
+        "warehouse", "zz",
+    }  # fmt: skip
+    for name in ("deep/up", "twice", "zz"):
+        assert (said[name] or "").startswith(f"{name}: a link to a folder that is read under")
+    assert said["warehouse"] == "warehouse: a warehouse of gistmill; move it elsewhere"
+    assert said[".git"] == ".git: hidden; rename it to have it read"
+    assert (said["cover.jpg"] or "").startswith("cover.jpg: none of .txt .md")
+
+
+# What is in a folder, the texts that are read by their ids, and the ids of what is left out.
+FOLDERS: dict[str, tuple[dict[str, bytes], dict[str, str], list[str]]] = {
+    "a warehouse's own folders are not read": (
+        {"a.txt": b"A", "gistmill.json": b"{}", "runs/n/report.md": b"# n", "x/runs/b.txt": b"B"},
+        {"a": "A", "x/runs/b": "B"}, ["gistmill.json"]),
+    "documents of one name keep their suffix": (
+        {"a.pdf": pdf(["Pdf."]), "a.txt": b"A", "b.txt": b"B", "sub/a.txt": b"Below."},
+        {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}, []),
+    "a kept suffix is no other document's name": (
+        {name: name.encode() for name in SUFFIXED}, {name: name for name in SUFFIXED}, []),
+    # A file without a suffix may be a folder's Makefile, or an older copy.
+    "what is left out takes no name of a document": (
+        {"tower": b"x", "tower.txt": b"T"}, {"tower": "T"}, ["tower:1"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_names(tmp_path: Path, case: str) -> None:
+    files, read, skipped = FOLDERS[case]
+    corpus = loaded(placed(tmp_path, files), "text")
+    assert (texts(corpus), [*left_out(corpus)]) == (read, skipped)
+
+
+def test_of_very_many_files_that_are_left_out_the_first_are_named(tmp_path: Path) -> None:
+    placed(tmp_path, {"a.txt": b"one", **{f"x{n:03}.js": b"x" for n in range(103)}})
+    said = left_out(loaded(tmp_path, "text"))
+    assert [*said] == [*(f"x{n:03}.js" for n in range(100)), "(others)"]
+    assert "3 more that are left out (x100.js, x101.js, x102.js ...); " in (said["(others)"] or "")
+
+
+def test_what_cannot_be_read_is_named_and_costs_no_other(tmp_path: Path) -> None:
+    corpus = loaded(placed(tmp_path, {
+        "good.txt": LINE.encode(), "scan.pdf": scan(2), "torn.epub": b"PK\x03\x04",
+        "locked.pdf": pdf([LINE], password="x"), "empty.docx": b"", "nothing.html": b"<p> </p>",
+        "picture.html": b"\x89PNG\r\n",
+    }), "text")  # fmt: skip
+    assert texts(corpus) == {"good": LINE}
+    bad = [item.document.document_id for item in corpus if item.document.problem]
+    assert bad == ["empty", "locked", "nothing", "picture", "scan", "torn"]
+    assert [detail.partition(":")[0] for detail in details(corpus)] == [
+        "empty.docx", "locked.pdf", "nothing.html", "picture.html", "scan.pdf", "torn.epub",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "says"),
+    [
+        ({"scan.pdf": scan(), "x.jpg": b"x"}, "", "no document in it can be read: scan.pdf: no te"),
+        ({"x.pdf": b"x"}, "x.pdf", "x.pdf: no document in it can be read: x.pdf: damaged"),
+        ({"x.jpg": b"x", "questions.csv": b"document_id,question\na,b\n"}, "",
+         "; files of other kinds: 1 (x.jpg); "),
+    ],
+)  # fmt: skip
+def test_a_folder_in_which_nothing_can_be_read(
+    tmp_path: Path, files: dict[str, bytes], name: str, says: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        loaded(placed(tmp_path, files) / name, "text")
+    assert says in str(caught.value)
+
+
+QUESTIONS = """\ufeffdocument_id;question;references;options;answer_index;page
+a;Who climbed?;The keeper;;;3
+a.txt;What, exactly?;"[""Oil"", ""Lamp oil""]";;;
+sub/b.pdf;Which?;;Sand | Oil;1;
+nobody;Who?;;;;
+"""
+
+
+def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
+    corpus = loaded(placed(tmp_path, {
+        "a.txt": LINE.encode(), "sub/b.pdf": pdf([LINE]), "questions.csv": QUESTIONS.encode(),
+    }), "text")  # fmt: skip
+    first, second, third, lost = asked(corpus)
+    assert (first.document_id, first.references, json.loads(first.metadata)) == (
+        "a", ("The keeper",), {"page": "3"},
+    )  # fmt: skip
+    assert (second.document_id, second.references) == ("a", ("Oil", "Lamp oil"))
+    assert (third.document_id, third.options, third.answer_index) == ("sub/b", ("Sand", "Oil"), 1)
+    assert (lost.problem, lost.document_id) == ("bad_input", "nobody")
+    placed(tmp_path, {"questions.jsonl": b"{}"})
+    with pytest.raises(UsageError, match=r"both questions\.jsonl and questions\.csv; keep one"):
+        loaded(tmp_path, "text")
+    (tmp_path / "questions.jsonl").unlink()
+    placed(tmp_path, {"questions.csv": b"document,question\na,Who?\n"})
+    with pytest.raises(UsageError, match=r"questions\.csv: no row has a document_id; rename docu"):
+        loaded(tmp_path, "text")
+
+
+def test_files_that_are_asked_have_names_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of one name are called by their paths; one is asked once, however it is written. What is
+    not asked is counted: the questions of corpus=text, too."""
+    placed(tmp_path, {"a/x.txt": b"A.", "b/x.txt": b"B.", "b/y.pdf": scan(), "z.txt": b"Z."})
+    paths = [str(tmp_path / name) for name in ("a/x.txt", "b", "z.txt", "b/x.txt")]
+    section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
+    asked_of = {"format": "asked", "paths": paths, "question": "Who?"}
+    corpus = list(load(of_section({**section, **asked_of})))
+    x = str(tmp_path / "a" / "x"), str(tmp_path / "b" / "x")
+    assert texts(corpus) == {x[0]: "A.", x[1]: "B.", "z": "Z."}
+    questions = asked(corpus)
+    assert [question.document_id for question in questions] == [*x, "z"]
+    assert {question.question for question in questions} == {"Who?"}
+    assert len({question.question_id for question in questions}) == 3
+    assert [i.document.document_id for i in corpus if i.document.problem] == ["y"]
+    placed(tmp_path, {"a/questions.csv": b"document_id,question\nx,Who?\n"})
+    monkeypatch.chdir(tmp_path / "a")
+    paths = ["x.txt", str(tmp_path / "a" / "x.txt"), "../a/x.txt", "../a"]
+    corpus = list(load(of_section({**section, **asked_of, "paths": paths})))
+    assert (texts(corpus), [*left_out(corpus)]) == ({"x": "A."}, ["questions.csv"])
+
+
+def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
+    """Lines on standard error: what was not read, read in part, paged by characters, or bad."""
+    placed(tmp_path / "books", {
+        "a.txt": LINE.encode(), "b.pdf": pdf([LINE], []), "c.pdf": b"x",
+        "d.txt": "zwölf Löwen".encode("cp1252"), "e.txt": "zwölf ".encode() + b"\x96",
+        "f.txt": bytes(range(128, 256)), "g.txt": b"x" * 2000,
+        **{f"{n:02}.jpg": b"x" for n in range(22)},
+        "questions.csv": "document_id,question\na,Löwen?\nd,Möwen?\n".encode("cp1252"),
+    })  # fmt: skip
+    words = ["corpus=text", f"corpus.path={tmp_path / 'books'}", "methods=none"]
+    resolved = read_run([*words, f"warehouse={tmp_path / 'w'}"])
+    said: list[str] = []
+    steps = resolved.steps
+    assert [step.name for step in steps] == ["documents", "questions", "paginate", "gist"]
+    shards, nothing = Shards(resolved.config.warehouse), Committed(units={}, inputs={})
+    keys = [*load_corpus(resolved.config, shards, steps, nothing, said.append)]
+    assert len(keys) == 29
+    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1 + 3 + 2
+    assert said[20] == "not read: and 2 more; their rows in documents and questions say why"
+    assert said[21] == "read in part: b.pdf: no text in 1 of 2 pages (2)"
+    assert said[22].startswith("paged by characters: g: over 1,000 characters")
+    notes = sorted(line for line in said if line.startswith("in doubt: "))
+    assert [line.split(": ")[1] for line in notes] == ["d.txt", "e.txt", "questions.csv"]
+    assert all(" read as cp1252; " in line for line in (notes[0], notes[2]))
+    assert " U+FFFD: 1; " in notes[1]
+    bad = [line for line in said if line.startswith("bad_input: ")]
+    assert [line.split(": ")[1] for line in bad] == ["c.pdf", "f.txt"]
+
+
+@pytest.mark.parametrize(("name", "method"), [("z", "iterdir"), ("b.txt", "is_dir")])
+def test_what_may_not_be_looked_at_costs_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, method: str
+) -> None:
+    """A folder that cannot be listed, a file of which nothing is told. root may look at everything,
+    so the call is refused instead."""
+    placed(tmp_path, {"a.txt": LINE.encode(), "b.txt": b"x", "z/c.txt": b"x"})
+    local = type(UPath(tmp_path))
+    allowed = getattr(local, method)
+
+    def forbidden(file: Any) -> Any:
+        if file.name == name:
+            raise PermissionError(13, "Permission denied")
+        return allowed(file)
+
+    monkeypatch.setattr(local, method, forbidden)
+    corpus = loaded(tmp_path, "text")
+    assert texts(corpus)["a"] == LINE and len(texts(corpus)) == 2
+    assert details(corpus) == [f"{name}: Permission denied; fix or delete it"]
+
+
+def test_text_folder_of_real_books() -> None:
+    corpus = loaded(DATA / "txt", "text")
+    for item in corpus:
+        content = (DATA / "txt" / f"{item.document.document_id}.txt").read_bytes()
+        assert item.document.num_words == len(content.decode("latin-1").split())
+        assert "\r" not in item.document.text and item.document.num_paragraphs > 90
+        assert item.document.problem is None and item.questions == ()
+    [book] = loaded(DATA / "txt" / "pg375.txt", "text")
+    assert book in corpus
+
+
+# A name in Unicode's NFC and in its NFD, as file systems of Macs have it, is one name.
+
+BOOK = "Łódź/café Zoë"
+ZOE = "Zoe\u0308 sold the cafe\u0301 in Malmo\u0308."
+Form = Callable[[str], str]
+
+
+def nfc(text: str) -> str:
+    return normalize("NFC", text)
+
+
+def nfd(text: str) -> str:
+    return normalize("NFD", text)
+
+
+FORMS = (nfc, nfd)
+
+
+def put(folder: Path, name: str, text: str = ZOE) -> Path:
+    return placed(folder, {name: text.encode()}) / name
+
+
+@pytest.mark.parametrize("of_file", FORMS)
+@pytest.mark.parametrize("of_id", FORMS)
+def test_questions_name_files(tmp_path: Path, of_file: Form, of_id: Form) -> None:
+    put(tmp_path, f"{of_file(BOOK)}.txt")
+    put(tmp_path, "questions.csv", f"document_id,question\n{of_id(BOOK)},Who sold?\n")
+    corpus = loaded(tmp_path, "text")
+    assert [item.document.document_id for item in corpus] == [nfc(BOOK)]
+    assert [question.problem for question in asked(corpus)] == [None]
+
+
+def test_two_files_of_one_name(tmp_path: Path) -> None:
+    """Where suffixes tell them apart these are part of the ids; else one of the two is read."""
+    for name in (nfc("é.txt"), nfd("é.md"), nfc("ö.txt"), nfd("ö.txt")):
+        put(tmp_path, name)
+    corpus = loaded(tmp_path, "text")
+    ids = [item.document.document_id for item in corpus if not item.document.problem]
+    assert sorted(ids) == ["é.md", "é.txt", "ö.txt"]
+    assert [detail.partition(";")[0] for detail in details(corpus)] == [
+        "ö.txt: its document_id would be that of ö.txt"
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_ids_in_rows(tmp_path: Path, form: Form) -> None:
+    rows = [{"document_id": form(name), "text": ZOE} for name in ("é", "ö")]
+    written(tmp_path / "documents.jsonl", *rows)
+    question = {"document_id": "é", "question_id": form("ü"), "question": "Who?"}
+    written(tmp_path / "questions.jsonl", question)
+    corpus = loaded(tmp_path, "tables")
+    assert [item.document.document_id for item in corpus] == ["é", "ö"]
+    assert [(q.document_id, q.question_id) for q in asked(corpus)] == [("é", "ü")]
+    written(tmp_path / "documents.jsonl", *({"document_id": of("é"), "text": "x"} for of in FORMS))
+    assert [item.document.problem for item in loaded(tmp_path, "tables")] == [None, "bad_input"]
+    file = written(tmp_path / "given.jsonl", {"question_id": form("ü"), "answer": "Zoe"})
+    assert read_predictions(str(file)) == {"ü": "Zoe"}
+
+
+@pytest.mark.parametrize(("on_disk", "named"), [(nfc, nfd), (nfd, nfc), (nfd, nfd)])
+def test_a_path_leads_to_what_is_there(tmp_path: Path, on_disk: Form, named: Form) -> None:
+    file = put(tmp_path, f"{on_disk(BOOK)}.txt")
+    assert as_path(tmp_path / f"{named(BOOK)}.txt").read_text() == ZOE
+    new = tmp_path / named("Łódź/new é")
+    assert as_path(new) == file.parent / new.name
+    section = corpus_of(tmp_path, "text").model_dump(mode="json")
+    paths = [str(tmp_path / f"{form(BOOK)}.txt") for form in FORMS]
+    corpus = of_section({**section, "format": "asked", "paths": paths, "question": "Who?"})
+    assert isinstance(corpus, AskCorpus) and corpus.named_files() == {"café Zoë": "café Zoë.txt"}
+    assert len([*load(corpus)]) == 1
+
+
+# Front matter, and texts of files that were extracted before.
+
+
+def test_front_matter_is_the_metadata() -> None:
     text = "---\ntitle: The Tower\ntags: [oil, sea]\ndate: 1893-05-01\n1: x\n---\n\n# Tower\n"
     assert without_front_matter(text) == Extracted(
         "# Tower\n",
@@ -37,22 +374,17 @@ def test_it_is_the_metadata() -> None:
         "---\n---\nText",
     ],
 )
-def test_what_is_none(text: str) -> None:
+def test_what_is_no_front_matter_is_text(text: str) -> None:
     assert without_front_matter(text) == Extracted(text)
-
-
-REPORT = next(known for known in known_documents() if known.name == "report.pdf")
 
 
 class Counting(Extractor):
     """Counts the files that it extracts."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.kinds: list[str] = []
+    num_files = 0
 
     def extract(self, kind: str, content: bytes) -> Extracted:
-        self.kinds.append(kind)
+        self.num_files += 1
         return super().extract(kind, content)
 
 
@@ -62,38 +394,28 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "gistmill" / "texts"
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> UPath:
-    (tmp_path / "report.pdf").write_bytes(REPORT.content)
-    return UPath(tmp_path / "report.pdf")
-
-
-def test_a_file_is_extracted_once(cache: Path, file: UPath) -> None:
-    with Counting() as extractor:
-        first = text_of_file(file, extractor)
-        other = file.rename(file.parent / "other.pdf")
-        assert text_of_file(other, extractor) == first
-        assert extractor.kinds == ["pdf"]
-    assert cache.stat().st_mode & 0o077 == 0, "nobody else may read it"
-
-
-@pytest.mark.parametrize("change", ["content", "code", "damage", "deleted"])
-def test_it_is_extracted_again(
-    cache: Path, file: UPath, monkeypatch: pytest.MonkeyPatch, change: str
+@pytest.mark.parametrize("change", ["name", "content", "code", "damage", "deleted"])
+def test_a_file_is_extracted_once_for_its_content_and_the_code(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
+    content = epub({"a.xhtml": f"<p>{LINE}</p>"})
+    file = UPath(placed(tmp_path, {"a.epub": content}) / "a.epub")
     with Counting() as extractor:
-        first = text_of_file(file, extractor)
+        assert text_of_file(file, extractor) == Extracted(LINE)
         (entry,) = cache.iterdir()
-        if change == "content":
-            file.write_bytes(REPORT.content + b"\n")
+        if change == "name":
+            file = file.rename(file.parent / "other.epub")
+        elif change == "content":
+            file.write_bytes(epub({"a.xhtml": f"<h1></h1><p>{LINE}</p>"}))
         elif change == "code":
             monkeypatch.setattr(text_files, "_code", lambda: "another")
         elif change == "damage":
             entry.write_bytes(entry.read_bytes()[:-9])
         else:
             entry.unlink()
-        assert text_of_file(file, extractor) == first
-        assert extractor.kinds == ["pdf", "pdf"]
+        assert text_of_file(file, extractor) == Extracted(LINE)
+        assert extractor.num_files == (1 if change == "name" else 2)
+    assert cache.stat().st_mode & 0o077 == 0, "nobody else may read it"
 
 
 def test_what_a_plugin_extracts_is_not_kept(
@@ -104,6 +426,6 @@ def test_what_a_plugin_extracts_is_not_kept(
 
     monkeypatch.setitem(EXTRACTORS, "srt", subtitles)
     monkeypatch.setattr(Extractor, "extract", lambda _, kind, content: EXTRACTORS[kind](content))
-    (tmp_path / "film.srt").write_text("a line")
+    placed(tmp_path, {"film.srt": b"a line"})
     assert text_of_file(UPath(tmp_path / "film.srt"), Extractor()).text == "a line"
     assert not cache.exists()

@@ -35,46 +35,52 @@ def bad_documents(corpus: list[Loaded]) -> list[Document]:
     return [item.document for item in corpus if item.document.problem]
 
 
-def test_a_path_without_the_format_is_refused(tmp_path: Path) -> None:
-    empty = written(tmp_path / "empty.dat")
-    torn = written(tmp_path / "torn.dat", '{"a": ', "[1]")
-    for kind in ("qmsum", "text", "tables"):
-        with pytest.raises(UsageError, match=r"no: no such file or folder; set corpus\.path="):
-            load(corpus_of(tmp_path / "no", kind))
-    for kind, path, words in (
-        ("qmsum", tmp_path, r"no \*\.jsonl or \*\.json in this folder"),
-        ("qmsum", empty, "empty.dat: no line or row in it is an object"),
-        ("qmsum", torn, "torn.dat:1: not JSON"),
-        ("text", tmp_path, r"no \.txt .*; files of other kinds: 2 \(empty\.dat, torn"),
-        ("tables", tmp_path, r"no documents\.jsonl or documents\.parquet here"),
-        ("tables", empty, r"no documents\.jsonl or documents\.parquet here"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            loaded(path, kind)
+@pytest.mark.parametrize("kind", ["qmsum", "text", "tables"])
+def test_a_path_that_is_not_there_is_refused_at_once(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(UsageError, match=r"no: no such file or folder; set corpus\.path="):
+        load(corpus_of(tmp_path / "no", kind))  # before a document is asked for
 
 
-def test_what_is_no_file_is_one_bad_text_or_one_line(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.txt")
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        ("qmsum", "", "no *.jsonl or *.json in this folder"),
+        ("qmsum", "empty.dat", "empty.dat: no line or row in it is an object"),
+        ("qmsum", "torn.dat", "torn.dat:1: not JSON"),
+        ("text", "", "; files of other kinds: 2 (empty.dat, torn.dat); set corpus.path="),
+        ("tables", "", "no documents.jsonl or documents.parquet here"),
+        ("tables", "empty.dat", "no documents.jsonl or documents.parquet here"),
+    ],
+)
+def test_a_path_without_the_format_is_refused(
+    tmp_path: Path, kind: str, name: str, words: str
+) -> None:
+    written(tmp_path / "empty.dat")
+    written(tmp_path / "torn.dat", '{"a": ', "[1]")
+    with pytest.raises(UsageError) as caught:
+        list(load(corpus_of(tmp_path / name, kind)))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (None, "no regular file"), (b"%PDF-1.7", "a PDF, not text"), (b"{\\rtf1 x}", "RTF, not"),
+        (b"\x28\xb5\x2f\xfd\x04", "compressed by zstd, not text"),
+    ],
+)  # fmt: skip
+def test_what_is_no_text_is_named(tmp_path: Path, content: bytes | None, kind: str) -> None:
+    """None: a FIFO, which may never end."""
     (tmp_path / "b.txt").write_text("one")
-    assert details(loaded(tmp_path, "text")) == ["a.txt: no regular file; fix or delete it"]
-    for kind, name in (("tables", "documents.jsonl"), ("csv", "a.csv"), ("parquet", "a.parquet")):
-        os.mkfifo(tmp_path / name)
-        with pytest.raises(UsageError, match=f"{name}: no regular file; "):
-            loaded(tmp_path, kind)
-
-
-NAMED = {b"%PDF-1.7": "a PDF", b"PK\x03\x04...": "a zip archive", b"{\\rtf1 x}": "RTF",
-         b"\x28\xb5\x2f\xfd\x04": "compressed by zstd"}  # fmt: skip
-
-
-@pytest.mark.parametrize("content", NAMED)
-def test_what_is_no_text_is_named(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "a.txt").write_bytes(content)
-    (tmp_path / "b.txt").write_text("one")
-    (tmp_path / "documents.jsonl").write_bytes(content)
-    assert details(loaded(tmp_path, "text"))[0].startswith(f"a.txt: {NAMED[content]}")
-    with pytest.raises(UsageError, match=f"documents.jsonl: {NAMED[content]}"):
-        loaded(tmp_path, "tables")
+    for name in ("a.txt", "documents.jsonl", "z.csv"):
+        if content is None:
+            os.mkfifo(tmp_path / name)
+        else:
+            (tmp_path / name).write_bytes(content)
+    assert details(loaded(tmp_path, "text"))[0].startswith(f"a.txt: {kind}")
+    for format_name, name in (("tables", "documents.jsonl"), ("csv", "z.csv")):
+        with pytest.raises(UsageError, match=f"{name}: {kind}"):
+            loaded(tmp_path, format_name)
 
 
 @pytest.mark.parametrize(
@@ -181,20 +187,15 @@ def test_bad_and_repeated_documents_keep_the_others(tmp_path: Path) -> None:
 
 
 def test_lone_surrogates_become_replacement_characters(tmp_path: Path) -> None:
+    """In a row's values, and in the name of a file, which need not be UTF-8."""
     row = r'{"document_id": "\udc00", "text": "a \ud800 b \ud83d\ude00", "title": "\ud800x", '
     written(tmp_path / "documents.jsonl", row + r'"metadata": "{\"k\": \"\\ud800\"}"}')
     [item] = loaded(tmp_path, "tables")
     assert item.document.text == "a \ufffd b \U0001f600"
     assert (item.document.document_id, item.document.title) == ("\ufffd", "\ufffdx")
     assert item.document.metadata == '{"k": "\ufffd"}'
-
-
-def test_a_file_name_that_is_no_utf8_makes_an_id_that_is(tmp_path: Path) -> None:
-    (tmp_path / os.fsdecode(b"x\xff.txt")).write_text("", encoding="utf-8")
-    (tmp_path / "y.txt").write_text("one", encoding="utf-8")
-    [item, _] = loaded(tmp_path, "text")
-    assert item.document.document_id == "x\ufffd"
-    assert (item.document.detail or "").startswith("x\ufffd.txt: the text has no words")
+    (tmp_path / os.fsdecode(b"x\xff.txt")).write_text("one")
+    assert loaded(tmp_path, "text")[-1].document.document_id == "x\ufffd"
 
 
 @pytest.mark.parametrize(
@@ -220,9 +221,9 @@ def test_no_document_has_control_characters_c1(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
     corpora = [loaded(tmp_path, "tables"), loaded(tmp_path, "text"),
                loaded(tmp_path, "parquet", fields={"question": None})]  # fmt: skip
-    found = [item.document.text for corpus in corpora for item in corpus
+    texts = [item.document.text for corpus in corpora for item in corpus
              if not item.document.skipped]  # fmt: skip
-    assert found == ["it’s “here”… now"] * 4
+    assert texts == ["it’s “here”… now"] * 4
 
 
 def test_a_row_that_is_nested_too_deeply_costs_only_itself(tmp_path: Path) -> None:

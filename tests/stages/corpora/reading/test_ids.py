@@ -24,8 +24,8 @@ ROWS: dict[str, dict[str, Any]] = {
 
 
 def row(name: str, number: int) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(json.dumps(ROWS[name]).replace("{}", str(number)))
-    return made
+    numbered: dict[str, Any] = json.loads(json.dumps(ROWS[name]).replace("{}", str(number)))
+    return numbered
 
 
 def good_ids(corpus: list[Loaded]) -> tuple[set[str], set[str]]:
@@ -65,7 +65,7 @@ def test_copies_within_a_file_are_kept_and_have_ids_of_their_own(tmp_path: Path)
     written(tmp_path / "questions.jsonl", *QUESTIONS)
     whole = [q.question_id for q in asked(loaded(tmp_path, "text"))]
     assert len(set(whole)) == 4
-    # Neither a row less nor a row more of another question or document changes the others.
+    # Neither fewer rows nor more of another question or document change the ids of the others.
     written(tmp_path / "questions.jsonl", QUESTIONS[0])
     assert [q.question_id for q in asked(loaded(tmp_path, "text"))] == whole[:1]
     more = {"document_id": "b", "question": "Where?"}

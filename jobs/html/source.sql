@@ -1,3 +1,6 @@
+-- What the page shows: the documents, all of them or those of a subset's questions; the questions in
+-- the table `chosen`; per question, method and measure the mean over repeats.
+
 -- name: numbered_documents
 create temp table numbered_documents as
 select (row_number() over (order by document_id) - 1)::int as number, document_id, title, num_words,
@@ -22,10 +25,10 @@ where value is not null and (rater is null or rater = getvariable('rater')) grou
 select distinct measure from valued order by measure;
 
 -- name: values
-with found as (from valued where measure = getvariable('measure'))
-select method, list(value order by number) as found
-from (select distinct method from found) cross join numbered_questions
-left join found using (method, number) group by method order by method;
+with of_measure as (from valued where measure = getvariable('measure'))
+select method, list(value order by number) as in_order
+from (select distinct method from of_measure) cross join numbered_questions
+left join of_measure using (method, number) group by method order by method;
 
 -- name: documents
 select document_id, title, num_words, length(text) as num_chars, problem, detail

@@ -1,24 +1,88 @@
-"""Exports the table of a run as CSV, or as a paper prints it in LaTeX or Markdown: with printed
-names, scores before reading and cost, and a caption that explains the numbers."""
+"""Exports a method's answers to a file that other systems, benchmarks and `gistmill score` read;
+and the table of a run as CSV, or as papers print it, in LaTeX or Markdown: with printed names,
+scores before reading and cost, and a caption that explains the numbers."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jobs.compare.compare import resolve_method
 from jobs.config.options import ReadOptions
 from jobs.output.cells import Measured, Table, cell, counted, on_one_line
-from jobs.output.print_tables import csv_text, warn_incomplete
+from jobs.output.print_tables import csv_text, json_text, warn_incomplete
 from jobs.report.columns import COST_COLUMNS, COUNTS, PAPER, named, read_names, with_columns
 from jobs.report.render import ANSWERED, REPEATED, report_page, score_table
-from jobs.report.report import Report, make_report
+from jobs.report.report import INPUTS, Report, answers, make_report
 from pipeline.core.errors import UsageError
+from pipeline.core.sql_files import filled, sql_beside, text
+from pipeline.store.sql.connection import query
 
+Rows = Sequence[Mapping[str, Any]]
+_SQL = sql_beside(__file__)
 _IN_NO_LABEL = re.compile(r"[^A-Za-z0-9:._-]")
 _HEADINGS = {"method": "Method", "by": "Group"}
 _OF_INTERVALS = ("low", "high", "answered_mean", "sd")
 _NAMES = {"answered_mean": "answered", "sd": "sd_over_repeats"}  # of these in CSV
+
+
+def _jsonl(rows: Rows) -> str:
+    left_out = ("text", "judged")
+    objects = ({key: row[key] for key in row if key not in left_out} for row in rows)
+    return "".join(json_text(row) + "\n" for row in objects)
+
+
+def _scrolls(rows: Rows) -> str:
+    """One object of answers by id; the benchmark's own script requires every id."""
+    return json_text({row["question_id"]: row["text"] for row in rows}, indent=1) + "\n"
+
+
+def _longmemeval(rows: Rows) -> str:
+    """The hypothesis is the text that raters see: the whole reply if the family says so."""
+    return _jsonl([{"question_id": row["question_id"], "hypothesis": row["judged"] or row["text"]}
+                   for row in rows])  # fmt: skip
+
+
+ANSWER_FORMATS: Mapping[str, Callable[[Rows], str]] = {
+    "jsonl": _jsonl,
+    "scrolls": _scrolls,
+    "longmemeval": _longmemeval,
+}
+
+
+def exported_predictions(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
+    """The answers of `method=` to the questions of `where=`, in `format=`, and their number; `warn`
+    gets a line if the run is not complete. In the formats of benchmarks an answer that chooses an
+    option is its text. `method=` is resolved as in `compare`; by default it is the run's only
+    method. Raises UsageError for several methods, or several repeats of one."""
+    form = _format(options.format or "jsonl", ANSWER_FORMATS)
+    with options.opened() as (folder, connection):
+        run, wanted = folder.path.name, options.method
+        methods = [str(row["method"]) for row in query(connection, _SQL["methods"])]
+        if not methods:
+            raise UsageError(f"run={run} has no answers yet; gistmill status says what is done")
+        if wanted is None and len(methods) > 1:
+            raise UsageError(f"method= must name one method of the run: {', '.join(methods)}")
+        method = resolve_method(methods[0] if wanted is None else wanted, methods, run)
+        source = answers(connection, options.where)
+        rows = query(connection, filled(_SQL["answers"], source=source, method=text(method)))
+        warn_incomplete(run, query(connection, INPUTS)[0], warn)
+    if not rows:
+        raise UsageError(f"where={options.where}: leaves no answer of {method}")
+    if len({row["question_id"] for row in rows}) < len(rows):
+        repeats = sorted({row["repeat"] for row in rows})
+        raise UsageError(
+            f"method={method} has the repeats {', '.join(map(str, repeats))}; choose one with "
+            f"where='repeat = {repeats[0]}'"
+        )
+    return ANSWER_FORMATS[form](rows), len(rows)
+
+
+def _format(name: str, formats: Collection[str]) -> str:
+    if name not in formats:
+        raise UsageError(f"format={name}: no such format; there are {', '.join(formats)}")
+    return name
 
 
 def exported_report(
@@ -26,20 +90,18 @@ def exported_report(
 ) -> tuple[str, int]:
     """The report in `format=`, of the methods whose names begin with `method=`; and the number of
     its rows. `warn` gets a line if the run is not complete. Raises UsageError."""
-    form = options.format or "csv"
-    if form not in FORMATS:
-        raise UsageError(f"format={form}: no such format; there are {', '.join(FORMATS)}")
+    form = _format(options.format or "csv", TABLE_FORMATS)
     for key, forms in _ONLY_OF.items():
         if getattr(options, key) is not None and form not in forms:
             raise UsageError(f"{key}= is for format={' and '.join(forms)}; leave it out")
     report = make_report(options)
     warn_incomplete(report.run, report.inputs, warn)
-    return FORMATS[form](report, options, with_intervals), len(report.rows)
+    return TABLE_FORMATS[form](report, options, with_intervals), len(report.rows)
 
 
 def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """A column per measure with all digits, and the number of answers behind each mean; with
-    intervals also these, the mean over answered questions and the sd over repeats."""
+    intervals also the intervals, the mean over answered questions and the sd over repeats."""
     counts = [column.measure for column in COUNTS] if options.columns is None else []
     shown = with_columns(report, options.columns, None)
     has_groups = any(row.by is not None for row in report.rows)
@@ -58,7 +120,7 @@ def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
 
 
 def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
-    """As LaTeX that needs booktabs, with comments on where it is from."""
+    """A table that needs booktabs, below comments on where it is from."""
     corpus, engine = report.foot["corpus"], report.foot["engine"]
     notes = [f"gistmill, run {report.run}, corpus {corpus}, engine {engine}"]
     notes.append(r"Needs \usepackage{booktabs}.")
@@ -66,9 +128,9 @@ def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
         notes.append(
             "INCOMPLETE: {not_done} of {planned} inputs are not done.".format(**report.inputs)
         )
-    comments = "".join(f"% {on_one_line(note)}\n" for note in notes)
+    comments = [f"% {on_one_line(note)}" for note in notes]
     table = _latex_lines(_paper_table(report, options, with_intervals))
-    return comments + "".join(f"{line}\n" for line in table)
+    return "".join(f"{line}\n" for line in (*comments, *table))
 
 
 def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str:
@@ -76,7 +138,8 @@ def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str
 
 
 def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> Table:
-    """By default with all columns and the cost. Raises UsageError."""
+    """The table that a paper prints, by default with all columns and the cost. Raises
+    UsageError."""
     if _IN_NO_LABEL.search(options.label or ""):
         raise UsageError(f"label={options.label}: write letters, digits and any of : . _ -")
     if not report.rows:
@@ -91,8 +154,8 @@ def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> 
         label=options.label or f"tab:{report.run}",
         is_best_bold=True,
     )
-    text = options.caption or " ".join(_caption(table, shown, options, with_intervals))
-    return replace(table, caption=text)
+    caption = options.caption or " ".join(_caption(table, shown, options, with_intervals))
+    return replace(table, caption=caption)
 
 
 def _caption(
@@ -119,17 +182,17 @@ def _caption(
 
 def _questions(report: Report) -> str:
     repeats = report.foot["repeats"]
-    asked: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()  # of questions, by method
     for row in report.rows:
-        asked[row.method] += int(row.counts.get("n") or 0) // repeats
-    least, most = min(asked.values()), max(asked.values())
+        numbers[row.method] += int(row.counts.get("n") or 0) // repeats
+    least, most = min(numbers.values()), max(numbers.values())
     how = f" ({repeats} repeats, {REPEATED[report.foot['repeat_from']]})" if repeats > 1 else ""
     return f"{'' if least == most else f'{least} to '}{counted(most, 'question')}{how}"
 
 
 _PAPER = ("latex", "markdown")
 _ONLY_OF = {"names": _PAPER, "caption": _PAPER, "label": ("latex",)}
-FORMATS: Mapping[str, Callable[[Report, ReadOptions, bool], str]] = {
+TABLE_FORMATS: Mapping[str, Callable[[Report, ReadOptions, bool], str]] = {
     "csv": _csv,
     "latex": _latex,
     "markdown": _markdown,
@@ -173,8 +236,8 @@ def _latex_lines(table: Table) -> Iterator[str]:
 
 def _cell(value: Any, table: Table, name: str) -> str:
     if not isinstance(value, Measured) or value.value is None:
-        text = cell(value)
-        return "--" if text == "-" else escaped(text)
+        shown = cell(value)
+        return "--" if shown == "-" else escaped(shown)
     shown = escaped(cell(value.value))
     shown = f"\\textbf{{{shown}}}" if value.is_best else shown
     over = ", ".join(value.is_over(table.shared_n(name))).replace("n=", "$n$=")

@@ -1,0 +1,95 @@
+"""A local Ray that does not come up is started again, then it is one line; a driver ends with one
+line when a process of its Ray is killed."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import ray
+
+from pipeline.cluster import joining
+from pipeline.core.errors import ClusterError
+from tests.support.command import ROOT, refused
+
+NOT_UP = [  # what ray.init raises: ray/_private/node.py and services.py of Ray 2.60
+    Exception("The current node timed out during startup."),
+    RuntimeError("Failed to start GCS.  Last 0 lines of error files:\n\n.Please check x.out"),
+]
+JOINED = """\
+import time
+import ray
+from pipeline.cluster import join
+join(None)
+print("joined", flush=True)
+"""
+
+
+def starts(monkeypatch: pytest.MonkeyPatch, error: Exception, fails: int) -> list[Any]:
+    """Let `ray.init` fail so often; its calls."""
+    calls: list[Any] = []
+
+    def init(**settings: Any) -> None:
+        calls.append(settings)
+        if len(calls) <= fails:
+            raise error
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.setattr(joining, "watch_processes", lambda: None)  # there are none
+    return calls
+
+
+@pytest.mark.parametrize("error", NOT_UP, ids=lambda error: str(error)[:20])
+def test_it_is_started_three_times(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    calls = starts(monkeypatch, error, fails=2)
+    joining.join(None)
+    assert [settings["address"] for settings in calls] == ["local"] * 3
+    starts(monkeypatch, error, fails=9)
+    with pytest.raises(ClusterError, match="not start on this machine in 3 attempts") as caught:
+        joining.join(None)
+    assert str(error).split(".", 1)[0] in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_cluster_that_cannot_be_joined_is_refused(tmp_path: Path) -> None:
+    ray.shutdown()  # else this process stays where it is
+    words = ["cluster=ray", "cluster.address=127.0.0.1:1", f"warehouse={tmp_path / 'w'}"]
+    assert "cluster.address=127.0.0.1:1: no Ray to join" in refused("run", *words)
+    assert not (tmp_path / "w").exists()
+
+
+@contextmanager
+def begun(script: str) -> "Iterator[subprocess.Popen[str]]":
+    command, pipe = [sys.executable, "-c", script], subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdout=pipe, stderr=pipe) as driver:
+        try:
+            yield driver
+        finally:
+            driver.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("process", ["raylet", "gcs_server"])
+def test_a_driver_says_that_ray_was_killed(process: str) -> None:
+    """Also one that does not wait for Ray, as runs do in tests/faults/test_ends.py."""
+    with begun(JOINED + "time.sleep(600)") as driver:
+        assert driver.stdout and driver.stdout.readline() == "joined\n"
+        (of_ray,) = [child for child in psutil.Process(driver.pid).children(recursive=True)
+                     if child.name() == process]  # fmt: skip
+        of_ray.kill()
+        _, told = driver.communicate(timeout=60)
+    assert told == f"gistmill: Ray's {process} was killed; run the same command to resume\n"
+    assert driver.returncode == 4
+
+
+@pytest.mark.slow
+def test_a_ray_that_was_shut_down_ends_nothing() -> None:
+    script = JOINED + "ray.shutdown(); time.sleep(3.0); join(None); print('again')"
+    with begun(script) as driver:
+        out, told = driver.communicate(timeout=120)
+    assert (out, told, driver.returncode) == ("joined\nagain\n", "", 0)
