@@ -27,20 +27,6 @@ def test_a_pages_commands_run_and_print_what_it_shows(
 
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
-def test_the_comparison_is_all_that_the_command_prints(
-    executed: Callable[[str], Outcome],
-) -> None:
-    """But for the hint, which names a run."""
-    name = "docs/comparing.md"
-    (shown,) = COMMANDS[name][0].printed
-    lines = [line for line in shown.splitlines() if line.strip() not in ("", "```")]
-    printed = [line for line in executed(name).outputs[0].splitlines() if line.strip()]
-    assert printed[:-1] == lines
-    assert printed[-1].startswith("Look at one: gistmill trace meeting-01 run=")
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(2400)
 def test_the_sql_of_the_means_is_the_reports(
     executed: Callable[[str], Outcome], without_ray: Path
 ) -> None:
