@@ -80,6 +80,7 @@ def test_a_table_without_files_is_empty_and_typed(empty: Any) -> None:
         assert list(types) == ["run"] * bool(prefix) + schema(RECORDS[table]).names
 
 
+@pytest.mark.slow
 def test_every_view_is_made_alone_in_an_empty_warehouse(empty: Any, tmp_path: Path) -> None:
     Warehouse(tmp_path).plan("r")
     for view in (row["name"] for row in query(empty, "show tables")):
