@@ -67,10 +67,10 @@ def variants(
     that no method may have."""
     all_variants = [_variant(config, (), confs, defaults)]
     for method in methods:
-        own = _variant(config, method.given, confs, defaults)
-        variant = next((other for other in all_variants if other.config == own.config), None)
+        of_method = _variant(config, method.given, confs, defaults)
+        variant = next((other for other in all_variants if other.config == of_method.config), None)
         if variant is None:
-            variant = own
+            variant = of_method
             all_variants.append(variant)
         variant.methods.append(method)
     return all_variants

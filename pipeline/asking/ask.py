@@ -218,11 +218,11 @@ class Ask:
             self.progress.replied(subject)
         if call is None:
             return Asked(None, "context_overflow", "")
-        value = None
-        if call.problem in (None, "truncated"):  # it has a reply
+        value, has_reply = None, call.problem in (None, "truncated")
+        if has_reply:
             value = reader.family.read(prompt, call.reply, call.problem == "truncated")
         if first_call is None:
-            if call.problem in (None, "truncated"):
+            if has_reply:
                 is_legal = value is not None and prompt.is_legal(value)
                 read_as = "unread" if value is None else "legal" if is_legal else "illegal"
                 is_example = reader.family.is_example(type(prompt), call.reply)
