@@ -35,11 +35,6 @@ VERBS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return FinishedRun(tmp_path_factory.mktemp("made"))
-
-
 @pytest.fixture
 def warehouse(made: FinishedRun, tmp_path: Path) -> Path:
     return made.copied(tmp_path)

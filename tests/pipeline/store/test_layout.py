@@ -17,11 +17,6 @@ from tests.support.runs.finished_run import FinishedRun
 VERBS = (["report"], ["sql", "from answers"], ["ls"], ["rate", "run=night", "rater=extractive"])
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return FinishedRun(tmp_path_factory.mktemp("made"))
-
-
 def test_a_later_layout_is_refused_by_every_verb(made: FinishedRun, tmp_path: Path) -> None:
     assert check_layout(UPath(made.warehouse)) == LAYOUT
     assert check_layout(UPath(tmp_path)) == 1  # of those that state none

@@ -1,7 +1,6 @@
 """The `lr` view: what two verdicts, and several references, add up to. All worked by hand."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,64 +49,51 @@ def rated(
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A question a case: c0, c1 ...; `up` had no answer to rate, `choice` nothing to rate by."""
+    """A question a case: c0, c1 ...; `up` had no answer to rate, `choice` nothing to rate by; of
+    `failed` the rater's unit failed, whose rows name no rater."""
     warehouse = Warehouse(tmp_path_factory.mktemp("lr"))
-    names = [f"c{number}" for number in range(len(CASES))]
     ratings = [
         row
-        for name, (references, _) in zip(names, CASES, strict=True)
+        for number, (references, _) in enumerate(CASES)
         for index, verdicts in enumerate(references)
-        for row in rated(name, index, verdicts)
+        for row in rated(f"c{number}", index, verdicts)
     ]
     ratings += rated("up", 0, problem="upstream")
     ratings += [Rating(document_id="d1", question_id="choice", rater="judge", rater_is_model=True,
                        skipped=True)]  # fmt: skip
-    answers = [answer(name) for name in names]
-    answers += [answer("up", answer=None, problem="timeout"), answer("choice")]
-    answered = chunk(ANSWERS, "d1", *names, "up", "choice")
-    judged = chunk(RATINGS, "d1", *names, "up", "choice")
+    failed = [replace(row, rater="", rater_is_model=False)
+              for row in rated("failed", 0, problem="unit_failed")]  # fmt: skip
+    names = [*(f"c{number}" for number in range(len(CASES))), "choice"]
+    answers = [*map(answer, names), answer("up", answer=None, problem="timeout"), answer("failed")]
+    answered, judged = (
+        chunk(ANSWERS, "d1", *names, "up", "failed"),
+        chunk(RATINGS, "d1", *names, "up"),
+    )
+    broken = chunk(RATINGS, "d1", "failed")
     warehouse.commit(ANSWERS, answered, answers)
     warehouse.commit(RATINGS, judged, ratings)
-    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [judged]))
+    warehouse.commit(RATINGS, broken, failed)
+    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [judged, broken]))
     return warehouse
 
 
 def test_verdicts_add_up(warehouse: Warehouse) -> None:
-    """A missing answer counts as none; what cannot be rated is left out."""
-    lr_of = {**{f"c{number}": lr for number, (_, lr) in enumerate(CASES)}, "up": "none"}
+    """A missing answer counts as none; what cannot be rated is left out; what a rater failed on is
+    unscored, by the rater of its step's other rows."""
+    expected = {f"c{number}": lr for number, (_, lr) in enumerate(CASES)}
+    expected |= {"up": "none", "failed": "unscored"}
     with connect(warehouse.folder) as connection:
         for view in ("lr", "all_lr"):
-            rows = query(connection, f"select question_id, lr from {view}")
-            assert len(rows) == len(lr_of)
-            assert {row["question_id"]: row["lr"] for row in rows} == lr_of
+            rows = query(connection, f"select question_id, lr, rater from {view} order by 1")
+            of_rows = [tuple(row.values()) for row in rows]
+            assert of_rows == sorted((name, lr, "judge") for name, lr in expected.items())
 
 
 def test_lr_1_and_lr_2_by_hand(warehouse: Warehouse) -> None:
-    """22 answers: 9 exact (6 of one reference, 3 of several), 3 partial, 3 none; 7 unscored ones
+    """23 answers: 9 exact (6 of one reference, 3 of several), 3 partial, 3 none; 8 unscored ones
     are in no mean."""
     means = """select measure, count(*) as n, avg(value) as mean from measures
     where measure in ('lr_1', 'lr_2') group by all order by measure"""
     with connect(warehouse.folder) as connection:
         rows = [tuple(row.values()) for row in query(connection, means)]
     assert rows == [("lr_1", 15, pytest.approx(60)), ("lr_2", 15, pytest.approx(80))]
-
-
-def test_a_failed_unit_of_a_rater_is_unscored_and_in_no_mean(tmp_path: Path) -> None:
-    """Its rows name no rater; its step's other rows do."""
-    warehouse = Warehouse(tmp_path)
-    failed = [
-        replace(row, rater="", rater_is_model=False)
-        for row in rated("q2", 0, problem="unit_failed")
-    ]
-    answered, whole = chunk(ANSWERS, "d1", "q1", "q2"), chunk(RATINGS, "d1", "q1")
-    broken = chunk(RATINGS, "d1", "q2")
-    warehouse.commit(ANSWERS, answered, [answer("q1"), answer("q2")])
-    warehouse.commit(RATINGS, whole, rated("q1", 0, YES))
-    warehouse.commit(RATINGS, broken, failed)
-    warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [whole, broken]))
-    with connect(warehouse.folder) as connection:
-        rows = query(connection, "select question_id, rater, lr from lr order by 1")
-        means = query(connection, "select avg(value) as lr_1 from measures where measure = 'lr_1'")
-    assert [row["lr"] for row in rows] == ["exact", "unscored"]
-    assert {row["rater"] for row in rows} == {"judge"}
-    assert means == [{"lr_1": 100.0}]

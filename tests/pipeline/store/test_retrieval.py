@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from math import log2
 from pathlib import Path
 from typing import Any
@@ -56,17 +55,6 @@ def looked_up(*page_indexes: int, question_id: str = "q", **more: Any) -> Lookup
     })  # fmt: skip
 
 
-def num_unknown() -> int:
-    """How often the first 50 of more than 50 items are of fewer sessions than k, in the authors'
-    cases. `answer_x` and `noans_x` are two sessions, as in theirs."""
-    number = 0
-    for case in AUTHORS["cases"]:
-        ids = [case["corpus_ids"][item] for item in case["ranking"]]
-        first = {name.rsplit("_", 1)[0] for name in ids[:50]}
-        number += sum(len(ids) > 50 and len(first) < k for k in KS)
-    return number
-
-
 class Filled:
     """A warehouse with documents of pages, and the rankings of methods."""
 
@@ -113,68 +101,58 @@ def filled(tmp_path: Path) -> Filled:
 Keep = Callable[[Sequence[int], Sequence[int]], Sequence[RankedPage]]
 
 
-def the_first_50(order: Sequence[int], starts: Sequence[int]) -> Sequence[RankedPage]:
-    return ranking(*order[:50])
-
-
 def by_keys(order: Sequence[int], starts: Sequence[int]) -> Sequence[RankedPage]:
     """The ranked pages that the look-up by keys stores for pages in this order; sessions begin at
     the pages `starts`."""
     texts = [f"{PAGE_BREAK if n in starts else ''}{n} " for n in range(len(order))]
     vectors = [
-        Embedding(document_id="d", page_index=page, chunk_index=0, start_char=0, end_char=1,
-                  embedding=(1 - rank / 1000,))
+        Embedding.about(document(), page_index=page, embedding=(1 - rank / 1000,))
         for rank, page in enumerate(order)
-    ]  # fmt: skip
-    embedder = counts("who")
-    stage = SearchKeysByVectors(
-        top_k=3, merge="score", widen_days=0, out_of_range="last", dated_by="any", embedder=embedder
-    )
+    ]
+    stage = SearchKeysByVectors(top_k=3, merge="score", widen_days=0, out_of_range="last",
+                                dated_by="any", embedder=counts("who"))  # fmt: skip
     rows = book(texts, questions=[question("q", "d", question="Who")])
     (turn,), _ = run(stage, adding(rows, {Embedding: vectors}), never())
     return turn.ranked  # type: ignore[no-any-return]
 
 
-def authors_case(
-    filled: Filled, name: str, case: dict[str, Any], keep: Keep = lambda order, _: ranking(*order)
-) -> None:
-    """Their items as pages, those of one session side by side."""
-    ids: list[str] = case["corpus_ids"]
-    order = sorted(range(len(ids)), key=lambda item: ids[item])
-    page_of = {item: page for page, item in enumerate(order)}
-    sessions = groupby(range(len(ids)), key=lambda page: ids[order[page]].rsplit("_", 1)[0])
-    gold = [page_of[item] for item, name in enumerate(ids) if name in case["correct"]]
-    starts = [next(of_session) for _, of_session in sessions]
-    ranked = keep([page_of[item] for item in case["ranking"]], starts)
-    filled.add(
-        len(ids),
-        [question(name, name, evidence=evidence(*gold))],
-        [looked_up(question_id=name, document_id=name, ranked=ranked)],
-        starts,
-    )
-
-
-@pytest.mark.parametrize(("keep", "num_unknown"), [(by_keys, 0), (the_first_50, num_unknown())])
+# Eight times the first 50 of more than 50 items are of fewer sessions than k.
+@pytest.mark.parametrize(
+    ("keep", "num_unknown"), [(by_keys, 0), (lambda order, starts: ranking(*order[:50]), 8)]
+)
 def test_the_authors_values(filled: Filled, keep: Keep, num_unknown: int) -> None:
-    """Null where they rest on ranks that were not kept."""
+    """Their items are pages, those of a session side by side. Null where values rest on ranks that
+    were not kept."""
     cases = {f"case-{n:02}": case for n, case in enumerate(AUTHORS["cases"])}
     assert len(cases) == 25 and AUTHORS["k"] == list(KS)
     for name, case in cases.items():
-        authors_case(filled, name, case, keep)
+        ids: list[str] = case["corpus_ids"]
+        order = sorted(range(len(ids)), key=ids.__getitem__)
+        page_of = {item: page for page, item in enumerate(order)}
+        session_of = [ids[item].rsplit("_", 1)[0] for item in order]
+        starts = [n for n, of in enumerate(session_of) if n == 0 or of != session_of[n - 1]]
+        gold = [page_of[item] for item, of_item in enumerate(ids) if of_item in case["correct"]]
+        ranked = keep([page_of[item] for item in case["ranking"]], starts)
+        asked = question(name, name, evidence=evidence(*gold))
+        filled.add(
+            len(ids),
+            [asked],
+            [looked_up(question_id=name, document_id=name, ranked=ranked)],
+            starts,
+        )
     retrieval = filled.rows("from retrieval")
     assert len(retrieval) == 25 * 2 * len(KS)
     unknown = [row for row in retrieval if row["left_out"] is None and row["recall_any"] is None]
     assert {(row["level"], row["k"]) for row in unknown} <= {("session", 30), ("session", 50)}
     assert len(unknown) == num_unknown
     for row in (row for row in retrieval if row not in unknown):
-        kind = {"page": "as_items", "session": "turns_as_sessions"}[row["level"]]
         case = cases[row["question_id"]]
-        theirs = case[kind][str(row["k"])]
+        theirs = case["as_items" if row["level"] == "page" else "turns_as_sessions"][str(row["k"])]
         ours = [row[name] for name in ("recall_any", "recall_all", "ndcg_published")]
         if not case["correct"]:  # theirs are 0, 1 and 0, and their runner leaves them out, too
             assert ours == [None] * 3 and row["left_out"] == "no evidence"
-            continue
-        assert ours == pytest.approx([100 * value for value in theirs], abs=1e-4), row
+        else:
+            assert ours == pytest.approx([100 * value for value in theirs], abs=1e-4), row
 
 
 A, B = 1 / log2(3), 1 / log2(5)  # the discounts of ranks 2 and 4
@@ -213,10 +191,7 @@ def test_worked_by_hand(filled: Filled) -> None:
 def test_turns_are_one_ranking(filled: Filled) -> None:
     """Each turn's pages that it asked for come first, then the others that it ranked. A document
     without sessions has pages only."""
-    turns = [
-        looked_up(2, 0, 1, 3, requested=(2, 0)),
-        looked_up(4, 2, 0, 1, requested=(4, 2), turn=1),
-    ]
+    turns = [looked_up(2, 0, 1, 3), looked_up(4, 2, 0, 1, turn=1)]  # the first two are asked for
     filled.add(5, [question("q", "d", evidence=evidence(4))], turns)
     rankings = filled.rows("select page_index, rank, score from rankings order by rank")
     assert [tuple(row.values()) for row in rankings] == [
@@ -227,7 +202,6 @@ def test_turns_are_one_ranking(filled: Filled) -> None:
 
 @pytest.mark.slow
 def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
-    gold = evidence(1)
     abouts = {
         "whole": "{}",
         "unasked": '{"user_evidence": []}',
@@ -235,11 +209,11 @@ def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
         "of 0.2": '{"has_user_evidence": false}',
         "abstains": '{"is_abstention": true}',
     }
-    asked = [question(name, "d", evidence=gold, metadata=about) for name, about in abouts.items()]
-    asked = [*asked, question("no gold", "d")]
-    ranked = [
-        looked_up(1, 0, question_id=row.question_id) for row in asked if row.question_id != "failed"
-    ]
+    asked = [question(name, "d", evidence=evidence(1), metadata=about)
+             for name, about in abouts.items()]  # fmt: skip
+    asked += [question("no gold", "d")]
+    names = [name for name in (*abouts, "no gold") if name != "failed"]
+    ranked = [looked_up(1, 0, question_id=name) for name in names]
     lost = Lookup(document_id="d", question_id="failed", turn=0, used=None, problem="timeout")
     filled.add(2, asked, [*ranked, lost])
     chosen = [Lookup(document_id="d", question_id=row.question_id, turn=0) for row in asked]
@@ -265,15 +239,14 @@ def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
 
 def test_where_there_are_no_pages_all_values_are_0(filled: Filled) -> None:
     """Pagination failed: it left one row without text."""
-    filled.add(2, [question("fine", "d", evidence=evidence(0))],
-               [looked_up(0, 1, question_id="fine")])  # fmt: skip
+    filled.add(2, [question("fine", "d")], [looked_up(0, 1, question_id="fine")])
     no_page = replace(pages(1, "e")[0], end_char=0, text=None, problem="unit_failed")
     lost = Lookup(document_id="e", question_id="q", turn=0, used=None, problem="upstream")
     filled.put(DOCUMENTS, "e", [document("e")])
     filled.put(PAGES, "e", [no_page])
     filled.put(QUESTIONS, "e", [question("q", "e", evidence=evidence(0))])
     filled.put(lookups("bm25"), "e", [lost])
-    metrics = "recall_any, recall_all, ndcg, ndcg_published"
-    (row,) = filled.rows(f"select distinct left_out, problem, {metrics} from retrieval "
-                         "where question_id = 'q'")  # fmt: skip
+    statement = """select distinct left_out, problem, recall_any, recall_all, ndcg, ndcg_published
+    from retrieval where question_id = 'q'"""
+    (row,) = filled.rows(statement)
     assert tuple(row.values()) == (None, "upstream", 0, 0, 0, 0)

@@ -52,8 +52,7 @@ def values(warehouse: Warehouse, statement: str, run: str | None = None) -> list
 
 def ids(warehouse: Warehouse, run: str | None = None) -> list[str]:
     """The questions that a run shows answers to."""
-    answered = rows(warehouse, "select question_id from answers order by all", run)
-    return [row["question_id"] for row in answered]
+    return [row["question_id"] for row in rows(warehouse, "from answers order by all", run)]
 
 
 def commit_answers(warehouse: Warehouse, *question_ids: str, reader: str = "hand") -> Any:
@@ -107,25 +106,6 @@ def test_no_table_may_be_named_like_a_view(empty: Any) -> None:
     assert names == set(VIEWS)
 
 
-@pytest.mark.slow
-def test_steps_and_shards_are_the_runs(warehouse: Warehouse) -> None:
-    """Of three steps one is of both runs, one of one, one of none any more."""
-    both, gone = commit_answers(warehouse, "q1"), chunk(SCORES, "d1", "q1")
-    read = document_unit(GISTS, "d1")
-    warehouse.commit(GISTS, read, [])
-    warehouse.plan("gone", (SCORES, [gone]))
-    warehouse.plan("gone")
-    warehouse.plan("mine", (ANSWERS, [both]))
-    warehouse.plan("theirs", (ANSWERS, [both]), (GISTS, [read]))
-    for view in ("steps", "shards"):
-        steps = f"select step_id from {view} order by 1"
-        assert values(warehouse, steps, "mine") == [(ANSWERS.id,)]
-        assert values(warehouse, steps, "theirs") == sorted([(ANSWERS.id,), (GISTS.id,)])
-    assert values(warehouse, "select step_id, run from all_steps order by all") == [
-        (ANSWERS.id, "mine"), (ANSWERS.id, "theirs"), (GISTS.id, "theirs"), (SCORES.id, None),
-    ]  # fmt: skip
-
-
 def test_units_say_when_they_began_and_who_made_them(warehouse: Warehouse) -> None:
     made, left = chunk(ANSWERS, "d1", "q1"), chunk(ANSWERS, "d1", "q2")
     began = datetime(2026, 11, 22, 3, 14, 15)
@@ -138,23 +118,11 @@ def test_units_say_when_they_began_and_who_made_them(warehouse: Warehouse) -> No
 
 
 def test_the_latest_run_is_shown_by_default(warehouse: Warehouse) -> None:
-    for number, run in enumerate(("b", "c", "a")):
-        unit = commit_answers(warehouse, f"q{number}")
-        warehouse.plan(run, (ANSWERS, [unit]))
-    assert run_name(warehouse.folder, None) == "a"
-    assert ids(warehouse) == ["q2"]
+    for run, question_id in (("b", "q0"), ("a", "q1")):
+        warehouse.plan(run, (ANSWERS, [commit_answers(warehouse, question_id)]))
+        assert (run_name(warehouse.folder, None), ids(warehouse)) == (run, [question_id])
     warehouse.plan("b", (ANSWERS, [chunk(ANSWERS, "d1", "q0")]))
     assert ids(warehouse) == ["q0"]
-
-
-def test_a_run_that_is_not_there(warehouse: Warehouse, tmp_path: Path) -> None:
-    warehouse.plan("b")
-    warehouse.plan("a")
-    with pytest.raises(UsageError, match=r"run=unknown.*it has a, b"):
-        connect(warehouse.folder, "unknown")
-    with pytest.raises(UsageError, match="no run there"):
-        connect(tmp_path / "nowhere")
-    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_wrong_query_is_a_usage_error_of_one_line(empty: Any) -> None:
@@ -169,27 +137,32 @@ def test_a_wrong_query_is_a_usage_error_of_one_line(empty: Any) -> None:
 
 
 @pytest.mark.slow
-def test_runs_show_their_own_rows_of_each_question(warehouse: Warehouse) -> None:
-    """q2 is in units of two runs, q4 in one of a run that is gone."""
+def test_runs_show_their_own_rows_units_shards_and_steps(warehouse: Warehouse) -> None:
+    """q2 is in units of two runs; q4 and the scores, which one planned once, are of none now."""
     first = commit_answers(warehouse, "q1", "q2", reader="first")
     second = commit_answers(warehouse, "q2", "q3", reader="second")
     commit_answers(warehouse, "q4", reader="gone")
+    warehouse.commit(GISTS, read := document_unit(GISTS, "d1"), [])
+    warehouse.plan("two", (SCORES, [chunk(SCORES, "d1", "q1")]))
     warehouse.plan("one", (ANSWERS, [first]))
-    warehouse.plan("two", (ANSWERS, [second]))
-    by_run = {
-        "one": [("q1", "first"), ("q2", "first")],
-        "two": [("q2", "second"), ("q3", "second")],
-    }
-    all_answers = values(warehouse, "select run, question_id, reader from all_answers order by all")
-    assert all_answers == [
-        *((run, *answer) for run, answers in by_run.items() for answer in answers),
-        (None, "q4", "gone"),
-    ]
-    assert {row["run"] for row in rows(warehouse, "from all_units")} == {"one", "two"}
-    for run, answers in by_run.items():
+    warehouse.plan("two", (ANSWERS, [second]), (GISTS, [read]))
+    answers_of = {"one": [("q1", "first"), ("q2", "first")],
+                  "two": [("q2", "second"), ("q3", "second")]}  # fmt: skip
+    steps_of = {"one": [ANSWERS.id], "two": sorted([ANSWERS.id, GISTS.id])}
+    for run, answers in answers_of.items():
         assert {row["run"] for row in rows(warehouse, "from units", run)} == {run}
         shown = values(warehouse, "select question_id, reader from answers order by 1", run)
         assert shown == answers
+        for view in ("steps", "shards"):
+            steps = values(warehouse, f"select step_id from {view} order by 1", run)
+            assert steps == [(step_id,) for step_id in steps_of[run]]
+    all_answers = values(warehouse, "select run, question_id, reader from all_answers order by all")
+    of_runs = [(run, *answer) for run, answers in answers_of.items() for answer in answers]
+    assert all_answers == [*of_runs, (None, "q4", "gone")]
+    assert {row["run"] for row in rows(warehouse, "from all_units")} == {"one", "two"}
+    assert values(warehouse, "select step_id, run from all_steps order by all") == [
+        (ANSWERS.id, "one"), (ANSWERS.id, "two"), (GISTS.id, "two"), (SCORES.id, None),
+    ]  # fmt: skip
 
 
 def test_overlapping_runs_keep_every_row_of_the_unit_that_counts(warehouse: Warehouse) -> None:
@@ -216,9 +189,7 @@ def test_a_run_shows_only_what_it_planned(
     was taken out of the corpus); and of a whole one with a unit that is not compacted yet. What is
     read whole into memory has the same rows."""
     monkeypatch.setattr("pipeline.store.sql.connect._MOST_BYTES", most_bytes)
-    units = [chunk(ANSWERS, "d1", "q1", "q2"), chunk(ANSWERS, "d2", "q3")]
-    for unit in units:
-        warehouse.commit(ANSWERS, unit, [answer(q) for q in unit.inputs])
+    units = [commit_answers(warehouse, "q1", "q2"), commit_answers(warehouse, "q3")]
     if is_compacted:
         compact(warehouse.folder, least=1)
     of_unit = replace(units[0], inputs={"q1": units[0].inputs["q1"]})
@@ -226,7 +197,7 @@ def test_a_run_shows_only_what_it_planned(
         warehouse.plan(run, (ANSWERS, planned))
     assert ids(warehouse, "some") == ["q1", "q2"]
     assert ids(warehouse, "part") == ["q1", "q3"]
-    warehouse.commit(ANSWERS, later := chunk(ANSWERS, "d3", "q4"), [answer("q4")])
+    later = commit_answers(warehouse, "q4")
     assert ids(warehouse, "all") == ["q1", "q2", "q3"]
     warehouse.plan("all", (ANSWERS, [*units, later]))
     assert ids(warehouse, "all") == ["q1", "q2", "q3", "q4"]
@@ -256,24 +227,6 @@ def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Wa
         assert len(connection.execute("from gists").fetchall()) == 1
 
 
-def evidence(warehouse: Warehouse, *spans: tuple[int, int]) -> list[tuple[Any, ...]]:
-    """`page_evidence` of pages 0-10, 10-20 and 20-30, for q1 with these spans, and q2 without."""
-    pages = [
-        replace(page(index, "0123456789"), start_char=10 * index, end_char=10 * index + 10)
-        for index in range(3)
-    ]
-    of, asked = document_unit(PAGES, "d1"), chunk(QUESTIONS, "d1", "q1", "q2")
-    warehouse.commit(PAGES, of, pages)
-    gold = tuple(Span(*span) for span in spans)
-    warehouse.commit(QUESTIONS, asked, [question("q1", evidence=gold), question("q2")])
-    warehouse.plan("r", (PAGES, [of]), (QUESTIONS, [asked]))
-    columns = "question_id, page_index, start_char, end_char, gold_chars"
-    shown = values(warehouse, f"select {columns} from page_evidence order by all")
-    of_all = values(warehouse, f"select run, {columns} from all_page_evidence order by all")
-    assert [("r", *row) for row in shown] == of_all
-    return shown
-
-
 @pytest.mark.parametrize(
     ("spans", "gold"),
     [
@@ -287,9 +240,18 @@ def evidence(warehouse: Warehouse, *spans: tuple[int, int]) -> list[tuple[Any, .
 def test_the_gold_characters_of_each_page(
     warehouse: Warehouse, spans: list[tuple[int, int]], gold: list[int]
 ) -> None:
-    assert evidence(warehouse, *spans) == [
-        ("q1", index, 10 * index, 10 * index + 10, chars) for index, chars in enumerate(gold)
-    ]
+    """Pages 0-10, 10-20 and 20-30 have those of q1; q2 has no evidence."""
+    pages = [replace(page(n), start_char=10 * n, end_char=10 * n + 10) for n in range(3)]
+    questions = [question("q1", evidence=tuple(Span(*span) for span in spans)), question("q2")]
+    of, asked = document_unit(PAGES, "d1"), chunk(QUESTIONS, "d1", "q1", "q2")
+    warehouse.commit(PAGES, of, pages)
+    warehouse.commit(QUESTIONS, asked, questions)
+    warehouse.plan("r", (PAGES, [of]), (QUESTIONS, [asked]))
+    columns = "question_id, page_index, start_char, end_char, gold_chars"
+    expected = [("q1", n, 10 * n, 10 * n + 10, chars) for n, chars in enumerate(gold)]
+    assert values(warehouse, f"select {columns} from page_evidence order by all") == expected
+    of_all = values(warehouse, f"select run, {columns} from all_page_evidence order by all")
+    assert of_all == [("r", *row) for row in expected]
 
 
 def test_methods_are_paired_question_by_question(warehouse: Warehouse) -> None:
