@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,36 +18,25 @@ from pipeline.core.errors import UsageError
 from pipeline.store import connect
 from pipeline.store.sql.connection import expression, query
 from tests.support.command import gistmill, refused, succeed
-from tests.support.runs.warehouse import (
-    Warehouse,
-    answer,
-    chunk,
-    document,
-    document_unit,
-    question,
-    step,
-)
+from tests.support.runs.warehouse import Warehouse, answer, chunk, question, step
 
 SECRET = "the-password-of-another"
-DOCUMENTS, QUESTIONS, ANSWERS = step("documents"), step("questions"), step("answers", "full_text")
+QUESTIONS, ANSWERS = step("questions"), step("answers", "full_text")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A warehouse of one question beside files that are none of its own."""
-    filled(Warehouse(tmp_path / "w's [1]"))
+    fill(Warehouse(tmp_path / "w's [1]"))
     (tmp_path / "secret.txt").write_text(SECRET)
     (tmp_path / "secret.csv").write_text(f"a\n{SECRET}\n")
     return tmp_path
 
 
-def filled(warehouse: Warehouse) -> None:
-    planned = []
-    for of, row in ((DOCUMENTS, document()), (QUESTIONS, question()), (ANSWERS, answer())):
-        unit = document_unit(of, "d1") if of is DOCUMENTS else chunk(of, "d1", "q1")
-        warehouse.commit(of, unit, [row])
-        planned.append((of, [unit]))
-    warehouse.plan("r", *planned)
+def fill(warehouse: Warehouse) -> None:
+    warehouse.commit(QUESTIONS, asked := chunk(QUESTIONS, "d1", "q1"), [question()])
+    warehouse.commit(ANSWERS, answered := chunk(ANSWERS, "d1", "q1"), [answer()])
+    warehouse.plan("r", (QUESTIONS, [asked]), (ANSWERS, [answered]))
 
 
 def opened(folder: Path, **options: Any) -> Any:
@@ -59,7 +49,6 @@ def options(key: str, value: str) -> Any:
 
 WRITES = [
     "copy answers to '{0}/new.csv'",
-    "copy (select 1) to '{0}/new.csv'",
     "export database '{0}/new'",
     "attach '{0}/new.db'",
     "explain analyze copy answers to '{0}/new.csv'",
@@ -70,31 +59,22 @@ WRITES = [
     "reset lock_configuration",
     "call enable_profiling(save_location = '{0}/new.txt')",
     "with x as (copy (select 1) to '{0}/new.parquet' (use_tmp_file false)) from x",
-    "with x as (copy (select 1) to '{0}/new.csv'), y as (from x) select count(*) from y",
     "copy (select 1 as a) to '{1}' (format parquet, use_tmp_file false)",
-    "with x as (copy (select 1 as a) to '{1}' (format parquet, use_tmp_file false)) from x",
     "with x as (copy (select 1 as a) to 'read://{1}' (format parquet, use_tmp_file false)) from x",
 ]
 READS = [
     "from read_text('{0}/secret.txt')",
-    "from read_blob('{0}/secret.txt')",
     "from read_csv('{0}/secret.csv')",
     "from read_csv('/dev/stdin')",
     "from '{0}/secret.csv'",
-    'from "{0}/secret.csv"',
-    "select content from read_text('/etc/passwd')",
     "from glob('{0}/*')",
     "from sniff_csv('{0}/secret.csv')",
     "from parquet_metadata('{0}/secret.csv')",
-    "select (select content from read_text('{0}/secret.txt'))",
-    "with a as (from read_text('{0}/secret.txt')) from a",
     "from answers order by (select content from read_text('{0}/secret.txt'))",
-    "from answers where answer in (select file from glob('{0}/*'))",
     "from query('from read_text(''{0}/secret.txt'')')",
     "from query_table('{0}/secret.csv')",
     "select getenv('HOME')",
     "from enable_profiling(format = 'json', save_location = '{0}/new.json')",
-    "from system.main.enable_profiling(format = 'json', save_location = '{0}/new.json')",
     "from enable_logging(storage = 'file', storage_path = '{0}/new')",
     "from arrow_scan(0, 0, 0)",
     "from json_execute_serialized_sql(json_serialize_sql('from read_text(''{0}/secret.txt'')'))",
@@ -213,7 +193,7 @@ def test_a_variable_of_this_process_is_a_table_if_it_is_registered(folder: Path)
 def test_views_over_remote_files_are_read_under_the_lock() -> None:
     """Tables come as datasets, footers through the registered filesystem."""
     warehouse = Warehouse(UPath("memory://locks/w"))  # type: ignore[arg-type]  # a remote one
-    filled(warehouse)
+    fill(warehouse)
     UPath("memory://locks/secret.txt").write_text(SECRET)
     with connect(warehouse.folder) as connection:
         assert connection.execute("select answer from answers").fetchall() == [("A mill.",)]
@@ -223,17 +203,15 @@ def test_views_over_remote_files_are_read_under_the_lock() -> None:
             connection.execute("from read_text('memory://locks/secret.txt')")
 
 
-@pytest.mark.parametrize("key", ["where", "by"])
-def test_where_and_by_are_expressions(folder: Path, key: str) -> None:
-    with opened(folder) as connection:
-        for value in ("true) union (select 1, 2", "1, 2", "true order by 1", "true /*", "'",
-                      "count(*)", "no_such_column", "--"):  # fmt: skip
-            with pytest.raises(UsageError):
-                create_chosen_table(connection, options(key, value))
-
-
-def test_an_expression_may_hold_comments_brackets_and_views() -> None:
+def test_where_and_by_are_expressions(folder: Path) -> None:
+    """Which may hold comments, brackets and views."""
     for text in ("question_id in (select question_id from answers)",
                  "question like '%;%' -- ends here", "(num_document_words > 1) and (true)",
                  "list_contains(\"references\", 'A mill.')"):  # fmt: skip
         assert expression("where", text) == text
+    wrong = ("true) union (select 1, 2", "1, 2", "true order by 1", "true /*", "'", "count(*)",
+             "no_such_column", "--")  # fmt: skip
+    with opened(folder) as connection:
+        for key, value in product(("where", "by"), wrong):
+            with pytest.raises(UsageError):
+                create_chosen_table(connection, options(key, value))
