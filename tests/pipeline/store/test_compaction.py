@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -23,10 +23,11 @@ from pipeline.core.rows import RECORDS, Record
 from pipeline.store import Shards, connect, upkeep
 from pipeline.store.shards.shard_index import Index, newest_index
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import Compaction, collect, compact
+from pipeline.store.upkeep import Compaction, Removed, collect, compact, remove_run
 from pipeline.work.units import Unit
 from stages.tables.pages import Gist
 from tests.pipeline.store.test_foreign_files import garbled
+from tests.support.clusters.s3_server import BUCKET, names, s3_server
 from tests.support.command import gistmill
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
@@ -37,12 +38,8 @@ Shard = tuple[str, str, str, int]
 
 
 def call(index: int, document_id: str = "d1") -> Call:
-    return Call(
-        document_id=document_id, call_index=index, stage="gist", question_id=None, page_index=index,
-        turn=None, reference_index=None, prompt="gist", request_sha="ab", engine="e", attempt=1,
-        prompt_tokens=7, cached_tokens=0, reply_tokens=1, finish_reason="stop", seconds=0.5,
-        reply="One.",
-    )  # fmt: skip
+    values = {"stage": "gist", "prompt": "gist", "attempt": 1, "prompt_tokens": 7, "reply": "One."}
+    return Call.about(gist(index, document_id=document_id), call_index=index, **values)
 
 
 def unit_of(of: Any, number: int) -> Unit:
@@ -247,11 +244,11 @@ def torn(file: UPath) -> None:
     file.write_bytes(file.read_bytes()[:-9])
 
 
-_AT_TIMES = [pytest.mark.slow, pytest.mark.sampled]
-_OTHERS = [pytest.param(do, marks=_AT_TIMES) for do in (garbled, UPath.unlink, shortened)]
-
-
-@pytest.mark.parametrize("damage", [torn, *_OTHERS])
+@pytest.mark.parametrize(
+    "damage",
+    [torn, *(pytest.param(damage, marks=[pytest.mark.slow, pytest.mark.sampled])
+             for damage in (garbled, UPath.unlink, shortened))],
+)  # fmt: skip
 def test_a_damaged_compacted_file_is_named(
     warehouse: Warehouse, damage: Callable[[UPath], None]
 ) -> None:
@@ -367,3 +364,43 @@ def index_of(warehouse: Warehouse) -> Index:
 
 def units_of(warehouse: Warehouse) -> set[str]:
     return {file.name.split(".")[0] for file in (warehouse.folder / "tables/gists").glob("*/*")}
+
+
+@pytest.mark.slow
+def test_the_same_rows_in_an_object_store_and_none_of_a_removed_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with s3_server() as environment:
+        for key, value in environment.items():
+            monkeypatch.setenv(key, value)
+        warehouse = Warehouse(cast(Path, UPath(f"s3://{BUCKET}/w")))
+        kept, gone = (document_unit(GISTS, name) for name in ("kept", "gone"))
+        warehouse.plan("gone", (GISTS, [kept, gone]))
+        warehouse.plan("night", (GISTS, [kept]))
+        commit_some(warehouse, random.Random(5), range(15))
+        before = shown(warehouse.folder)
+        done = compact(warehouse.folder, least=1)
+        assert done is not None and done.shards == len(names(environment, "w/tables/"))
+        collect(warehouse.folder, older_than=0)
+        assert names(environment, "w/tables/") == []
+        assert shown(warehouse.folder) == before
+        for unit in (kept, gone):
+            warehouse.commit(GISTS, unit, [gist(0, "Late.", unit.document_id)])
+        removed = remove_run(UPath(warehouse.folder), "gone")
+        assert removed == Removed(units=2, kept_units=1, labels=0)
+        assert compact(warehouse.folder, least=1) is not None
+        collect(warehouse.folder, older_than=0)
+        assert names(environment, "w/tables/") == names(environment, "w/removed/") == []
+        units = Shards(warehouse.folder).units("gists", GISTS.id)
+        assert kept.unit in units and gone.unit not in units
+        assert len([name for name in names(environment, "w/compacted/") if "index" in name]) == 1
+        assert not [name for name in names(environment, "w/") if name.endswith(".lease")]
+
+
+def shown(folder: Path) -> dict[str, list[str]]:
+    """The rows of the views, and what footers say."""
+    footers = """(select distinct decode(key), decode(value) from footers
+    where decode(key) like 'gistmill.%')"""
+    names = ("raw_gists", "raw_answers", "raw_calls", "raw_shards", footers)
+    with connect(folder) as connection:
+        return {name: sorted(as_text(query(connection, f"from {name}"))) for name in names}
