@@ -29,10 +29,16 @@ def files(folder: Path) -> list[str]:
 
 
 def test_a_shard_is_named_by_table_step_and_unit(warehouse: Warehouse) -> None:
-    warehouse.commit(GISTS, UNIT, [gist(0), gist(1)])
-    assert files(warehouse.folder) == [f"tables/gists/{GISTS.id}/{UNIT.unit}.1.parquet"]
-    assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit) == (gist(0), gist(1))
-    assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 1}
+    """Also an empty one, of a unit without rows."""
+    empty = document_unit(GISTS, "d2")
+    for unit, rows in ((UNIT, (gist(0), gist(1))), (empty, ())):
+        warehouse.commit(GISTS, unit, rows)
+        assert warehouse.shards.load(Gist, GISTS.id, unit.unit) == rows
+    units = {UNIT.unit: 1, empty.unit: 1}
+    names = sorted(f"tables/gists/{GISTS.id}/{unit}.1.parquet" for unit in units)
+    assert files(warehouse.folder) == names
+    assert warehouse.shards.units("gists", GISTS.id) == units
+    assert warehouse.shards.committed([GISTS]).units == {GISTS.id: units}
 
 
 def test_every_row_says_where_it_comes_from(warehouse: Warehouse) -> None:
@@ -52,31 +58,23 @@ def test_a_retry_writes_the_next_attempt_and_the_highest_counts(warehouse: Wareh
     assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit, 9) == (gist(0, "Attempt 9."),)
 
 
-def test_a_unit_without_rows_leaves_an_empty_shard(warehouse: Warehouse) -> None:
-    warehouse.commit(GISTS, UNIT, [])
-    assert warehouse.shards.committed([GISTS]).units == {GISTS.id: {UNIT.unit: 1}}
-    assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit) == ()
-
-
 def test_temporary_names_are_never_taken_for_shards(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a killed process leaves behind: all that is there just before the link."""
-    seen: list[str] = []
+    seen: list[Path] = []
 
     def look(part: str, final: str) -> None:
-        seen.append(Path(part).name)
+        seen.append(Path(part))
         assert Path(part).stat().st_size > 0
         assert list(Path(final).parent.glob("*.parquet")) == []
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "link", look)
-        with pytest.raises(KeyboardInterrupt):
-            warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
-    (name,) = seen
-    folder = warehouse.shards.path("gists", GISTS.id, UNIT.unit).parent
-    (folder / name).write_bytes(b"half a file")
+    monkeypatch.setattr(os, "link", look)
+    with pytest.raises(KeyboardInterrupt):
+        warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
+    (part,) = seen
+    part.write_bytes(b"half a file")
     assert warehouse.shards.units("gists", GISTS.id) == {}
     warehouse.shards.committed([GISTS])
 
@@ -124,12 +122,9 @@ def test_calls_of_an_earlier_version_are_read(warehouse: Warehouse) -> None:
 
 
 def test_the_problems_of_the_last_attempt_are_known(warehouse: Warehouse) -> None:
-    def problems() -> object:
-        return warehouse.shards.committed([GISTS]).problems[GISTS.id]
-
     other = document_unit(GISTS, "d2")
     warehouse.commit(GISTS, UNIT, [replace(gist(0), problem="truncated")])
-    assert problems() == {UNIT.unit: {"truncated"}}
+    assert warehouse.shards.committed([GISTS]).problems[GISTS.id] == {UNIT.unit: {"truncated"}}
     warehouse.commit(GISTS, replace(UNIT, attempt=2), [gist(0)])
     warehouse.commit(GISTS, other, [replace(gist(0), problem="unparseable")])
-    assert problems() == {other.unit: {"unparseable"}}
+    assert warehouse.shards.committed([GISTS]).problems[GISTS.id] == {other.unit: {"unparseable"}}
