@@ -3,7 +3,6 @@
 import os
 import socket
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -19,40 +18,28 @@ from pipeline.files.storage import (
     process_name,
     write,
 )
-from tests.support.command import ROOT, succeed
-from tests.support.runs.finished_run import FinishedRun
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from pipeline.files.storage import own_folder, part_name
-folder = Path(sys.argv[1])
-(folder / part_name("a.b.csv")).write_text("half")
-(folder / part_name("v.parquet")).mkdir()
-(own_folder("vllm") / "config.json").write_text("")
-os.kill(os.getpid(), signal.SIGKILL)
-"""
+from tests.support.command import succeed
+from tests.support.runs.warehouse import Warehouse, document_unit, gist, step
 
 
 @pytest.fixture
 def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder, in which a killed process has left two temporary files and an engine's folder."""
+    """The folder, in which a process that has ended left temporary files and an engine's folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, env=environment)
-    assert done.returncode == -9
-    assert len([*tmp_path.iterdir()]) == 3
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: ended.pid)
+        (tmp_path / part_name("a.b.csv")).write_text("half")
+        (tmp_path / part_name("v.parquet")).mkdir()
+        (own_folder("vllm") / "config.json").write_text("")
+        assert not has_ended(f"other-{process_name()}"), "it may be at work on another machine"
     return tmp_path
 
 
-def test_who_has_ended() -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    host = socket.gethostname()
-    assert has_ended(f"{host}-{ended.pid}")
+def test_who_is_at_work_has_not_ended() -> None:
     assert not has_ended(process_name())
-    assert not has_ended(f"other-{host}-{ended.pid}")  # may be at work on another machine
-    assert not is_abandoned(part_name("x")) and not is_abandoned(f".x.{host}.part")
+    assert not is_abandoned(part_name("x")) and not is_abandoned(f".x.{socket.gethostname()}.part")
 
 
 def test_the_next_to_write_there_deletes_what_killed_processes_left(killed: Path) -> None:
@@ -65,10 +52,11 @@ def test_the_next_to_write_there_deletes_what_killed_processes_left(killed: Path
 
 
 def test_gc_deletes_what_killed_processes_left(killed: Path) -> None:
-    warehouse = FinishedRun(killed / "run").warehouse
+    warehouse, gists = Warehouse(killed / "w"), step("gists")
+    warehouse.commit(gists, document_unit(gists, "d1"), [gist(0)])
     (left,) = killed.glob(".a.b.csv.*")
-    left.rename(warehouse / "tables" / left.name)
-    mine = warehouse / "tables" / part_name("a.b.csv")
+    left = left.rename(warehouse.folder / "tables" / left.name)
+    mine = warehouse.folder / "tables" / part_name("a.b.csv")
     mine.write_text("is being written")
-    succeed("gc", f"warehouse={warehouse}")
-    assert mine.exists() and not (warehouse / "tables" / left.name).exists()
+    succeed("gc", f"warehouse={warehouse.folder}")
+    assert mine.exists() and not left.exists()
