@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,7 @@ from pipeline.asking.ask import Reader
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import AccountingError, EndedError, EngineError, UsageError
-from pipeline.core.rows import UnitRows
+from pipeline.core.rows import Question, UnitRows
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.units import DocumentWork, work_on
 from pipeline.worker.crashes import Crashes, InFlight, Placement
@@ -24,6 +24,7 @@ from stages.index.gist_pages import GistPages
 from stages.retrieve.read_agent import ReadAgentP
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist
+from tests.support.reading import Listener
 from tests.support.runs.small_run import RULES, SmallRun
 
 
@@ -32,28 +33,22 @@ def small(tmp_path: Path) -> SmallRun:
     return SmallRun(tmp_path)
 
 
-def calls(summaries: Sequence[Summary]) -> dict[str, int]:
-    """Requests to the engine by stage."""
-    asked = Counter[str]()
-    for summary in summaries:
-        for step_id, number in summary.asked.items():
-            asked[step_id.rpartition("-")[0]] += number
-    return dict(+asked)
-
-
 @pytest.mark.slow
 def test_a_unit_is_made_again_from_its_calls(small: SmallRun) -> None:
+    def again() -> tuple[int, int]:
+        """How many units were made, and requests sent for them."""
+        (summary,) = small.work("d1")
+        return summary.units, sum(summary.asked.values())
+
     small.work()
     for table in ("gists", "lookups", "answers", "ratings"):
         rows = small.rows(table)
         small.shard(table).unlink()
-        again = small.work("d1")
-        assert calls(again) == {}
+        assert again() == (1, 0), "nothing that follows is touched"
         assert small.rows(table) == rows
-        assert again[0].units == 1, "nothing that follows is touched"
     for shard in (small.shard("answers"), small.shard("calls", of="answers")):
         shard.unlink()
-    assert calls(small.work("d1")) == {"answer": 2}, "without its calls it is asked again"
+    assert again() == (1, 2), "without its calls it is asked again"
 
 
 @pytest.mark.slow
@@ -66,25 +61,23 @@ def test_units_are_pulled_by_what_needs_them(small: SmallRun) -> None:
     assert not small.shard("ratings").exists()
 
 
-class Rival:
+class Rival(Listener):
     """An engine during whose first reply another worker finishes the same document; only then do
     the other replies come, as the rival would find them in the journal."""
 
     def __init__(self, small: SmallRun, then: Callable[[], None]) -> None:
+        super().__init__(lambda request: "mine")
         self._rival, self._units, self._then = small.worker(), small.units()["d1"], then
-        self._first, self._is_over = True, asyncio.Event()
-        self.name = "mine"
-        self.context_tokens = small.reader.engine.context_tokens
-        self.count_tokens = small.reader.engine.count_tokens
+        self._is_over = asyncio.Event()
 
     async def generate(self, request: Request) -> Reply:
-        if self._first:
-            self._first = False
+        reply = await super().generate(request)
+        if len(self.requests) == 1:
             await self._rival.work("d1", self._units, 120)
             self._then()
             self._is_over.set()
         await self._is_over.wait()
-        return Reply(text="mine", finish_reason="stop")
+        return reply
 
 
 def work_against(small: SmallRun, then: Callable[[], None]) -> Summary:
@@ -148,18 +141,16 @@ def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: Sma
 
 
 def test_a_reader_never_sees_the_gold(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[UnitRows] = []
+    seen: list[Question] = []
 
-    async def run(self: ReadAgentP, rows: UnitRows, ask: object) -> list[Lookup]:
-        seen.append(rows)
-        return await sound(self, rows, ask)  # type: ignore[arg-type]  # any ask
+    async def run(self: ReadAgentP, rows: UnitRows, ask: Any) -> list[Lookup]:
+        seen.extend(rows.questions)
+        return await sound(self, rows, ask)
 
     sound = ReadAgentP.run
     monkeypatch.setattr(ReadAgentP, "run", run)
     small.work()
-    questions = [question for rows in seen for question in rows.questions]
-    assert len(questions) == 3
-    assert {(q.references, q.answer_index, q.evidence) for q in questions} == {((), None, ())}
+    assert [(q.references, q.answer_index, q.evidence) for q in seen] == [((), None, ())] * 3
 
 
 def test_a_last_sign_of_life_is_of_nobody(small: SmallRun) -> None:
@@ -210,10 +201,8 @@ def test_storage_that_is_not_shared_is_named(tmp_path: Path) -> None:
         asyncio.run(worker.work("d1", [], 0))
 
 
-def test_an_engine_that_starts_is_ended_with_the_run_inline(tmp_path: Path) -> None:
+def test_an_engine_that_starts_is_ended_with_the_run_inline(small: SmallRun) -> None:
     """Else Ctrl-C and the deadline would wait for the end of its start."""
-    small = SmallRun(tmp_path)
-    units = small.units()
 
     async def slow_start() -> Reader:
         await asyncio.sleep(600)
@@ -223,7 +212,7 @@ def test_an_engine_that_starts_is_ended_with_the_run_inline(tmp_path: Path) -> N
         folder = small.shards.warehouse / "runs" / "night"
         return Worker(folder, "launch", placement, small.steps, slow_start, 60.0)
 
-    work = work_on([DocumentWork("d1", units["d1"], 1.0, 120)])
+    work = work_on([DocumentWork("d1", small.units()["d1"], 1.0, 120)])
     began = time.monotonic()
     with pytest.raises(EndedError, match="the deadline"):
         execute_inline(worker, 2, work, lambda: EndedError("the deadline"), lambda outcome: None)
