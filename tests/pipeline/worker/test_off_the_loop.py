@@ -21,50 +21,27 @@ _EVENTS = {"open", "os.listdir", "os.scandir", "os.link", "os.rename", "os.remov
 _LATER = "/in_flight"  # crash markers are small, and written by another hand
 
 
-class Watch:
-    """Tells which files below a folder a thread touches while it runs an event loop."""
-
-    def __init__(self) -> None:
-        self.folder: str | None = None
-        self.on_the_loop: list[str] = []
-        self.num_elsewhere = 0
-
-    def hook(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.folder is None or event not in _EVENTS:
-            return
-        path = os.fsdecode(arguments[0]) if isinstance(arguments[0], str | bytes) else ""
-        if not path.startswith(self.folder) or _LATER in path:
-            return
-        if asyncio._get_running_loop() is None:
-            self.num_elsewhere += 1
-        else:
-            self.on_the_loop.append(f"{event} {path}")
-
-
-@pytest.fixture(scope="module")
-def hooked() -> Watch:
-    """It stays for as long as the process, and takes time of everything in it."""
-    watch = Watch()
-    sys.addaudithook(watch.hook)
-    return watch
-
-
-@pytest.fixture
-def watch(hooked: Watch, tmp_path: Path) -> Any:
-    hooked.folder, hooked.on_the_loop, hooked.num_elsewhere = str(tmp_path), [], 0
-    yield hooked
-    hooked.folder = None
-
-
-def test_a_worker_touches_its_files_in_threads(watch: Watch, tmp_path: Path) -> None:
+def test_a_worker_touches_its_files_in_threads(tmp_path: Path) -> None:
     """Its shards, its heartbeat, and the stop signal."""
     small = SmallRun(tmp_path)
     (tmp_path / "warehouse" / "runs" / "night" / "in_flight").mkdir(parents=True)
-    watch.on_the_loop.clear()  # the script of the engine is read where it is made
+    on_the_loop, elsewhere = list[str](), list[str]()
+    is_over = False
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if is_over or event not in _EVENTS or not isinstance(arguments[0], str | bytes):
+            return
+        path = os.fsdecode(arguments[0])
+        if path.startswith(str(tmp_path)) and _LATER not in path:
+            is_on_the_loop = asyncio._get_running_loop() is not None
+            (on_the_loop if is_on_the_loop else elsewhere).append(f"{event} {path}")
+
+    sys.addaudithook(hook)  # it stays for as long as the process
     small.work()
+    is_over = True
     assert small.rows("answers"), "it did its work"
-    assert watch.on_the_loop == []
-    assert watch.num_elsewhere > 50
+    assert on_the_loop == []
+    assert len(elsewhere) > 50
 
 
 def test_what_takes_long_is_done_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:

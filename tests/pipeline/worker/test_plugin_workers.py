@@ -19,39 +19,31 @@ MODULES = {
     ".venv/not_ours.py": "raise SystemExit('no part of the plugin')",
     "rows.py": """
 from dataclasses import dataclass
-from typing import ClassVar
-from pipeline.core.rows import QuestionRow
+from gistmill.plugin import QuestionRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shout(QuestionRow):
-    table: ClassVar[str] = "shouts"
-    key: ClassVar[tuple[str, ...]] = ("question_id",)
+    table = "shouts"
+    key = ("question_id",)
     shout: str | None
     module: str = ""
 """,
     "shout/stage.py": """
-from typing import ClassVar
-from pipeline.work.stage import Stage
+from gistmill.plugin import Stage
 from ..rows import Shout
 
 class ShoutQuestion(Stage):
-    name: ClassVar[str] = "shout"
-    version: ClassVar[int] = 1
-    writes: ClassVar[type] = Shout
+    name = "shout"
+    version = 1
+    writes = Shout
     mark: str
 
     async def run(self, rows, ask):
-        return [
-            Shout(document_id=q.document_id, question_id=q.question_id,
-                  shout=q.question.upper() + self.mark, module=__file__)
-            for q in rows.questions
-        ]
+        return [Shout.about(q, shout=q.question.upper() + self.mark, module=__file__)
+                for q in rows.questions]
 """,
-    "shouts.sql": """
--- name: loud
-create view {prefix}loud as
-select {run}shout from {prefix}shouts;
-""",
+    "shouts.sql": "-- name: loud\n"
+    "create view {prefix}loud as select {run}shout from {prefix}shouts;",
 }
 # What a worker's process does first, elsewhere.
 ELSEWHERE = """
@@ -66,12 +58,9 @@ print(json.dumps([made.shout, made.module, type(made).__module__, [*type(made).s
 
 
 def elsewhere(folder: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-P", "-c", ELSEWHERE, str(folder / "sent")],
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-P", "-c", ELSEWHERE, str(folder / "sent")]
+    there = {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, env=there, capture_output=True, text=True)
 
 
 @pytest.mark.usefixtures("registries")

@@ -9,21 +9,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.asking.ask import Ask, Capacity, Reader
+from pipeline.asking.ask import Ask, Capacity
 from pipeline.asking.replies import Replies
 from pipeline.core.calls import UsageCounters
-from pipeline.core.engine import Reply, Request
+from pipeline.core.engine import Request
 from pipeline.core.errors import EngineError
 from pipeline.worker.progress import Heartbeat
 from tests.stages.index.test_paginate import by_model, lines
-from tests.support.reading import Listener, book, family, question
+from tests.support.reading import Listener, book, question, reader_of
 from tests.support.runs.small_run import SmallRun
-
-
-def asking(engine: Listener) -> Ask:
-    reader = Reader(engine=engine, identity="test", is_model=True, family=family(), temperature=0.0,
-                    seed=0, deadline_seconds=60.0, slots=Capacity(4))  # fmt: skip
-    return Ask(reader, "paginate", "d", Replies())
 
 
 def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:
@@ -36,7 +30,7 @@ def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:
         seen.append((ask.progress.done, ask.progress.about))
         return next(replies)
 
-    ask = asking(Listener(reply))
+    ask = Ask(reader_of(Listener(reply)), "paginate", "d", Replies())
     pages = asyncio.run(by_model(15, 45, tail_words=25).run(lines(*[10] * 8), ask))
     assert [page.num_words for page in pages] == [40, 20, 20]
     assert seen == [(0, None), (1, 2)]
@@ -50,31 +44,22 @@ def test_what_is_expected_of_a_stage(tmp_path: Path) -> None:
     assert (expected["gists"], expected["lookups"], expected["answers"]) == (2, 3, 3)
 
 
-class Watching:
-    """Notes how far the document is at every request; dies after `dies_at` of them."""
-
-    def __init__(self, small: SmallRun, dies_at: int = 10**9) -> None:
-        engine = small.reader.engine
-        self.name, self.context_tokens = engine.name, engine.context_tokens
-        self.count_tokens = engine.count_tokens
-        self._engine, self._dies_at = engine, dies_at
-        self.worker = small.worker(replace(small.reader, engine=self, slots=Capacity(1)))
-        self.seen: list[dict[str, Any]] = []
-
-    async def generate(self, request: Request) -> Reply:
-        (inside,) = self.worker._heartbeat._state()["inside"]
-        self.seen.append(inside)
-        if len(self.seen) > self._dies_at:
-            raise EngineError("dead")
-        return await self._engine.generate(request)
-
-
 def read(small: SmallRun, dies_at: int = 10**9) -> list[dict[str, Any]]:
-    """What is seen of d1 (three pages, two questions) at each request."""
-    engine, units = Watching(small, dies_at), small.units()
+    """What the heartbeat says of d1 (three pages, two questions) at each request; the engine dies
+    after `dies_at` of them."""
+    seen: list[dict[str, Any]] = []
+    replies = {"look_up_p": "Page [1]", "rate_strict": "NO", "rate_permissive": "Yes, partially"}
+
+    def reply(request: Request) -> str:
+        seen.extend(worker._heartbeat._state()["inside"])
+        if len(seen) > dies_at:
+            raise EngineError("dead")
+        return replies.get(request.prompt, "as it was")
+
+    worker = small.worker(replace(small.reader, engine=Listener(reply), slots=Capacity(1)))
     with suppress(EngineError):
-        asyncio.run(engine.worker.work("d1", units["d1"], 120))
-    return engine.seen
+        asyncio.run(worker.work("d1", small.units()["d1"], 120))
+    return seen
 
 
 def test_heartbeats_say_how_far_a_document_is(tmp_path: Path) -> None:
