@@ -8,8 +8,9 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+from tests.support.command import ROOT
+
 HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
 
 
 def environment_with(faults: list[dict[str, Any]]) -> dict[str, str]:

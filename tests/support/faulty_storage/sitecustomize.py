@@ -113,7 +113,7 @@ def _failing(operation: str, real: Callable[..., Any], which: int = 0) -> Callab
     return call
 
 
-def _syncing(real: Callable[[int], None]) -> Callable[[int], None]:
+def _syncing(real: Callable[..., None]) -> Callable[..., None]:
     def fsync(number: int) -> None:
         _strike("fsync", Path(f"/proc/self/fd/{number}").readlink())
         real(number)
@@ -121,17 +121,11 @@ def _syncing(real: Callable[[int], None]) -> Callable[[int], None]:
     return fsync
 
 
-def _replace(module: Any, name: str, function: Any) -> None:
-    setattr(module, name, function)
-
-
 if FAULTS:
-    opening = _opening(io.open)
-    for module in (builtins, io):
-        _replace(module, "open", opening)
-    _replace(os, "fsync", _syncing(os.fsync))
-    for name, operation in (("scandir", "listdir"), ("listdir", "listdir"), ("stat", "stat"),
-                            ("unlink", "unlink"), ("mkdir", "mkdir")):  # fmt: skip
-        _replace(os, name, _failing(operation, getattr(os, name)))
+    builtins.open = io.open = _opening(io.open)
+    os.fsync = _syncing(os.fsync)
+    os.scandir = _failing("listdir", os.scandir)
+    for name in ("listdir", "stat", "unlink", "mkdir"):
+        setattr(os, name, _failing(name, getattr(os, name)))
     for name in ("link", "replace"):  # by the name that is made
-        _replace(os, name, _failing(name, getattr(os, name), which=1))
+        setattr(os, name, _failing(name, getattr(os, name), which=1))
