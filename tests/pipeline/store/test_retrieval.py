@@ -11,15 +11,10 @@ import pytest
 
 from pipeline.core.rows import Question, Record, Span
 from pipeline.work.units import Step
-from stages.retrieve.search import SearchKeysByVectors
-from stages.tables.keys import Embedding
 from stages.tables.lookups import Lookup, RankedPage
 from stages.tables.pages import Page
-from stages.text.words import PAGE_BREAK
 from tests.pipeline.store.test_views import rows
 from tests.support.command import DATA
-from tests.support.engines.embedding import counts
-from tests.support.reading import adding, book, never, run
 from tests.support.runs.warehouse import Warehouse, chunk, document, document_unit, question, step
 
 AUTHORS = json.loads((DATA / "authors_metrics.json").read_text(encoding="utf-8"))[
@@ -98,29 +93,21 @@ def filled(tmp_path: Path) -> Filled:
     return Filled(tmp_path)
 
 
-Keep = Callable[[Sequence[int], Sequence[int]], Sequence[RankedPage]]
+Ranks = Callable[[Sequence[int], Sequence[str]], Sequence[int]]
 
 
-def by_keys(order: Sequence[int], starts: Sequence[int]) -> Sequence[RankedPage]:
-    """The ranked pages that the look-up by keys stores for pages in this order; sessions begin at
-    the pages `starts`."""
-    texts = [f"{PAGE_BREAK if n in starts else ''}{n} " for n in range(len(order))]
-    vectors = [
-        Embedding.about(document(), page_index=page, embedding=(1 - rank / 1000,))
-        for rank, page in enumerate(order)
-    ]
-    stage = SearchKeysByVectors(top_k=3, merge="score", widen_days=0, out_of_range="last",
-                                dated_by="any", embedder=counts("who"))  # fmt: skip
-    rows = book(texts, questions=[question("q", "d", question="Who")])
-    (turn,), _ = run(stage, adding(rows, {Embedding: vectors}), never())
-    return turn.ranked  # type: ignore[no-any-return]
+def to_the_50th_session(order: Sequence[int], sessions: Sequence[str]) -> Sequence[int]:
+    """The ranks that the look-up by keys keeps, see tests/stages/retrieve/test_search.py."""
+    ranked = [sessions[page] for page in order]
+    firsts = [rank for rank, session in enumerate(ranked) if session not in ranked[:rank]]
+    return order[: firsts[49] + 1] if len(firsts) >= 50 else order
 
 
 # Eight times the first 50 of more than 50 items are of fewer sessions than k.
 @pytest.mark.parametrize(
-    ("keep", "num_unknown"), [(by_keys, 0), (lambda order, starts: ranking(*order[:50]), 8)]
+    ("kept", "num_unknown"), [(to_the_50th_session, 0), (lambda order, sessions: order[:50], 8)]
 )
-def test_the_authors_values(filled: Filled, keep: Keep, num_unknown: int) -> None:
+def test_the_authors_values(filled: Filled, kept: Ranks, num_unknown: int) -> None:
     """Their items are pages, those of a session side by side. Null where values rest on ranks that
     were not kept."""
     cases = {f"case-{n:02}": case for n, case in enumerate(AUTHORS["cases"])}
@@ -129,16 +116,13 @@ def test_the_authors_values(filled: Filled, keep: Keep, num_unknown: int) -> Non
         ids: list[str] = case["corpus_ids"]
         order = sorted(range(len(ids)), key=ids.__getitem__)
         page_of = {item: page for page, item in enumerate(order)}
-        session_of = [ids[item].rsplit("_", 1)[0] for item in order]
-        starts = [n for n, of in enumerate(session_of) if n == 0 or of != session_of[n - 1]]
+        sessions = [ids[item].rsplit("_", 1)[0] for item in order]
+        starts = [sessions.index(session) for session in dict.fromkeys(sessions)]
         gold = [page_of[item] for item, of_item in enumerate(ids) if of_item in case["correct"]]
-        ranked = keep([page_of[item] for item in case["ranking"]], starts)
+        ranks = kept([page_of[item] for item in case["ranking"]], sessions)
         asked = question(name, name, evidence=evidence(*gold))
         filled.add(
-            len(ids),
-            [asked],
-            [looked_up(question_id=name, document_id=name, ranked=ranked)],
-            starts,
+            len(ids), [asked], [looked_up(*ranks, question_id=name, document_id=name)], starts
         )
     retrieval = filled.rows("from retrieval")
     assert len(retrieval) == 25 * 2 * len(KS)
