@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
-from pipeline.store import connect
+from pipeline.store import Shards, connect
 from pipeline.store.shards.layout import LAYOUT, check_layout
 from pipeline.store.sql.connection import query
+from stages.tables.answers import Answer
 from tests.support.command import gistmill, one_line, succeed
 from tests.support.runs.finished_run import FinishedRun
 
@@ -49,8 +50,8 @@ def test_a_warehouse_elsewhere_goes_on(made: FinishedRun, tmp_path: Path) -> Non
 
 
 def test_columns_of_earlier_and_later_versions(made: FinishedRun, tmp_path: Path) -> None:
-    """A column, or a field of a struct, that the record gained is null in older shards; a column
-    that it lost is not shown."""
+    """A column, or a field of a struct, that the record gained is null in older shards, and its
+    default for a stage that reads them; a column that it lost is not shown."""
     warehouse = made.copied(tmp_path)
     answers, lookups = (warehouse / made.shard(table).relative_to(made.warehouse)
                         for table in ("answers", "lookups"))  # fmt: skip
@@ -70,3 +71,6 @@ def test_columns_of_earlier_and_later_versions(made: FinishedRun, tmp_path: Path
         rows = query(connection, "select dropped from lookups where question_id = 'q1'")
         assert rows == [{"dropped": [{"page_index": 7, "reason": None}]}]
         assert query(connection, "from left_out") == []
+    unit, step_id = answers.name.split(".")[0], answers.parent.name
+    loaded = Shards(warehouse).load(Answer, step_id, unit)
+    assert [(row.question_id, row.num_lookups) for row in loaded] == [("q1", 0), ("q2", 0)]

@@ -51,16 +51,6 @@ def test_a_unit_is_made_again_from_its_calls(small: SmallRun) -> None:
     assert again() == (1, 2), "without its calls it is asked again"
 
 
-@pytest.mark.slow
-def test_units_are_pulled_by_what_needs_them(small: SmallRun) -> None:
-    """Only d1's answers are wanted; what they are made from is made, the rest is not."""
-    units, unwanted = small.units()["d1"], {small.step(t).id for t in ("ratings", "scores")}
-    left_out = [replace(u, is_done=u.is_done or u.step_id in unwanted) for u in units]
-    asyncio.run(small.worker().work("d1", left_out, 120))
-    assert len(small.rows("answers")) == 2
-    assert not small.shard("ratings").exists()
-
-
 class Rival(Listener):
     """An engine during whose first reply another worker finishes the same document; only then do
     the other replies come, as the rival would find them in the journal."""
