@@ -193,10 +193,3 @@ def test_a_document_that_is_cancelled_is_not_left_out_unseen() -> None:
     make = functools.partial(Troubled, asyncio.CancelledError())
     _, error = through("inline", make, "bad", "a")
     assert str(error) == "a document was cancelled; run the same command"
-
-
-@of_both
-def test_who_watches_may_end_it(backend: str) -> None:
-    """As for a stall; the document in flight would take ten minutes more."""
-    stalled, make = EngineError("nothing was finished"), functools.partial(Troubled, None)
-    assert through(backend, make, "slow", should_stop=lambda: stalled) == ([], stalled)

@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,7 +25,6 @@ from pipeline.files.storage import (
     limit_retries,
     list_paths,
     modified_at,
-    never_made,
     read,
     retry_for,
     with_retries,
@@ -51,26 +50,13 @@ def os_error(name: str) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-def failing(error: Exception, times: int = 99, then: Callable[..., Any] = str) -> Any:
-    """A call that fails some times."""
-    left = iter(range(times))
+def failing(error: Exception) -> Any:
+    """A call that fails."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if next(left, None) is not None:
-            raise error
-        return then(*args, **kwargs)
+    def call(*args: Any) -> Any:
+        raise error
 
     return call
-
-
-@pytest.mark.parametrize("function", ["link", "fsync", "mkdir"])
-def test_a_commit_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
-) -> None:
-    monkeypatch.setattr(os, function, failing(os_error("EIO"), 3, getattr(os, function)))
-    assert commit(as_path(tmp_path / "a" / "shard"), b"rows")
-    (file,) = (tmp_path / "a").iterdir()
-    assert (file.name, file.read_bytes()) == ("shard", b"rows")
 
 
 PASS, OTHER = "make sure that it answers", "put that right"
@@ -88,9 +74,6 @@ REFUSALS: list[tuple[Exception, str]] = [
     (FileNotFoundError("The specified bucket does not exist"), OTHER),
     (PermissionError("Access Denied"), "grant access to it"),
     (os_error("EACCES"), "grant access to it"),
-    (os_error("ENODEV"), OTHER),
-    (os_error("ENOSPC"), "free some space"),
-    (os_error("EROFS"), "make it writable"),
     (os_error("ENOENT"), "put the folder back"),
     (os_error("EDQUOT"), "free some space or raise the quota"),
     (os_error("EFBIG"), "raise the limit on the size of files"),
@@ -171,18 +154,6 @@ def test_a_folder_that_goes_while_it_is_listed_is_left_out(
         for name in ("kept", "going"):
             write(as_path(tmp_path / name / "x.json"), b"")
         assert list_paths(as_path(tmp_path), pattern) == [tmp_path / "kept" / "x.json"]
-
-
-@pytest.mark.parametrize("name", ["runs/a/alive/worker.json", "worker.json"])
-def test_nothing_is_written_where_a_warehouse_was(tmp_path: Path, name: str) -> None:
-    warehouse = as_path(tmp_path / "warehouse")
-    write(warehouse / name, b"1")
-    never_made.add(warehouse)
-    warehouse.rename(tmp_path / "away")
-    with pytest.raises(StorageError, match="put the folder back"):
-        write(warehouse / name, b"2")
-    never_made.discard(warehouse)
-    assert not warehouse.exists()
 
 
 def test_advisory_files_are_tried_once_and_what_failed_is_kept(

@@ -166,7 +166,13 @@ def test_rows_of_other_values_are_named_by_a_run(made: FinishedRun, warehouse: P
 
 
 def test_of_a_table_whose_plugin_is_not_loaded(made: FinishedRun, warehouse: Path) -> None:
-    """Its other rows are there, unless SQL reserves the table's name."""
+    """Its other rows are there, unless SQL reserves the table's name; what else lies there is no
+    table."""
+    others = {"begun", "of somebody else", "others"}
+    for name in others:
+        (warehouse / "tables" / name / "x").mkdir(parents=True)
+    for name in others - {"begun"}:
+        pq.write_table(pa.table({"a": [1]}), warehouse / "tables" / name / "x" / "y.parquet")
     folder = (warehouse / "tables" / "scores").rename(warehouse / "tables" / "remarks")
     shutil.copytree(folder, folder.with_name("group"))
     other = folder / made.shard("scores").relative_to(made.warehouse / "tables" / "scores")
@@ -174,7 +180,9 @@ def test_of_a_table_whose_plugin_is_not_loaded(made: FinishedRun, warehouse: Pat
     with pytest.warns(LeftOutWarning) as caught, connect(warehouse) as connection:
         assert len(query(connection, "from all_remarks")) > 0
         names = {row["name"] for row in query(connection, "show tables")}
-    assert "remarks" in names and "group" not in names
+        tables = {row["table_name"] for row in query(connection, "from shards")}
+    assert "remarks" in names and names.isdisjoint({"group", *others})
+    assert "answers" in tables and tables.isdisjoint(others)
     assert [str(warning.message).partition(": ")[0] for warning in caught] == [str(other)]
 
 

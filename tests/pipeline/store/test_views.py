@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pipeline.core.errors import UsageError
@@ -201,19 +199,6 @@ def test_a_run_shows_only_what_it_planned(
     assert ids(warehouse, "all") == ["q1", "q2", "q3"]
     warehouse.plan("all", (ANSWERS, [*units, later]))
     assert ids(warehouse, "all") == ["q1", "q2", "q3", "q4"]
-
-
-@pytest.mark.slow
-def test_what_is_no_table_of_ours_is_left_alone(warehouse: Warehouse) -> None:
-    unit = commit_answers(warehouse, "q1")
-    warehouse.plan("r", (ANSWERS, [unit]))
-    tables = warehouse.folder / "tables"
-    (tables / "begun" / "step").mkdir(parents=True)  # a plugin's, before its first shard
-    for name in ("of somebody else", "others"):
-        (tables / name / "x").mkdir(parents=True)
-        pq.write_table(pa.table({"a": [1]}), tables / name / "x" / "y.parquet")
-    assert ids(warehouse) == ["q1"]
-    assert values(warehouse, "select distinct table_name from shards") == [("answers",)]
 
 
 def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Warehouse) -> None:

@@ -25,7 +25,7 @@ from stages.retrieve.read_agent import ReadAgentP
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist
 from tests.support.reading import Listener
-from tests.support.runs.small_run import RULES, SmallRun
+from tests.support.runs.small_run import SmallRun
 
 
 @pytest.fixture
@@ -102,15 +102,6 @@ def test_rows_that_lost_are_forgotten(small: SmallRun, monkeypatch: pytest.Monke
     summary = work_against(small, lambda: monkeypatch.setattr(GistPages, "run", run))
     assert [gist.problem for gist in small.rows("gists")] == [None] * 3
     assert summary.problems == 0
-
-
-def test_a_dead_engine_ends_the_work(tmp_path: Path) -> None:
-    small = SmallRun(tmp_path, [{"prompt": "answer", "match": "number 1 ", "die": True}, *RULES])
-    with pytest.raises(EngineError, match="died, as its script asks, at prompt answer"):
-        small.work("d1")
-    assert len(small.rows("gists")) == 3, "what was committed before stays"
-    assert not small.shard("answers").exists()
-    assert not small.shard("calls", of="answers").exists()
 
 
 def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: SmallRun) -> None:
