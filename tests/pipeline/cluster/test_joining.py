@@ -29,30 +29,24 @@ print("joined again")
 """
 
 
-def starts(monkeypatch: pytest.MonkeyPatch, error: Exception, fails: int) -> list[Any]:
-    """Let `ray.init` fail so often; its calls."""
-    calls: list[Any] = []
+@pytest.mark.parametrize("error", NOT_UP, ids=lambda error: str(error)[:20])
+def test_it_is_started_three_times(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    addresses: list[str] = []
 
-    def init(**settings: Any) -> None:
-        calls.append(settings)
-        if len(calls) <= fails:
+    def init(address: str, **settings: Any) -> None:
+        addresses.append(address)
+        if len(addresses) != 3:
             raise error
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     monkeypatch.setattr(joining, "watch_processes", lambda: None)  # there are none
-    return calls
-
-
-@pytest.mark.parametrize("error", NOT_UP, ids=lambda error: str(error)[:20])
-def test_it_is_started_three_times(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    calls = starts(monkeypatch, error, fails=2)
     joining.join(None)
-    assert [settings["address"] for settings in calls] == ["local"] * 3
-    starts(monkeypatch, error, fails=9)
+    assert addresses == ["local"] * 3
     with pytest.raises(ClusterError, match="not start on this machine in 3 attempts") as caught:
         joining.join(None)
+    assert addresses == ["local"] * 6
     assert str(error).split(".", 1)[0] in str(caught.value) and "\n" not in str(caught.value)
 
 

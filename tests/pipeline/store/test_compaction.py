@@ -268,10 +268,8 @@ def test_a_damaged_compacted_file_is_named(
     compact_if_worth_it(UPath(warehouse.folder), lines.append, least=1)
     done = gistmill("gc", f"warehouse={warehouse.folder}")
     assert done.returncode == 1
-    for line, start in zip(
-        [*lines, *done.stderr.splitlines()], ("not compacted", "gistmill"), strict=True
-    ):
-        assert line.startswith(f"{start}: {file}: ")
+    starts = [line.partition(f"{file}: ")[0] for line in (*lines, *done.stderr.splitlines())]
+    assert starts == ["not compacted: ", "gistmill: "]
 
 
 def test_a_read_that_a_store_refuses_is_repeated(

@@ -50,26 +50,21 @@ def looked_up(*page_indexes: int, question_id: str = "q", **more: Any) -> Lookup
     })  # fmt: skip
 
 
-class Filled:
+class Filled(Warehouse):
     """A warehouse with documents of pages, and the rankings of methods."""
 
     def __init__(self, folder: Path) -> None:
-        self.warehouse = Warehouse(folder)
+        super().__init__(folder)
         self.planned: list[Any] = []
 
     def put(self, of: Step, document_id: str, rows: Sequence[Record]) -> None:
         names = {row.question_id: 0 for row in rows if isinstance(row, (Question, Lookup))}
         unit = chunk(of, document_id, *names) if names else document_unit(of, document_id)
-        self.warehouse.commit(of, unit, rows)
+        self.commit(of, unit, rows)
         self.planned.append((of, [unit]))
 
-    def add(
-        self,
-        num_pages: int,
-        questions: Sequence[Question],
-        looked_up: Sequence[Lookup],
-        starts: Sequence[int] | None = None,
-    ) -> None:
+    def add(self, num_pages: int, questions: Sequence[Question], looked_up: Sequence[Lookup],
+            starts: Sequence[int] | None = None) -> None:  # fmt: skip
         """A document of the questions; `starts`: the first pages of its sessions."""
         document_id = questions[0].document_id
         sessions = [{"start_char": CHARS * page} for page in starts or ()]
@@ -80,8 +75,8 @@ class Filled:
         self.put(lookups("bm25"), document_id, looked_up)
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
-        self.warehouse.plan("r", *self.planned)
-        return rows(self.warehouse, statement)
+        self.plan("r", *self.planned)
+        return rows(self, statement)
 
 
 def lookups(method: str) -> Step:
