@@ -7,7 +7,7 @@ import pytest
 from pipeline.core.errors import AccountingError
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts, parts_of_run
-from tests.pipeline.store.test_views import rows
+from tests.pipeline.store.test_views import values
 from tests.support.runs.warehouse import (
     Warehouse,
     answer,
@@ -44,15 +44,13 @@ def plan_everything(warehouse: Warehouse, leave_out: str = "") -> None:
 
 
 def counted(warehouse: Warehouse) -> dict[str, tuple[int, ...]]:
-    names = ("inputs", "ok", "problem", "skipped", "not_done")
-    return {
-        row["step_id"].rpartition("-")[0]: tuple(row[name] for name in names)
-        for row in rows(warehouse, "from accounting")
-    }
+    columns = "step_id, inputs, ok, problem, skipped, not_done"
+    counts = values(warehouse, f"select {columns} from accounting")
+    return {step_id.rpartition("-")[0]: tuple(numbers) for step_id, *numbers in counts}
 
 
 def test_accounts_by_hand(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large run is counted step by step."""
+    """A large run is counted step by step. `steps` and `runs` say what made the rows."""
     plan_everything(warehouse)
     assert counted(warehouse) == {"documents": (4, 1, 1, 1, 1), "answer": (5, 1, 1, 1, 2)}
     with connect(warehouse.folder) as connection:
@@ -61,6 +59,11 @@ def test_accounts_by_hand(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr("pipeline.store.sql.accounts._MOST_INPUTS", 0)
         assert len([*parts_of_run(connection)]) == len(whole) > 1
         assert accounts(connection) == whole
+    columns = "step_id, method, repeat, settings"
+    (row,) = values(warehouse, f"select {columns} from steps where stage = 'answer'")
+    assert row == (ANSWERS.id, "full_text", 0, '{"words": 40}')
+    (row,) = values(warehouse, "select run, inputs, calls from runs where stage = 'answer'")
+    assert row == ("r", 5, 0)
 
 
 def test_a_row_that_is_missing_breaks_the_accounts(warehouse: Warehouse) -> None:
@@ -90,15 +93,6 @@ def test_a_document_of_many_pages_is_one_input_and_a_step_without_shards_is_not_
     assert counted(warehouse) == {"gist": (2, 1, 0, 0, 1), "score": (2, 0, 0, 0, 2)}
 
 
-def test_steps_and_runs_say_what_made_the_rows(warehouse: Warehouse) -> None:
-    plan_everything(warehouse)
-    columns = "step_id, method, repeat, settings"
-    (row,) = rows(warehouse, f"select {columns} from steps where stage = 'answer'")
-    assert tuple(row.values()) == (ANSWERS.id, "full_text", 0, '{"words": 40}')
-    (row,) = rows(warehouse, "select run, inputs, calls from runs where stage = 'answer'")
-    assert tuple(row.values()) == ("r", 5, 0)
-
-
 def test_the_fallback_rate_is_of_pages_that_were_asked_for(warehouse: Warehouse) -> None:
     """Two fallbacks, three choices, and two pages that nobody was asked about: 2 of 5."""
     chosen = ["model", "fallback", "model", "rule", "fallback", "model", "end"]
@@ -106,5 +100,5 @@ def test_the_fallback_rate_is_of_pages_that_were_asked_for(warehouse: Warehouse)
     pages = [replace(page(i), chosen_by=by) for i, by in enumerate(chosen)]
     warehouse.commit(PAGES, unit, pages)
     warehouse.plan("r", (PAGES, [unit]))
-    (row,) = rows(warehouse, "select step_id, memory, stage, asked, fell_back from fallbacks")
-    assert tuple(row.values()) == (PAGES.id, PAGES.memory, "paginate", 5, 2)
+    (row,) = values(warehouse, "select step_id, memory, stage, asked, fell_back from fallbacks")
+    assert row == (PAGES.id, PAGES.memory, "paginate", 5, 2)
