@@ -151,21 +151,13 @@ def test_rows_time_and_memory_have_limits(folder: Path) -> None:
         assert line.endswith("views alone; gistmill sql --unsafe lifts the locks)")
 
 
-ALLOWED = {
-    "from answers": 1, "with a as (from answers) select answer from a": 1,
-    "values (1), (2)": 2, "from range(3)": 3, "select unnest([1, 2])": 2,
-    "from unnest([1, 2])": 2, "select 'a; copy' -- ; copy": 1, "describe answers": None,
-    "summarize answers": None, "show tables": None,
-    "pivot answers on reader in ('hand') using count(*) group by method": 1,
-    "select 1 from all_answers join footers on true limit 1": 1,
-}  # fmt: skip
-
-
 def test_what_only_reads_is_allowed(folder: Path) -> None:
+    of_one_row = ("from answers", "select 1 from all_answers join footers on true limit 1",
+                  "pivot answers on reader in ('hand') using count(*) group by method")  # fmt: skip
     with opened(folder) as connection:
-        for statement, number in ALLOWED.items():
-            rows = query(connection, statement)
-            assert len(rows) == number if number else rows, statement
+        assert [len(query(connection, statement)) for statement in of_one_row] == [1, 1, 1]
+        for statement in ("describe answers", "summarize answers", "show tables"):
+            assert query(connection, statement)
 
 
 def test_unsafe_sql_writes_what_it_is_asked_for(folder: Path) -> None:
