@@ -1,9 +1,11 @@
-"""Leases: one holder at a time, taken over from the dead, by whoever is first."""
+"""Leases: one holder at a time, taken over from the dead, by whoever is first; what killed
+processes leave in temporary folders, and who deletes it."""
 
 import json
 import os
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +16,19 @@ from typing import Any
 import pytest
 
 from pipeline.files.lease import holder, lease
-from pipeline.files.storage import as_path, commit
+from pipeline.files.storage import (
+    as_path,
+    commit,
+    delete_abandoned,
+    has_ended,
+    is_abandoned,
+    own_folder,
+    part_name,
+    process_name,
+    write,
+)
+from tests.support.command import succeed
+from tests.support.runs.warehouse import Warehouse, document_unit, gist, step
 
 HOST = socket.gethostname()
 
@@ -116,3 +130,43 @@ def test_of_many_who_want_a_dead_holders_lease_one_gets_it(tmp_path: Path) -> No
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(take, range(8))) == 1
+
+
+@pytest.fixture
+def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder, in which a process that has ended left temporary files and an engine's folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: ended.pid)
+        (tmp_path / part_name("a.b.csv")).write_text("half")
+        (tmp_path / part_name("v.parquet")).mkdir()
+        (own_folder("vllm") / "config.json").write_text("")
+        assert not has_ended(f"other-{process_name()}"), "it may be at work on another machine"
+    return tmp_path
+
+
+def test_who_is_at_work_has_not_ended() -> None:
+    assert not has_ended(process_name())
+    assert not is_abandoned(part_name("x")) and not is_abandoned(f".x.{HOST}.part")
+
+
+def test_the_next_to_write_there_deletes_what_killed_processes_left(killed: Path) -> None:
+    first, second = own_folder("vllm"), own_folder("vllm")
+    assert {*killed.glob("gistmill-vllm-*")} == {first, second}
+    for name in ("b.csv", "a.b.csv", "v.parquet"):
+        delete_abandoned(as_path(killed / name))
+        write(as_path(killed / name), b"whole")
+        assert not [*killed.glob(f".{name}.*.part")], name
+
+
+def test_gc_deletes_what_killed_processes_left(killed: Path) -> None:
+    warehouse, gists = Warehouse(killed / "w"), step("gists")
+    warehouse.commit(gists, document_unit(gists, "d1"), [gist(0)])
+    (left,) = killed.glob(".a.b.csv.*")
+    left = left.rename(warehouse.folder / "tables" / left.name)
+    mine = warehouse.folder / "tables" / part_name("a.b.csv")
+    mine.write_text("is being written")
+    succeed("gc", f"warehouse={warehouse.folder}")
+    assert mine.exists() and not left.exists()
