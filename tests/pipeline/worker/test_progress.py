@@ -16,7 +16,7 @@ from pipeline.core.engine import Request
 from pipeline.core.errors import EngineError
 from pipeline.worker.progress import Heartbeat
 from tests.stages.index.test_paginate import by_model, lines
-from tests.support.reading import Listener, book, question, reader_of
+from tests.support.reading import Listener, reader_of
 from tests.support.runs.small_run import SmallRun
 
 
@@ -35,13 +35,6 @@ def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:
     assert [page.num_words for page in pages] == [40, 20, 20]
     assert seen == [(0, None), (1, 2)]
     assert (ask.progress.done, ask.progress.about) == (3, 3)
-
-
-def test_what_is_expected_of_a_stage(tmp_path: Path) -> None:
-    rows = book(["one ", "two "], ["o", "t"], [question("q1"), question("q2"), question("q3")])
-    assert by_model(1, 2).expected(rows) is None
-    expected = {s.table: s.stage.expected(rows) for s in SmallRun(tmp_path).steps if s.stage}
-    assert (expected["gists"], expected["lookups"], expected["answers"]) == (2, 3, 3)
 
 
 def read(small: SmallRun, dies_at: int = 10**9) -> list[dict[str, Any]]:
@@ -64,9 +57,10 @@ def read(small: SmallRun, dies_at: int = 10**9) -> list[dict[str, Any]]:
 
 def test_heartbeats_say_how_far_a_document_is(tmp_path: Path) -> None:
     seen = read(SmallRun(tmp_path))
-    of_gists = [(state["done"], state["about"]) for state in seen if state["table"] == "gists"]
-    assert {about for _, about in of_gists} == {3}
-    assert of_gists[0][0] == 0 and all(done <= n for n, (done, _) in enumerate(of_gists))
+    expected = {state["table"]: state["about"] for state in seen if state["table"]}
+    assert expected == {"gists": 3, "lookups": 2, "answers": 2, "ratings": 2}
+    done = [state["done"] for state in seen if state["table"] == "gists"]
+    assert done[0] == 0 and all(number <= n for n, number in enumerate(done))
     shares = [state["share"] for state in seen]
     assert shares == sorted(shares)
     assert shares[-2] < 1, "the second question has no verdict yet; the last request is its second"
