@@ -8,7 +8,7 @@ import pytest
 from pipeline.core.errors import Problem
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
-from stages.tables.answers import Label, Rating, Rubric
+from stages.tables.answers import Label, Rating
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
@@ -38,12 +38,12 @@ def rated(
     question_id: str, reference: int, verdicts: Verdicts = UNREAD, problem: Problem | None = None
 ) -> list[Rating]:
     """The rows of both verdicts."""
-    rubrics: tuple[Rubric, Rubric] = ("strict", "permissive")
     return [
-        Rating(document_id="d1", question_id=question_id, rater="judge", rater_is_model=True,
-               rubric=rubric, label=label, reference_index=reference,
-               problem=problem or (None if label else "unparseable"))
-        for rubric, label in zip(rubrics, verdicts, strict=True)
+        Rating.about(
+            answer(question_id), rater="judge", rater_is_model=True, rubric=rubric, label=label,
+            reference_index=reference, problem=problem or (None if label else "unparseable"),
+        )
+        for rubric, label in zip(("strict", "permissive"), verdicts, strict=True)
     ]  # fmt: skip
 
 
@@ -59,8 +59,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
         for row in rated(f"c{number}", index, verdicts)
     ]
     ratings += rated("up", 0, problem="upstream")
-    ratings += [Rating(document_id="d1", question_id="choice", rater="judge", rater_is_model=True,
-                       skipped=True)]  # fmt: skip
+    ratings += [Rating.about(answer("choice"), rater="judge", rater_is_model=True, skipped=True)]
     failed = [replace(row, rater="", rater_is_model=False)
               for row in rated("failed", 0, problem="unit_failed")]  # fmt: skip
     names = [*(f"c{number}" for number in range(len(CASES))), "choice"]

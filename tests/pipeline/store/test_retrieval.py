@@ -181,37 +181,30 @@ def test_turns_are_one_ranking(filled: Filled) -> None:
 
 @pytest.mark.slow
 def test_what_is_left_out_and_what_counts_as_nothing(filled: Filled) -> None:
-    abouts = {
-        "whole": "{}",
-        "unasked": '{"user_evidence": []}',
-        "failed": "{}",
-        "of 0.2": '{"has_user_evidence": false}',
-        "abstains": '{"is_abstention": true}',
-    }
-    asked = [question(name, "d", evidence=evidence(1), metadata=about)
-             for name, about in abouts.items()]  # fmt: skip
-    asked += [question("no gold", "d")]
-    names = [name for name in (*abouts, "no gold") if name != "failed"]
+    abouts = {"whole": "{}", "unasked": '{"user_evidence": []}', "failed": "{}",
+              "of 0.2": '{"has_user_evidence": false}',
+              "abstains": '{"is_abstention": true}'}  # fmt: skip
+    asked = [question("no gold", "d")]
+    asked += [question(name, "d", evidence=evidence(1), metadata=abouts[name]) for name in abouts]
+    names = [row.question_id for row in asked if row.question_id != "failed"]
     ranked = [looked_up(1, 0, question_id=name) for name in names]
     lost = Lookup(document_id="d", question_id="failed", turn=0, used=None, problem="timeout")
     filled.add(2, asked, [*ranked, lost])
     chosen = [Lookup(document_id="d", question_id=row.question_id, turn=0) for row in asked]
     filled.put(lookups("by a model"), "d", chosen)
-    skipped = [replace(row, skipped=True) for row in chosen[1:]]
-    filled.put(lookups("oracle"), "d", [*ranked[:1], *skipped])
+    skipped = [replace(row, skipped=True) for row in chosen if row.question_id != "whole"]
+    filled.put(lookups("oracle"), "d", [looked_up(1, 0, question_id="whole"), *skipped])
     rows = filled.rows(
         """select method, question_id, left_out, problem, recall_any from retrieval where k = 1
         order by all"""
     )
     assert [tuple(row.values()) for row in rows] == [
-        ("bm25", "abstains", "abstention", None, None),
-        ("bm25", "failed", None, "timeout", 0),
+        ("bm25", "abstains", "abstention", None, None), ("bm25", "failed", None, "timeout", 0),
         ("bm25", "no gold", "no evidence", None, None),
         ("bm25", "of 0.2", "no user evidence", None, None),
         ("bm25", "unasked", "no user evidence", None, None),
-        ("bm25", "whole", None, None, 100),
-        ("oracle", "whole", None, None, 100),
-    ]
+        ("bm25", "whole", None, None, 100), ("oracle", "whole", None, None, 100),
+    ]  # fmt: skip
     everywhere = filled.rows("select count(*) as n from all_retrieval where run = 'r'")
     assert everywhere == filled.rows("select count(*) as n from retrieval")
 

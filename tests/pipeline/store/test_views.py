@@ -214,14 +214,9 @@ def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Wa
 
 @pytest.mark.parametrize(
     ("spans", "gold"),
-    [
-        ([(8, 13)], [2, 3, 0]),
-        ([(9, 11), (25, 27)], [1, 1, 2]),
-        ([(2, 6), (4, 8), (5, 6)], [6, 0, 0]),  # overlapping spans count once
-        ([(20, 20)], [0, 0, 0]),
-        ([], []),
-    ],
-)
+    [([(8, 13)], [2, 3, 0]), ([(9, 11), (25, 27)], [1, 1, 2]), ([(20, 20)], [0, 0, 0]), ([], []),
+     ([(2, 6), (4, 8), (5, 6)], [6, 0, 0])],  # overlapping spans count once
+)  # fmt: skip
 def test_the_gold_characters_of_each_page(
     warehouse: Warehouse, spans: list[tuple[int, int]], gold: list[int]
 ) -> None:
