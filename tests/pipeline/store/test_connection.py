@@ -39,9 +39,14 @@ def test_views_may_be_listed_or_named_in_other_ways(connection: Connection, stat
     assert len(connection.execute(statement).fetchall()) == 2
 
 
-def test_a_misspelt_view_is_suggested(connection: Connection) -> None:
+def test_queries_suggest_the_view_that_was_meant_and_number_columns_of_one_name(
+    connection: Connection,
+) -> None:
     with pytest.raises(UsageError, match='Did you mean "Doubled"'):
         query(connection, "from doubledd")
+    with pytest.raises(UsageError, match="empty query"):
+        query(connection, " -- nothing")
+    assert query(connection, "select 1 as a, 2 as b, 3 as a") == [{"a": 1, "b": 2, "a_1": 3}]
 
 
 def test_common_table_expressions_may_have_the_names_of_views(connection: Connection) -> None:

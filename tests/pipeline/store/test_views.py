@@ -15,7 +15,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline.core.errors import UsageError
 from pipeline.core.rows import RECORDS, VIEWS, Span, schema
 from pipeline.store import connect
 from pipeline.store.sql.connect import run_name
@@ -121,17 +120,6 @@ def test_the_latest_run_is_shown_by_default(warehouse: Warehouse) -> None:
         assert (run_name(warehouse.folder, None), ids(warehouse)) == (run, [question_id])
     warehouse.plan("b", (ANSWERS, [chunk(ANSWERS, "d1", "q0")]))
     assert ids(warehouse) == ["q0"]
-
-
-def test_a_wrong_query_is_a_usage_error_of_one_line(empty: Any) -> None:
-    for statement, says in {
-        "select * from nosuch": "nosuch", "select nosuch from answers": "nosuch",
-        "selec 1": "selec", "select 'a'::int": "a", " -- nothing": "empty query",
-    }.items():  # fmt: skip
-        with pytest.raises(UsageError, match=says) as caught:
-            query(empty, statement)
-        assert "\n" not in str(caught.value)
-    assert query(empty, "select 1 as a, 2 as b, 3 as a") == [{"a": 1, "b": 2, "a_1": 3}]
 
 
 @pytest.mark.slow
