@@ -15,18 +15,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.files import storage
 from pipeline.files.lease import holder, lease
-from pipeline.files.storage import (
-    as_path,
-    commit,
-    delete_abandoned,
-    has_ended,
-    is_abandoned,
-    own_folder,
-    part_name,
-    process_name,
-    write,
-)
 from tests.support.command import succeed
 from tests.support.runs.warehouse import Warehouse, document_unit, gist, step
 
@@ -40,7 +30,7 @@ def written(folder: Path, file: str = "compact.1.lease", **fields: Any) -> None:
 
 
 def test_one_holder_at_a_time_and_free_afterwards(tmp_path: Path) -> None:
-    folder = as_path(tmp_path)
+    folder = storage.as_path(tmp_path)
     with lease(folder, "compact") as mine:
         assert mine is not None and mine.is_held()
         assert holder(folder, "compact") == f"{HOST}-{os.getpid()}"
@@ -58,9 +48,9 @@ def test_what_nobody_holds_is_taken_over(tmp_path: Path, fields: dict[str, Any])
     ended = subprocess.Popen(["true"])
     ended.wait()
     written(tmp_path, pid=ended.pid, **fields)
-    with lease(as_path(tmp_path), "compact") as mine:
+    with lease(storage.as_path(tmp_path), "compact") as mine:
         assert mine is not None
-        assert holder(as_path(tmp_path), "compact") == f"{HOST}-{os.getpid()}"
+        assert holder(storage.as_path(tmp_path), "compact") == f"{HOST}-{os.getpid()}"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,18 +63,18 @@ def test_a_living_process_elsewhere_keeps_it(
 
     def late(path: Any, content: bytes) -> bool:
         written(tmp_path, "compact.3.lease")
-        return commit(path, content)
+        return storage.commit(path, content)
 
     written(tmp_path, expires_at=time.time() + (-1 if is_late else 3600))
     if is_late:
         monkeypatch.setattr("pipeline.files.lease.commit", late)
-    with lease(as_path(tmp_path), "compact") as mine:
+    with lease(storage.as_path(tmp_path), "compact") as mine:
         assert mine is None
-    assert holder(as_path(tmp_path), "compact") == "elsewhere-7"
+    assert holder(storage.as_path(tmp_path), "compact") == "elsewhere-7"
 
 
 def test_who_was_taken_over_learns_of_it_and_leaves_the_new_holder_alone(tmp_path: Path) -> None:
-    folder = as_path(tmp_path)
+    folder = storage.as_path(tmp_path)
     with lease(folder, "compact") as mine:
         assert mine is not None
         written(tmp_path, "compact.2.lease")
@@ -109,7 +99,7 @@ def test_the_holder_keeps_it_fresh_and_no_error_of_the_filesystem_ends_it(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pipeline.files.lease.SECONDS", 0.2)
-    with lease(as_path(tmp_path), "compact") as mine:
+    with lease(storage.as_path(tmp_path), "compact") as mine:
         first = (tmp_path / "compact.1.lease").read_text()
         wait_until(lambda: (tmp_path / "compact.1.lease").read_text() != first)
         for name in ("write", "delete"):
@@ -124,7 +114,7 @@ def test_of_many_who_want_a_dead_holders_lease_one_gets_it(tmp_path: Path) -> No
     all_tried = threading.Barrier(8)
 
     def take(_: int) -> bool:
-        with lease(as_path(tmp_path), "compact") as mine:
+        with lease(storage.as_path(tmp_path), "compact") as mine:
             all_tried.wait()
             return mine is not None
 
@@ -140,24 +130,28 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ended.wait()
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: ended.pid)
-        (tmp_path / part_name("a.b.csv")).write_text("half")
-        (tmp_path / part_name("v.parquet")).mkdir()
-        (own_folder("vllm") / "config.json").write_text("")
-        assert not has_ended(f"other-{process_name()}"), "it may be at work on another machine"
+        (tmp_path / storage.part_name("a.b.csv")).write_text("half")
+        (tmp_path / storage.part_name("v.parquet")).mkdir()
+        (storage.own_folder("vllm") / "config.json").write_text("")
+        assert not storage.has_ended(f"other-{storage.process_name()}"), (
+            "it may be at work on another machine"
+        )
     return tmp_path
 
 
 def test_who_is_at_work_has_not_ended() -> None:
-    assert not has_ended(process_name())
-    assert not is_abandoned(part_name("x")) and not is_abandoned(f".x.{HOST}.part")
+    assert not storage.has_ended(storage.process_name())
+    assert not storage.is_abandoned(storage.part_name("x")) and not storage.is_abandoned(
+        f".x.{HOST}.part"
+    )
 
 
 def test_the_next_to_write_there_deletes_what_killed_processes_left(killed: Path) -> None:
-    first, second = own_folder("vllm"), own_folder("vllm")
+    first, second = storage.own_folder("vllm"), storage.own_folder("vllm")
     assert {*killed.glob("gistmill-vllm-*")} == {first, second}
     for name in ("b.csv", "a.b.csv", "v.parquet"):
-        delete_abandoned(as_path(killed / name))
-        write(as_path(killed / name), b"whole")
+        storage.delete_abandoned(storage.as_path(killed / name))
+        storage.write(storage.as_path(killed / name), b"whole")
         assert not [*killed.glob(f".{name}.*.part")], name
 
 
@@ -166,7 +160,7 @@ def test_gc_deletes_what_killed_processes_left(killed: Path) -> None:
     warehouse.commit(gists, document_unit(gists, "d1"), [gist(0)])
     (left,) = killed.glob(".a.b.csv.*")
     left = left.rename(warehouse.folder / "tables" / left.name)
-    mine = warehouse.folder / "tables" / part_name("a.b.csv")
+    mine = warehouse.folder / "tables" / storage.part_name("a.b.csv")
     mine.write_text("is being written")
     succeed("gc", f"warehouse={warehouse.folder}")
     assert mine.exists() and not left.exists()

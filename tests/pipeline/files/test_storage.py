@@ -16,23 +16,10 @@ import pytest
 from botocore import exceptions as boto  # type: ignore[import-untyped]
 
 from pipeline.core.errors import StorageError
-from pipeline.files.storage import (
-    Advisory,
-    as_path,
-    commit,
-    delete,
-    exists,
-    limit_retries,
-    list_paths,
-    modified_at,
-    read,
-    retry_for,
-    with_retries,
-    write,
-)
+from pipeline.files import storage
 
 HTTP: Any = import_module("httpx2" if find_spec("httpx2") else "httpx")  # whichever hf:// takes
-WHERE = as_path("/w/shard")
+WHERE = storage.as_path("/w/shard")
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +29,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     monkeypatch.setattr("pipeline.files.storage.time.sleep", slept.append)
     monkeypatch.setattr("pipeline.files.storage.time.monotonic", lambda: sum(slept))
     yield slept
-    retry_for(60.0)
+    storage.retry_for(60.0)
 
 
 def os_error(name: str) -> OSError:
@@ -85,9 +72,9 @@ def test_what_may_pass_is_repeated_and_all_ends_in_one_line(
     error: Exception, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
 ) -> None:
     monkeypatch.setattr(os, "fsync", failing(error))
-    path = as_path(tmp_path / "shard")
+    path = storage.as_path(tmp_path / "shard")
     with pytest.raises(StorageError) as caught:
-        commit(path, b"rows")
+        storage.commit(path, b"rows")
     line = str(caught.value)
     assert line.startswith(f"{path}: ") and "\n" not in line
     assert line.endswith(f"; {fix}, then run the same command to resume")
@@ -99,9 +86,9 @@ def test_pauses_grow_and_end(pauses: list[float]) -> None:
     for of_process, limit, seconds in ((5.0, 99.0, 5.0), (5.0, 2.0, 2.0), (5.0, 0.0, 0.0),
                                        (60.0, 99.0, 60.0)):  # fmt: skip
         pauses.clear()
-        retry_for(of_process)
-        with limit_retries(limit), pytest.raises(StorageError, match="Input/output error"):
-            with_retries(failing(os_error("EIO")), WHERE)
+        storage.retry_for(of_process)
+        with storage.limit_retries(limit), pytest.raises(StorageError, match="Input/output error"):
+            storage.with_retries(failing(os_error("EIO")), WHERE)
         assert sum(pauses) == pytest.approx(seconds)
     assert max(pauses) <= 12.0, "8 s, varied by half"
     assert pauses[0] < 0.2
@@ -120,22 +107,22 @@ def test_who_won_is_known_after_a_lost_reply(
         raise os_error("ETIMEDOUT")
 
     monkeypatch.setattr(os, "link", linked_without_a_reply)
-    path = as_path(tmp_path / "shard")
-    assert commit(path, b"mine"), "the file that exists is ours"
-    assert not commit(path, b"another's")
-    assert read(path) == b"mine"
+    path = storage.as_path(tmp_path / "shard")
+    assert storage.commit(path, b"mine"), "the file that exists is ours"
+    assert not storage.commit(path, b"another's")
+    assert storage.read(path) == b"mine"
 
 
 def test_what_is_not_there_is_no_refusal(tmp_path: Path, pauses: list[float]) -> None:
-    gone, folder = as_path(tmp_path / "gone"), as_path(tmp_path)
-    for function in (read, modified_at):
+    gone, folder = storage.as_path(tmp_path / "gone"), storage.as_path(tmp_path)
+    for function in (storage.read, storage.modified_at):
         with pytest.raises(FileNotFoundError):
             function(gone)
-    assert not exists(gone) and list_paths(gone) == [] and exists(folder)
-    delete(gone)
-    write(folder / "file", b"x")
+    assert not storage.exists(gone) and storage.list_paths(gone) == [] and storage.exists(folder)
+    storage.delete(gone)
+    storage.write(folder / "file", b"x")
     with pytest.raises(StorageError, match="File exists; put that right"):
-        write(folder / "file" / "below", b"x")
+        storage.write(folder / "file" / "below", b"x")
     assert pauses == []
 
 
@@ -152,8 +139,10 @@ def test_a_folder_that_goes_while_it_is_listed_is_left_out(
     monkeypatch.setattr(os, "scandir", after_it_went)
     for pattern in ("*/*.json", "**/*.json"):
         for name in ("kept", "going"):
-            write(as_path(tmp_path / name / "x.json"), b"")
-        assert list_paths(as_path(tmp_path), pattern) == [tmp_path / "kept" / "x.json"]
+            storage.write(storage.as_path(tmp_path / name / "x.json"), b"")
+        assert storage.list_paths(storage.as_path(tmp_path), pattern) == [
+            tmp_path / "kept" / "x.json"
+        ]
 
 
 def test_advisory_files_are_tried_once_and_what_failed_is_kept(
@@ -161,11 +150,11 @@ def test_advisory_files_are_tried_once_and_what_failed_is_kept(
 ) -> None:
     # A library that another thread imports has no errors yet.
     monkeypatch.setitem(sys.modules, "aiohttp", ModuleType("aiohttp"))
-    advisory = Advisory()
+    advisory = storage.Advisory()
     assert advisory.state() is None
     for _ in range(3):
         with advisory.attempt():
-            with_retries(failing(os_error("EIO")), WHERE)
+            storage.with_retries(failing(os_error("EIO")), WHERE)
         pauses.append(10.0)  # until the next one
     assert advisory.is_refused
     with advisory.attempt():
