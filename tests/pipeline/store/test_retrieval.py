@@ -1,4 +1,4 @@
-"""The views of rankings and of retrieval, against LongMemEval's own functions and by hand."""
+"""The views of evidence, rankings and retrieval, against LongMemEval's own functions and by hand."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -86,6 +86,26 @@ def lookups(method: str) -> Step:
 @pytest.fixture
 def filled(tmp_path: Path) -> Filled:
     return Filled(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spans", "gold"),
+    [([(8, 13)], [2, 3, 0]), ([(9, 11), (25, 27)], [1, 1, 2]), ([(20, 20)], [0, 0, 0]), ([], []),
+     ([(2, 6), (4, 8), (5, 6)], [6, 0, 0])],  # overlapping spans count once
+)  # fmt: skip
+def test_the_gold_characters_of_each_page(
+    filled: Filled, spans: list[tuple[int, int]], gold: list[int]
+) -> None:
+    """Pages 0-10, 10-20 and 20-30 have those of q1; q2 has no evidence."""
+    asked = question("q1", "d", evidence=tuple(Span(*span) for span in spans))
+    filled.put(PAGES, "d", pages(3, "d"))
+    filled.put(QUESTIONS, "d", [asked, question("q2", "d")])
+    columns = "question_id, page_index, start_char, end_char, gold_chars"
+    of_run = filled.rows(f"select {columns} from page_evidence order by all")
+    expected = [("q1", n, 10 * n, 10 * n + 10, chars) for n, chars in enumerate(gold)]
+    assert [tuple(row.values()) for row in of_run] == expected
+    of_all = filled.rows(f"select run, {columns} from all_page_evidence order by all")
+    assert of_all == [{"run": "r", **row} for row in of_run]
 
 
 Ranks = Callable[[Sequence[int], Sequence[str]], Sequence[int]]

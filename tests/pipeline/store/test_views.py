@@ -15,27 +15,16 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline.core.rows import RECORDS, VIEWS, Span, schema
+from pipeline.core.rows import RECORDS, VIEWS, schema
 from pipeline.store import connect
 from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import compact
 from stages.tables.answers import Answer
 from tests.support.command import ROOT
-from tests.support.runs.warehouse import (
-    Warehouse,
-    answer,
-    chunk,
-    document_unit,
-    gist,
-    page,
-    question,
-    score,
-    step,
-)
+from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, score, step
 
-QUESTIONS, PAGES, GISTS = step("questions"), step("pages"), step("gists")
-ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
+GISTS, ANSWERS, SCORES = step("gists"), step("answers", "full_text"), step("scores", "full_text")
 
 
 def rows(warehouse: Warehouse, statement: str, run: str | None = None) -> list[dict[str, Any]]:
@@ -198,28 +187,6 @@ def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Wa
             connection.execute("from gists")
         away.rename(shard)
         assert len(connection.execute("from gists").fetchall()) == 1
-
-
-@pytest.mark.parametrize(
-    ("spans", "gold"),
-    [([(8, 13)], [2, 3, 0]), ([(9, 11), (25, 27)], [1, 1, 2]), ([(20, 20)], [0, 0, 0]), ([], []),
-     ([(2, 6), (4, 8), (5, 6)], [6, 0, 0])],  # overlapping spans count once
-)  # fmt: skip
-def test_the_gold_characters_of_each_page(
-    warehouse: Warehouse, spans: list[tuple[int, int]], gold: list[int]
-) -> None:
-    """Pages 0-10, 10-20 and 20-30 have those of q1; q2 has no evidence."""
-    pages = [replace(page(n), start_char=10 * n, end_char=10 * n + 10) for n in range(3)]
-    questions = [question("q1", evidence=tuple(Span(*span) for span in spans)), question("q2")]
-    of, asked = document_unit(PAGES, "d1"), chunk(QUESTIONS, "d1", "q1", "q2")
-    warehouse.commit(PAGES, of, pages)
-    warehouse.commit(QUESTIONS, asked, questions)
-    warehouse.plan("r", (PAGES, [of]), (QUESTIONS, [asked]))
-    columns = "question_id, page_index, start_char, end_char, gold_chars"
-    expected = [("q1", n, 10 * n, 10 * n + 10, chars) for n, chars in enumerate(gold)]
-    assert values(warehouse, f"select {columns} from page_evidence order by all") == expected
-    of_all = values(warehouse, f"select run, {columns} from all_page_evidence order by all")
-    assert of_all == [("r", *row) for row in expected]
 
 
 def test_methods_are_paired_question_by_question(warehouse: Warehouse) -> None:
