@@ -1,4 +1,4 @@
-"""The views of evidence, rankings and retrieval, against LongMemEval's own functions and by hand."""
+"""Views of evidence, rankings and retrieval, against LongMemEval's own functions and by hand."""
 
 import json
 from collections.abc import Callable, Sequence
