@@ -1,46 +1,29 @@
 """Inputs = ok + problem + skipped + not done, counted by the views, by hand."""
 
-from dataclasses import replace
-
 import pytest
 
 from pipeline.core.errors import AccountingError
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts, parts_of_run
+from stages.tables.pages import Page
 from tests.pipeline.store.test_views import values
-from tests.support.runs.warehouse import (
-    Warehouse,
-    answer,
-    chunk,
-    document,
-    document_unit,
-    gist,
-    page,
-    score,
-    step,
-)
+from tests.support.runs.warehouse import Warehouse, answer, chunk, document, document_unit, step
 
-DOCUMENTS, PAGES, GISTS = step("documents"), step("pages"), step("gists")
-ANSWERS, SCORES = step("answers", "full_text"), step("scores", "full_text")
+DOCUMENTS, PAGES, ANSWERS = step("documents"), step("pages"), step("answers", "full_text")
 
 
 def plan_everything(warehouse: Warehouse, leave_out: str = "") -> None:
     """Four documents (fine, bad, skipped, without a shard) and questions of every outcome."""
-    texts = {
-        "d1": document("d1"),
-        "d2": document("d2", problem="bad_input", skipped=True),  # counts once
-        "d3": document("d3", skipped=True),
-        "d4": document("d4"),
-    }
-    units = {d: document_unit(DOCUMENTS, d) for d in texts}
-    for document_id in ("d1", "d2", "d3"):
-        warehouse.commit(DOCUMENTS, units[document_id], [texts[document_id]])
+    units = [document_unit(DOCUMENTS, name) for name in ("d1", "d2", "d3", "d4")]
+    documents = [document("d1"), document("d2", problem="bad_input", skipped=True),  # counts once
+                 document("d3", skipped=True)]  # fmt: skip
+    for unit, row in zip(units[:3], documents, strict=True):
+        warehouse.commit(DOCUMENTS, unit, [row])
     done = chunk(ANSWERS, "d1", "q1", "q2", "q3")
     answers = [answer("q1"), answer("q2", answer=None, problem="timeout"),
                answer("q3", answer=None, skipped=True)]  # fmt: skip
     warehouse.commit(ANSWERS, done, [row for row in answers if row.question_id != leave_out])
-    pending = chunk(ANSWERS, "d4", "q4", "q5")
-    warehouse.plan("r", (DOCUMENTS, list(units.values())), (ANSWERS, [done, pending]))
+    warehouse.plan("r", (DOCUMENTS, units), (ANSWERS, [done, chunk(ANSWERS, "d4", "q4", "q5")]))
 
 
 def counted(warehouse: Warehouse) -> dict[str, tuple[int, ...]]:
@@ -75,30 +58,22 @@ def test_a_row_that_is_missing_breaks_the_accounts(warehouse: Warehouse) -> None
 
 
 def test_a_row_that_stands_twice_breaks_the_accounts(warehouse: Warehouse) -> None:
-    unit = chunk(SCORES, "d1", "q1")
-    warehouse.commit(SCORES, unit, [score("q1", "f1", 1.0), score("q1", "f1", 1.0)])
-    warehouse.plan("r", (SCORES, [unit]))
-    twice = r"scores: 2 rows .*, in unit \w+ of score-"
+    unit = chunk(ANSWERS, "d1", "q1")
+    warehouse.commit(ANSWERS, unit, [answer("q1"), answer("q1")])
+    warehouse.plan("r", (ANSWERS, [unit]))
+    twice = r"answers: 2 rows .*, in unit \w+ of answer-"
     with connect(warehouse.folder) as connection, pytest.raises(AccountingError, match=twice):
         accounts(connection)
 
 
-def test_a_document_of_many_pages_is_one_input_and_a_step_without_shards_is_not_done(
-    warehouse: Warehouse,
-) -> None:
-    unit = document_unit(GISTS, "d1")
-    warehouse.commit(GISTS, unit, [gist(0), gist(1), gist(2)])
-    no_shard = chunk(SCORES, "d1", "q1", "q2")
-    warehouse.plan("r", (GISTS, [unit, document_unit(GISTS, "d2")]), (SCORES, [no_shard]))
-    assert counted(warehouse) == {"gist": (2, 1, 0, 0, 1), "score": (2, 0, 0, 0, 2)}
-
-
-def test_the_fallback_rate_is_of_pages_that_were_asked_for(warehouse: Warehouse) -> None:
-    """Two fallbacks, three choices, and two pages that nobody was asked about: 2 of 5."""
+def test_a_document_of_many_pages_is_one_input(warehouse: Warehouse) -> None:
+    """Two fallbacks, three choices, and two pages that nobody was asked about: 2 of 5 fell back. A
+    step without shards is not done."""
     chosen = ["model", "fallback", "model", "rule", "fallback", "model", "end"]
-    unit = document_unit(PAGES, "d1")
-    pages = [replace(page(i), chosen_by=by) for i, by in enumerate(chosen)]
-    warehouse.commit(PAGES, unit, pages)
-    warehouse.plan("r", (PAGES, [unit]))
+    pages = [Page.about(document(), page_index=n, chosen_by=by) for n, by in enumerate(chosen)]
+    warehouse.commit(PAGES, unit := document_unit(PAGES, "d1"), pages)
+    asked = chunk(ANSWERS, "d1", "q1", "q2")
+    warehouse.plan("r", (PAGES, [unit, document_unit(PAGES, "d2")]), (ANSWERS, [asked]))
+    assert counted(warehouse) == {"paginate": (2, 1, 0, 0, 1), "answer": (2, 0, 0, 0, 2)}
     (row,) = values(warehouse, "select step_id, memory, stage, asked, fell_back from fallbacks")
     assert row == (PAGES.id, PAGES.memory, "paginate", 5, 2)
