@@ -140,13 +140,18 @@ def test_a_damaged_shard_is_left_out_and_named(
     assert raised.value.file == str(file)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("damage", [half, filled(b""), Path.unlink, garbled])
-def test_a_shard_that_is_damaged_after_connecting(
+@pytest.mark.parametrize(
+    "damage",
+    [Path.unlink, *(pytest.param(damage, marks=pytest.mark.slow)
+                    for damage in (half, filled(b""), garbled))],
+)  # fmt: skip
+def test_a_shard_that_is_damaged_after_connecting_until_it_is_back(
     made: FinishedRun, warehouse: Path, damage: Damage
 ) -> None:
+    file = shard(made, warehouse, "answers")
+    content = file.read_bytes()
     with connect(warehouse) as connection:
-        damage(file := shard(made, warehouse, "answers"))
+        damage(file)
         with pytest.raises(DamagedError) as caught:
             query(connection, "select answer from answers")
         assert caught.value.file == str(file)
@@ -154,6 +159,8 @@ def test_a_shard_that_is_damaged_after_connecting(
         assert query(connection, "from gists")
         with pytest.raises(UsageError, match="sql: Conversion Error"):
             query(connection, "select 'a'::int from questions")
+        file.write_bytes(content)
+        assert len(query(connection, "from answers")) == 3
 
 
 def test_rows_of_other_values_are_named_by_a_run(made: FinishedRun, warehouse: Path) -> None:

@@ -12,7 +12,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from pipeline.core.rows import RECORDS, VIEWS, schema
@@ -22,7 +21,7 @@ from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import compact
 from stages.tables.answers import Answer
 from tests.support.command import ROOT
-from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, score, step
+from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, score, step
 
 GISTS, ANSWERS, SCORES = step("gists"), step("answers", "full_text"), step("scores", "full_text")
 
@@ -176,17 +175,6 @@ def test_a_run_shows_only_what_it_planned(
     assert ids(warehouse, "all") == ["q1", "q2", "q3"]
     warehouse.plan("all", (ANSWERS, [*units, later]))
     assert ids(warehouse, "all") == ["q1", "q2", "q3", "q4"]
-
-
-def test_a_shard_that_is_away_for_a_moment_is_read_once_it_is_back(warehouse: Warehouse) -> None:
-    shard = Path(str(warehouse.commit(GISTS, document_unit(GISTS, "d1"), [gist(0)])))
-    warehouse.plan("night", (GISTS, [document_unit(GISTS, "d1")]))
-    with connect(warehouse.folder) as connection:
-        away = shard.rename(shard.with_suffix(".away"))
-        with pytest.raises(duckdb.Error, match="No such file"):
-            connection.execute("from gists")
-        away.rename(shard)
-        assert len(connection.execute("from gists").fetchall()) == 1
 
 
 def test_methods_are_paired_question_by_question(warehouse: Warehouse) -> None:
