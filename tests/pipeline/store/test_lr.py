@@ -64,10 +64,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
               for row in rated("failed", 0, problem="unit_failed")]  # fmt: skip
     names = [*(f"c{number}" for number in range(len(CASES))), "choice"]
     answers = [*map(answer, names), answer("up", answer=None, problem="timeout"), answer("failed")]
-    answered, judged = (
-        chunk(ANSWERS, "d1", *names, "up", "failed"),
-        chunk(RATINGS, "d1", *names, "up"),
-    )
+    answered = chunk(ANSWERS, "d1", *names, "up", "failed")
+    judged = chunk(RATINGS, "d1", *names, "up")
     broken = chunk(RATINGS, "d1", "failed")
     warehouse.commit(ANSWERS, answered, answers)
     warehouse.commit(RATINGS, judged, ratings)
