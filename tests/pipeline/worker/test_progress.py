@@ -7,14 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pipeline.asking.ask import Ask, Capacity
 from pipeline.asking.replies import Replies
-from pipeline.core.calls import UsageCounters
 from pipeline.core.engine import Request
 from pipeline.core.errors import EngineError
-from pipeline.worker.progress import Heartbeat
 from tests.stages.index.test_paginate import by_model, lines
 from tests.support.reading import Listener, reader_of
 from tests.support.runs.small_run import SmallRun
@@ -78,25 +74,3 @@ def test_replayed_calls_are_done(tmp_path: Path) -> None:
     first = read(small)[0]
     assert (first["table"], first["done"], first["about"]) == ("gists", 2, 3)
     assert first["share"] > 0.01
-
-
-@pytest.mark.parametrize("rounds", range(4))
-def test_it_ends_when_it_is_cancelled_as_it_is_woken(tmp_path: Path, rounds: int) -> None:
-    """So many rounds of the event loop lie between an engine's start, which has the next heartbeat
-    written at once, and the end."""
-
-    async def end() -> None:
-        heartbeat = Heartbeat(tmp_path, "launch", UsageCounters())
-        with heartbeat.starting():
-            while not [*tmp_path.glob("*.json")]:
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.05)
-        for _ in range(rounds):
-            await asyncio.sleep(0)
-        (task,) = asyncio.all_tasks() - {asyncio.current_task()}
-        task.cancel()  # as asyncio.run does
-        _, at_work = await asyncio.wait({task}, timeout=3)
-        task.cancel()
-        assert not at_work
-
-    asyncio.run(end())
