@@ -8,8 +8,6 @@ import pytest
 from pipeline.core.errors import UsageError
 from pipeline.store.sql.connection import Connection, View, query
 
-WRONG = View("create view wrong as select x from numbers", "a.sql: section 'w'")
-
 
 @pytest.fixture
 def connection() -> Iterator[Connection]:
@@ -62,7 +60,7 @@ def test_common_table_expressions_may_have_the_names_of_views(connection: Connec
 def test_wrong_sql_of_a_table_is_named_where_it_is_read(
     connection: Connection, statement: str
 ) -> None:
-    connection.add(WRONG)
+    connection.add(View("create view wrong as select x from numbers", "a.sql: section 'w'"))
     connection.execute("create temp table kept as from doubled")  # of a wrong one it does not hear
     for _ in range(2):
         with pytest.raises(UsageError, match=r"^a\.sql: section 'w': Binder Error.*; correct it$"):

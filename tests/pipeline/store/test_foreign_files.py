@@ -56,10 +56,8 @@ def changed(change: Callable[[Any], Any]) -> Damage:
 
 
 def footer_garbled(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    length = int.from_bytes(content[-8:-4], "little")
-    content[-8 - length : -8] = b"\xff" * length
-    file.write_bytes(content)
+    content = file.read_bytes()
+    file.write_bytes(content[:-208] + b"\xff" * 200 + content[-8:])
 
 
 def garbled(file: Any) -> None:
@@ -101,10 +99,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 
 
 def rows_by_table(connection: Any) -> dict[str, int]:
-    counts = " union all ".join(
-        f"select '{table}' as t, count(*) as n from {table}" for table in TABLES
-    )
-    return {row["t"]: row["n"] for row in query(connection, counts)}
+    return {table: len(query(connection, f"select unit from {table}")) for table in TABLES}
 
 
 def shard(made: FinishedRun, warehouse: Path, table: str) -> Path:
