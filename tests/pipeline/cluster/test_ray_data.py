@@ -91,7 +91,7 @@ class Troubled:
     """A worker for which the document `bad` is trouble, and `slow` takes ten minutes."""
 
     def __init__(self, trouble: Any, placement: Placement) -> None:
-        self.usage = UsageCounters()
+        self.usage, self.is_closed = UsageCounters(), False
         self._trouble = trouble
 
     async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
@@ -102,7 +102,7 @@ class Troubled:
         return Summary(document_id)
 
     async def close(self) -> None:
-        pass
+        self.is_closed = True
 
 
 BACKENDS: dict[str, Any] = {
@@ -151,11 +151,7 @@ class Failing(Troubled):
 
     def __init__(self, placement: Placement) -> None:
         super().__init__(None if self.workers else EngineError("the engine is dead"), placement)
-        self.is_closed = False
         self.workers.append(self)
-
-    async def close(self) -> None:
-        self.is_closed = True
 
 
 def test_an_engine_that_dies_is_started_again_inline() -> None:
