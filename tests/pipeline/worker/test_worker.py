@@ -17,7 +17,7 @@ from rank_bm25 import BM25Plus
 from pipeline.asking.ask import Reader
 from pipeline.core.calls import Call
 from pipeline.core.engine import Reply, Request
-from pipeline.core.errors import AccountingError, EndedError, EngineError, UsageError
+from pipeline.core.errors import AccountingError, EndedError, UsageError
 from pipeline.core.rows import Question, UnitRows
 from pipeline.engines.extractive import ExtractiveEngine
 from pipeline.store.runs.run_folder import RunFolder
@@ -32,6 +32,7 @@ from stages.retrieve.look_up import BM25
 from stages.retrieve.read_agent import ReadAgentP
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist
+from tests.pipeline.worker.test_crashes import ALONE, crash
 from tests.support.reading import Listener, book, never, question, run
 from tests.support.runs.small_run import SmallRun
 
@@ -116,15 +117,9 @@ def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: Sma
     """Two processes died alone with d1, before any of its units."""
     item = "/".join(["d1", *sorted(u.unit for u in small.units()["d1"] if not u.is_done)])
     folder = small.shards.warehouse / "runs" / "night" / "in_flight" / "launch"
-
-    async def die() -> None:
-        async with InFlight(folder, Placement("worker")).attempt(item, Crashes(1)):
-            raise EngineError("killed")
-
     for _ in range(2):
         small.work("d2")
-        with pytest.raises(EngineError):
-            asyncio.run(die())
+        crash(folder, [item], ALONE)
     with pytest.raises(AccountingError, match=r"^d1: workers crash while they load its rows"):
         small.work("d1")
 
