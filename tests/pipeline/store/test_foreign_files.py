@@ -334,6 +334,8 @@ def of_something_else(folder: Path) -> None:
 @pytest.mark.parametrize("make", [lambda folder: None, filled(b"a file"), of_something_else])
 def test_no_warehouse(tmp_path: Path, make: Damage) -> None:
     make(tmp_path / "elsewhere")
+    before = sorted(tmp_path.rglob("*"))
     for verb in VERBS:
         line = one_line(read(tmp_path / "elsewhere", verb))
         assert line.endswith(": no run there; start one with gistmill run, or set warehouse=")
+    assert sorted(tmp_path.rglob("*")) == before
