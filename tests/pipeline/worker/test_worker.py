@@ -116,7 +116,7 @@ def test_rows_that_lost_are_forgotten(small: SmallRun, monkeypatch: pytest.Monke
 def test_a_document_that_kills_its_worker_while_it_is_loaded_is_named(small: SmallRun) -> None:
     """Two processes died alone with d1, before any of its units."""
     item = "/".join(["d1", *sorted(u.unit for u in small.units()["d1"] if not u.is_done)])
-    folder = small.shards.warehouse / "runs" / "night" / "in_flight" / "launch"
+    folder = small.folder / "warehouse" / "runs" / "night" / "in_flight" / "launch"
     for _ in range(2):
         small.work("d2")
         crash(folder, [item], ALONE)
