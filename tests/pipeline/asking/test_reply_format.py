@@ -20,16 +20,7 @@ from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from stages.tables.pages import Gist, Page
-from tests.support.reading import (
-    adding,
-    always,
-    book,
-    document,
-    in_turn,
-    looked_up,
-    question,
-    run,
-)
+from tests.support.reading import adding, always, book, document, in_turn, looked_up, question, run
 
 PAGINATE = PaginateByModel(
     page_breaks=False, paragraphs="lines", min_words=20, max_words=40, tail_words=0,

@@ -12,15 +12,7 @@ import pytest
 from typing_extensions import is_typeddict
 
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import (
-    RECORDS,
-    Document,
-    IndexRow,
-    Record,
-    from_arrow,
-    schema,
-    to_arrow,
-)
+from pipeline.core.rows import RECORDS, Document, IndexRow, Record, from_arrow, schema, to_arrow
 from stages.builtin import load_builtin
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Lookup

