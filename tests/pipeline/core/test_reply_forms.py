@@ -1,17 +1,112 @@
-"""What a family's own form says goes before every other reading of a reply."""
+"""What is read in a reply: thinking is taken off it in one place and kept apart; what a family's
+own form says goes before every other reading; and of the replies that a constraint allows, every
+one is read as what it means, and no other is legal."""
 
+import asyncio
+import re
+from dataclasses import replace
+from itertools import chain, product
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.core.prompts import PROMPTS, Prompt
+from pipeline.asking.ask import Ask
+from pipeline.asking.replies import Replies
+from pipeline.core.calls import Call, Subject
+from pipeline.core.engine import FinishReason, Reply, without_thinking
+from pipeline.core.prompts import PROMPTS, Asked, Constraint, Prompt
 from pipeline.core.reply_forms import read_reply
-from stages.prompts.answer import AnswerQuestion
-from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
-from stages.prompts.readagent_memory import BreakPoint
-from tests.support.reading import FAMILIES, family
+from stages.prompts.answer import AnswerQuestion, Passage
+from stages.prompts.judging import PermissiveRating, StrictRating
+from stages.prompts.readagent_look_up import (
+    ParallelLookUp,
+    SequentialLookUp,
+    list_of,
+    parse_page_list,
+)
+from stages.prompts.readagent_memory import BreakPoint, Labelled
+from tests.support.reading import FAMILIES, Listener, family, reader_of
+
+MOST_PAGES = 6  # that the methods of the papers look up at once
+SAMPLES = [sample for prompt in PROMPTS.values() for sample in prompt.samples()]
+each_family = pytest.mark.parametrize("name", FAMILIES)
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "thinking"),
+    [
+        ("<think>A</think>B", "B", "A"),
+        ("A</think>B", "B", "A"),  # the chat template opened it
+        ("</think>B", "B", None),
+        ("<think>\n\n</think>\n\nB", "B", None),
+        ("<think>A</think>", "", "A"),
+        ("<think>A", "", "A"),
+        ("<think>", "", None),
+        ("B<think>A", "", "B\nA"),
+        ("<think>A</think>B<think>C</think>D", "D", "A\nB\nC"),
+        ("<think>A<think>B</think>C</think>D", "D", "A\nB\nC"),
+        ("[THINK]A[/THINK]B", "B", "A"),
+        ("A[/THINK]B", "B", "A"),
+        ("◁think▷A◁/think▷B", "B", "A"),
+        ("<reasoning>A</reasoning>B", "B", "A"),
+        ("\n\n<thinking>A</thinking>\nB", "B", "A"),
+        ("<seed:think>A</seed:think>B", "B", "A"),
+        ("<|think|>A<|/think|>B", "B", "A"),
+        ("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|message|>B", "B", "A"),
+        ("<analysis>A</analysis>\n<answer>B</answer>", "B", "A"),
+        ("analysisA.assistantfinalB", "B", "A."),
+        ("<|channel|>analysis<|message|>A<|start|>assistant<|channel|>final<|message|>B", "B", "A"),
+        ("<|channel|>analysis<|message|>A", "", "A"),
+        ("B<|im_end|>\n<|im_start|>user\nC", "B", None),
+        ("```json\n[1]\n```", "[1]", None),
+        ("Of <reasoning> and </reasoning>.", "Of <reasoning> and </reasoning>.", None),
+        (" B \n", " B \n", None),
+        ("a < think > b", "a < think > b", None),
+    ],
+)
+def test_what_was_said_and_what_was_thought(reply: str, text: str, thinking: str | None) -> None:
+    whole = Reply(text=reply, finish_reason="stop", reply_tokens=7)
+    apart = replace(whole, text=text, thinking=thinking)
+    assert without_thinking(whole) == without_thinking(apart) == apart
+    both = without_thinking(replace(whole, thinking="T"))  # an engine has taken some off itself
+    assert (both.text, both.thinking) == (text, f"T\n{thinking}" if thinking else "T")
+
+
+def asked(
+    prompt: Prompt[Any], reply: str, finish_reason: FinishReason = "stop"
+) -> tuple[Asked[Any], Call]:
+    engine = Listener(lambda _: reply, finish_reason=finish_reason)
+    asking = Ask(reader_of(engine), "stage", "d", Replies())
+    answer = asyncio.run(asking(prompt, Subject(page_index=0)))
+    (call,) = asking.calls()
+    return answer, call
+
+
+@pytest.mark.parametrize("form", ["<think>Hm, {}?</think>\n{}", "Hm, {}?\n</think>\n\n{}\n"])
+def test_every_prompt_reads_what_follows_the_thinking(form: str) -> None:
+    for sample in SAMPLES:
+        reply = sample.expected()
+        answer, call = asked(sample, form.replace("{}", reply))
+        assert answer == asked(sample, reply)[0]
+        assert answer.problem is None and answer.value is not None
+        assert call.reply == answer.raw == reply
+        assert call.thinking == f"Hm, {reply}?"
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "problem", "of_call"),
+    [("stop", "unparseable", None), ("length", "truncated", "truncated")],
+)
+def test_thinking_without_an_end_says_nothing(
+    finish_reason: FinishReason, problem: Any, of_call: str | None
+) -> None:
+    reply = "57 Page [3] none STOP Answer: (B) YES"
+    for sample in SAMPLES:
+        answer, call = asked(sample, f"<think>{reply}", finish_reason)
+        assert answer == Asked(None, problem, "")
+        assert (call.reply, call.thinking, call.problem) == ("", reply, of_call)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +143,7 @@ def test_the_form_is_the_familys_and_free_text_has_none() -> None:
     assert read_reply(without_options, "Answer: ({})", reply, is_cut=False) == reply
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@each_family
 def test_every_form_is_read_in_every_family(name: str) -> None:
     """With a reason after it that names another value."""
     for prompt in PROMPTS.values():
@@ -62,10 +157,129 @@ def test_every_form_is_read_in_every_family(name: str) -> None:
             assert family(name).read(prompt.samples()[0], reply, is_cut=False) == value, reply
 
 
-@settings(deadline=None)  # of seconds a busy machine decides
-@given(st.text(max_size=40), st.text(max_size=80), st.booleans())
-def test_nothing_raises(form: str, reply: str, is_cut: bool) -> None:
-    words = form.replace("{}", "")  # families have it once in a form
-    for prompt in PROMPTS.values():
-        read_reply(prompt.samples()[0], f"{words}{{}}", reply, is_cut)
-        read_reply(prompt.samples()[0], f"{{}} {words}", reply, is_cut)
+def test_signs_in_a_form_stand_for_themselves() -> None:
+    signs = "a.b? (c|d) \\ ^e$ f* g+ {h} {} -/#"
+    reply = signs.replace("{}", "1")
+    legal = regex(list_of(signs, range(2), 1))
+    assert re.fullmatch(legal, reply)
+    assert not re.fullmatch(legal, reply.replace("a.b", "acb"))
+    assert read_reply(ParallelLookUp.samples()[0], signs, reply, is_cut=False) == (1,)
+
+
+# Constraints.
+
+
+def form(name: str, prompt: type[Prompt[Any]]) -> str:
+    written = family(name).form(prompt)
+    assert written is not None
+    return written
+
+
+def gists(pages: range) -> tuple[Passage, ...]:
+    return tuple(Passage("gist", number, "a gist") for number in pages)
+
+
+def regex(constraint: Constraint | None) -> str:
+    assert constraint is not None and constraint.regex and not constraint.choices
+    return constraint.regex
+
+
+@each_family
+@pytest.mark.parametrize("first_page", [0, 1])
+def test_every_list_of_pages_is_legal_and_read(name: str, first_page: int) -> None:
+    written = form(name, ParallelLookUp)
+    for num_pages, most in ((1, 2), (3, 4), (12, 2)):
+        pages = range(first_page, first_page + num_pages)
+        prompt = ParallelLookUp(gists(pages), "Who?", (), most)
+        legal = re.compile(regex(prompt.legal(written)))
+        for listed in chain.from_iterable(product(pages, repeat=n) for n in range(most + 1)):
+            reply = written.replace("{}", ", ".join(map(str, listed)))
+            assert legal.fullmatch(reply)
+            assert family(name).read(prompt, reply, False) == listed
+            assert parse_page_list(reply) == listed, "where it was cut off, too"
+
+
+@each_family
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_what_a_list_may_be_is_read_as_legal_pages(name: str, data: st.DataObject) -> None:
+    """The other way round: from the regex to replies, of long documents; and it has every page."""
+    num_pages = data.draw(st.integers(1, 2000))
+    most = data.draw(st.integers(1, MOST_PAGES))
+    pages = range(first := data.draw(st.sampled_from([0, 1])), first + num_pages)
+    prompt = ParallelLookUp(gists(pages), "Who?", (), most)
+    legal = regex(family(name).constraint(prompt))
+    read = family(name).read(prompt, data.draw(st.from_regex(legal, fullmatch=True)), False)
+    assert read is not None
+    assert len(read) <= most
+    assert set(read) <= set(pages)
+    number = data.draw(st.one_of(st.sampled_from([first - 1, num_pages]), st.integers(0, 2100)))
+    for listed, is_page in ((f"{number}", number in pages), (f"0{number}", False)):
+        reply = form(name, ParallelLookUp).replace("{}", listed)
+        assert bool(re.fullmatch(legal, reply)) == is_page
+
+
+@pytest.mark.parametrize(
+    "listed", ["3", "-1", "0, 1, 2", "0,1", "0 1", ", 1", "1, ", "00", " ", "0 to 2"]
+)
+def test_no_other_list_is_legal(listed: str) -> None:
+    legal = regex(list_of("Page [{}]", range(3), 2))
+    assert not re.fullmatch(legal, f"Page [{listed}]")
+    assert not re.fullmatch(legal, "Page [1] to see")
+
+
+LABELS = [*range(1, 301), 999, 1000, 3000]
+READ: list[tuple[Prompt[Any], list[object]]] = [  # what the legal choices are read as
+    (BreakPoint("", tuple(Labelled("A paragraph.", label) for label in LABELS)), [*LABELS]),
+    *((SequentialLookUp(gists(pages), "Who?", (), (), ()), [*pages, "stop"])
+      for pages in (range(110), range(1, 111), range(950, 1060))),
+    *((AnswerQuestion((), "Who?", ("option",) * number, 30), [*range(number)])
+      for number in range(1, 27)),
+    (StrictRating("Who?", "a", "b"), ["yes", "no"]),
+    (PermissiveRating("Who?", "a", "b"), ["yes", "partially", "no"]),
+]  # fmt: skip
+
+
+@each_family
+def test_every_legal_choice_is_read(name: str) -> None:
+    for prompt, values in READ:
+        legal = family(name).constraint(prompt)
+        assert legal is not None and not legal.regex
+        assert [family(name).read(prompt, reply, False) for reply in legal.choices] == values
+
+
+@each_family
+def test_the_longest_replies_fit_their_budgets(name: str) -> None:
+    """A token is a byte at least, and the one that ends the reply comes last."""
+    longest: tuple[tuple[type[Prompt[Any]], str], ...] = (
+        (BreakPoint, "99999"), (ParallelLookUp, ", ".join(["1999"] * MOST_PAGES)),
+        (SequentialLookUp, "1999"), (AnswerQuestion, "Z"), (StrictRating, "YES"),
+        (PermissiveRating, "Yes, partially"),
+    )  # fmt: skip
+    for prompt, filling in longest:
+        reply = form(name, prompt).replace("{}", filling)
+        assert len(reply.encode()) + 1 <= family(name).max_reply_tokens(prompt), prompt
+
+
+@pytest.mark.vllm
+@each_family
+def test_xgrammar_takes_exactly_what_is_legal(name: str) -> None:
+    import xgrammar  # comes with vLLM
+
+    vocabulary = [*(bytes([byte]) for byte in range(256)), b"</s>"]
+    tokens = xgrammar.TokenizerInfo(
+        vocabulary, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256]
+    )
+    written = form(name, ParallelLookUp)
+    grammar = xgrammar.Grammar.from_regex(regex(list_of(written, range(1, 1235), MOST_PAGES)))
+    compiled = xgrammar.GrammarCompiler(tokens).compile_grammar(grammar)
+
+    def takes(listed: str) -> bool:
+        matcher = xgrammar.GrammarMatcher(compiled)
+        said = written.replace("{}", listed).encode()
+        return all(matcher.accept_token(token) for token in (*said, 256))
+
+    for listed in ("", "1", "9", "10", "999", "1000", "1234", "7, 1230, 7", "1, 2, 3, 4, 5, 6"):
+        assert takes(listed), listed
+    for listed in ("0", "01", "1235", "9999", "1,2", "1, ", " ", "1, 2, 3, 4, 5, 6, 7", "a"):
+        assert not takes(listed), listed

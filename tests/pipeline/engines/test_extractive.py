@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.engine import Reply, Request
+from pipeline.core.engine import Reply
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import ExtractiveEngine
 from stages.prompts.answer import AnswerQuestion, Passage, parse_option
@@ -15,6 +15,7 @@ from stages.prompts.judging import PermissiveRating, StrictRating
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
 from stages.prompts.readagent_memory import BreakPoint, Labelled, PageGist
 from tests.support.engines.tiny_model import meeting_texts
+from tests.support.reading import request
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
 BREAD = "The baker kneads dough at night. Fresh bread fills the bakery window."
@@ -33,22 +34,15 @@ def labelled(*texts: str) -> tuple[Labelled, ...]:
 
 
 def reply(max_reply_tokens: int = 1000) -> Reply:
-    request = Request(
-        prompt=ANSWER.name,
-        fields=ANSWER,
-        messages=({"role": "user", "content": "Say, what is it?"},),
-        max_reply_tokens=max_reply_tokens,
-    )
-    return asyncio.run(ExtractiveEngine().generate(request))
+    asked = request("Say, what is it?", max_reply_tokens, prompt=ANSWER.name, fields=ANSWER)
+    return asyncio.run(ExtractiveEngine().generate(asked))
 
 
 def test_the_reply_is_counted_timed_and_cut_at_the_budget() -> None:
     """Tokens are words and signs."""
     whole = reply()
-    assert (whole.text, whole.finish_reason) == (
-        "The whale hit the ship, and the ship sank.",
-        "stop",
-    )
+    assert whole.text == "The whale hit the ship, and the ship sank."
+    assert whole.finish_reason == "stop"
     assert (whole.prompt_tokens, whole.reply_tokens, whole.cached_tokens) == (6, 11, 0)
     assert 0 <= whole.seconds < 1
     assert whole.problem is None
@@ -70,10 +64,6 @@ def test_a_gist_is_a_part_of_its_page_without_tags() -> None:
         assert set(gist.split()) <= set(clean.split())
 
 
-def parallel(passages: tuple[Passage, ...], max_pages: int) -> ParallelLookUp:
-    return ParallelLookUp(passages, QUESTION, (), max_pages)
-
-
 def sequential(read: tuple[int, ...], refused: tuple[int, ...], asking: str = QUESTION) -> Any:
     return SequentialLookUp(PASSAGES, asking, (), read, refused)
 
@@ -88,9 +78,10 @@ VALUES: list[tuple[Prompt[Any], Any]] = [
         ((Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3)), 2),
         (labelled("", ""), 7), (labelled("中文。", "中文。", "雨雪。"), 8))),
     # The best pages come first.
-    (parallel(PASSAGES, 2), (3, 2)), (parallel(PASSAGES, 9), (3, 2, 1, 4)), (parallel((), 2), ()),
-    (parallel((Passage("text", None, WHALES),), 2), ()),
-    (parallel((Passage("gist", 5, ""), Passage("gist", 6, "")), 2), (5, 6)),
+    *((ParallelLookUp(passages, QUESTION, (), max_pages), best) for passages, max_pages, best in (
+        (PASSAGES, 2, (3, 2)), (PASSAGES, 9, (3, 2, 1, 4)), ((), 2, ()),
+        ((Passage("text", None, WHALES),), 2, ()),
+        ((Passage("gist", 5, ""), Passage("gist", 6, "")), 2, (5, 6)))),
     (sequential((), ()), 3), (sequential((3,), ()), 2), (sequential((), (3,)), 2),
     (sequential((2, 3), ()), "stop"), (sequential((3,), (2, 1, 4)), "stop"),
     (sequential((), (), "Who?"), "stop"),  # no page speaks of it

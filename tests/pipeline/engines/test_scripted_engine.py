@@ -2,22 +2,14 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, UsageError
 from pipeline.engines.scripted import ScriptedEngine, ScriptedSettings
-from tests.support.reading import request
-
-
-def engine(folder: Path, *replies: dict[str, Any]) -> ScriptedEngine:
-    path = folder / "script.yaml"
-    path.write_text(yaml.safe_dump({"replies": list(replies)}), encoding="utf-8")
-    return ScriptedEngine(str(path), context_tokens=100)
+from tests.support.reading import request, scripted
 
 
 def settings(script: Path) -> ScriptedSettings:
@@ -25,13 +17,13 @@ def settings(script: Path) -> ScriptedSettings:
     return ScriptedSettings.model_validate(composed)
 
 
-def replies(scripted: ScriptedEngine, *requests: Request) -> list[Reply]:
-    return [asyncio.run(scripted.generate(request)) for request in requests]
+def replies(engine: ScriptedEngine, *requests: Request) -> list[Reply]:
+    return [asyncio.run(engine.generate(request)) for request in requests]
 
 
 def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
     """A pattern is searched over lines; tokens are words."""
-    scripted = engine(
+    engine = scripted(
         tmp_path,
         {"prompt": "answer", "match": "Who wrote", "reply": "Answer: (B)"},
         {"prompt": "answer", "reply": "Answer: (A)"},
@@ -41,30 +33,26 @@ def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
     lines = ("the first\nline", "the second message")
     two = [{"role": "user", "content": content} for content in lines]
     replied = replies(
-        scripted,
-        request("Who wrote it?", prompt="answer"),
-        request("Who read it?", prompt="answer"),
-        request("Who wrote\npage 12?"),
-        request(messages=two, attempt=2),
-        request(messages=two),
-    )
+        engine, request("Who wrote it?", prompt="answer"), request("Who read it?", prompt="answer"),
+        request("Who wrote\npage 12?"), request(messages=two, attempt=2), request(messages=two),
+    )  # fmt: skip
     assert [(reply.text, reply.finish_reason) for reply in replied] == [
         ("Answer: (B)", "stop"), ("Answer: (A)", "stop"), ("a page of four words", "length"),
         ("again", "stop"), ("", "abort"),
     ]  # fmt: skip
     third = replied[2]
     assert (third.prompt_tokens, third.reply_tokens, third.cached_tokens) == (4, 5, 0)
-    assert asyncio.run(scripted.count_tokens([{"role": "user", "content": ""}])) == 0
+    assert asyncio.run(engine.count_tokens([{"role": "user", "content": ""}])) == 0
 
 
 def test_it_takes_as_long_as_the_rule_says_or_hangs_or_dies(tmp_path: Path) -> None:
     rules = {"match": "bread", "seconds": 0.05}, {"match": "poison", "die": True}, {"hang": True}
-    scripted = engine(tmp_path, *rules)
-    assert 0.05 <= replies(scripted, request("bread"))[0].seconds < 5
+    engine = scripted(tmp_path, *rules)
+    assert 0.05 <= replies(engine, request("bread"))[0].seconds < 5
     with pytest.raises(EngineError, match="scripted:script"):
-        replies(scripted, request("poison"))
+        replies(engine, request("poison"))
     with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(scripted.generate(request("x")), 0.05))
+        asyncio.run(asyncio.wait_for(engine.generate(request("x")), 0.05))
 
 
 @pytest.mark.parametrize(
@@ -74,26 +62,20 @@ def test_it_takes_as_long_as_the_rule_says_or_hangs_or_dies(tmp_path: Path) -> N
         ("replies: [{rply: x}]", r"replies\.0\.rply"),
         ("replies: [{reply: x}, {attempt: two}]", r"replies\.1\.attempt"),
         ("replies: [{finish_reason: tired}]", r"replies\.0\.finish_reason"),
-        ("reply: x", "replies"),
-        ("just text", "script.yaml"),
-        ("", "script.yaml"),
+        ("reply: x", "replies"), ("just text", "the file"), ("", "the file"),
         ("replies: [", "not YAML"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_script_is_a_usage_error_of_one_line(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(text)
     with pytest.raises(UsageError, match=says) as caught:
         settings(path).identity()
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-    path.unlink()
-    with pytest.raises(UsageError, match=r"engine\.script=.*No such file"):
-        settings(path).identity()
+    assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
 
 
 def test_a_script_is_known_by_its_content(tmp_path: Path) -> None:
     for name, text in (("a", "replies: []\n"), ("b", "replies: []\n"), ("c", "replies: [{}]\n")):
         (tmp_path / f"{name}.yaml").write_text(text)
     a, b, c = (settings(tmp_path / f"{name}.yaml").identity()["script"] for name in "abc")
-    assert a == b != c and len(a) == 8
+    assert a == b != c
