@@ -1,9 +1,10 @@
-"""`Ask`: the budget to the token, deadlines from admission, calls kept and replayed."""
+"""`Ask`: the budget to the token, deadlines from admission, calls kept and replayed. `Capacity`: so
+many at once, the lowest rank next, none lost when a waiter gives up."""
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,11 +14,11 @@ from pipeline.asking.ask import Ask, Capacity, Reader
 from pipeline.asking.replies import Replies, Wanted
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import FinishReason, Reply, Request
-from pipeline.core.errors import EngineError
+from pipeline.core.errors import EngineError, StorageError
 from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
 from stages.prompts.readagent_memory import PageGist
-from tests.support.reading import family, reader_of
+from tests.support.reading import Listener, family, reader_of
 
 PAGE = PageGist(page="The mill stands at the river.")
 SUBJECT = Subject(page_index=0)
@@ -25,32 +26,33 @@ REPLY_TOKENS = 50
 PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
 
 
-@dataclass
-class Echo:
-    """Replies with the last word of a page, after `seconds[word]`; keeps what it was asked and what
-    it has counted. A character is a token, and so are `template` more of a chat template."""
+def last_word(request: Request) -> str:
+    assert isinstance(request.fields, PageGist)
+    return request.fields.page.split()[-1]
 
-    name: str = "echo"
+
+@dataclass
+class Echo(Listener):
+    """Replies with the last word of a page, after `seconds[word]`; keeps what it has counted. A
+    character is a token, and so are `template` more of a chat template."""
+
+    reply: Callable[[Request], str] = last_word
     context_tokens: int = 10_000
     seconds: Mapping[str, float] = field(default_factory=dict)
-    finish_reason: FinishReason = "stop"
     template: int = 0
-    requests: list[Request] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
 
     async def generate(self, request: Request) -> Reply:
-        assert isinstance(request.fields, PageGist)
-        word = request.fields.page.split()[-1]
-        self.requests.append(request)
+        reply = await super().generate(request)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            await asyncio.sleep(self.seconds.get(word, 0.0))
+            await asyncio.sleep(self.seconds.get(reply.text, 0.0))
         finally:
             self.at_once -= 1
-        return Reply(text=word, finish_reason=self.finish_reason, prompt_tokens=7, reply_tokens=1)
+        return reply
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         self.counted.append(messages[0]["content"])
@@ -227,8 +229,7 @@ def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:
     many(first, ["same", "same"])
     failed, replied = first.calls()
     assert failed.request_sha == replied.request_sha
-    recorded = (replace(failed, finish_reason="abort", problem="engine_failed"), replied)
-    again = ask(reader(Dead()), recorded)
+    again = ask(reader(Dead()), (replace(failed, problem="engine_failed"), replied))
     assert [reply.problem for reply in many(again, ["same", "same"])] == ["engine_failed", None]
 
 
@@ -244,17 +245,12 @@ def test_a_call_says_when_it_was_sent_and_by_which_worker() -> None:
 
 
 def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
-    """And not by which ends first."""
     subjects = [
-        Subject(),
-        Subject(page_index=0),
-        Subject(page_index=1),
-        Subject(question_id="q1", turn=0),
-        Subject(question_id="q1", turn=0, attempt=2),
-        Subject(question_id="q1", turn=1),
-        Subject(question_id="q2", reference_index=0),
+        Subject(), Subject(page_index=0), Subject(page_index=1),
+        Subject(question_id="q1", turn=0), Subject(question_id="q1", turn=0, attempt=2),
+        Subject(question_id="q1", turn=1), Subject(question_id="q2", reference_index=0),
         Subject(question_id="q2", reference_index=1),
-    ]
+    ]  # fmt: skip
     asking = ask(reader(Echo()))
 
     async def talk() -> None:
@@ -262,8 +258,8 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
             await asking(PAGE, subject)
 
     asyncio.run(talk())
-    names = ("page_index", "question_id", "turn", "reference_index", "attempt")
     calls = asking.calls()
+    names = [of.name for of in fields(Subject)]
     assert [Subject(**{name: getattr(call, name) for name in names}) for call in calls] == subjects
     assert [call.call_index for call in calls] == [*range(len(subjects))]
 
@@ -309,3 +305,98 @@ def test_a_dead_engine_or_none_is_no_reply() -> None:
         one_reply(ask(reader(Dead())))
     with pytest.raises(RuntimeError, match="score asks a model"):
         one_reply(Ask(None, "score", "d1", Replies()))
+
+
+# Capacity.
+
+
+def test_the_lowest_rank_goes_first_once_all_is_taken() -> None:
+    slots, entered = Capacity(1), list[int]()
+
+    async def request(rank: int) -> None:
+        async with slots.held(rank=rank):
+            entered.append(rank)
+            await asyncio.sleep(0)
+
+    async def talk() -> None:
+        await asyncio.gather(*map(request, [5, 3, 9, 1, 3]))
+
+    asyncio.run(asyncio.wait_for(talk(), 10))
+    assert entered == [5, 1, 3, 3, 9]
+
+
+def test_after_a_refusal_of_storage_none_is_admitted() -> None:
+    """Requests that wait, or come later, get no slot; those in flight end."""
+
+    async def talk() -> list[BaseException | None]:
+        slots, refusal = Capacity(2), StorageError("full")
+
+        async def request(number: int) -> None:
+            async with slots.held(rank=number):
+                await asyncio.sleep(0.001 if number == 0 else 0.002)
+                if number == 0:
+                    raise refusal
+
+        early = await asyncio.gather(*map(request, range(5)), return_exceptions=True)
+        return [*early, *await asyncio.gather(request(9), return_exceptions=True)]
+
+    assert [str(error) for error in asyncio.run(talk())] == ["full", "None", *["full"] * 4]
+
+
+@pytest.mark.parametrize("is_handed_over", [False, True])
+def test_who_gives_up_waiting_costs_no_slot(is_handed_over: bool) -> None:
+    """Cancelled while waiting, or just as its turn comes: the next one gets in either way."""
+
+    async def talk() -> None:
+        slots = Capacity(1)
+        async with slots.held():
+            waiting = asyncio.create_task(slots.held().__aenter__())
+            await asyncio.sleep(0)
+            if not is_handed_over:
+                waiting.cancel()
+                await asyncio.wait([waiting])
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        async with slots.held():
+            pass
+
+    asyncio.run(asyncio.wait_for(talk(), 10))
+
+
+@pytest.mark.parametrize(
+    ("weights", "most"),
+    [
+        ([4, 4, 4, 9, 1, 1, 10, 2], 10),  # first come, first in, however light a later one is
+        ([3, 25, 3], 25),  # a heavier one is let in alone
+    ],
+)
+def test_weights_in_flight_are_limited(weights: list[int], most: int) -> None:
+    inside, heaviest, entered, capacity = 0, 0, list[int](), Capacity(10)
+
+    async def hold(number: int, weight: int) -> None:
+        nonlocal inside, heaviest
+        async with capacity.held(weight):
+            entered.append(number)
+            inside += weight
+            heaviest = max(heaviest, inside)
+            await asyncio.sleep(0.001)
+            inside -= weight
+
+    async def talk() -> None:
+        await asyncio.gather(*itertools.starmap(hold, enumerate(weights)))
+
+    asyncio.run(asyncio.wait_for(talk(), 10))
+    assert (heaviest, entered) == (most, [*range(len(weights))])
+
+
+def test_a_heavy_one_that_gives_up_lets_a_light_one_in() -> None:
+    async def talk() -> None:
+        capacity = Capacity(10)
+        async with capacity.held(5):
+            heavy = asyncio.create_task(capacity.held(9).__aenter__())
+            light = asyncio.create_task(capacity.held(2).__aenter__())
+            await asyncio.sleep(0)
+            heavy.cancel()
+            await light
+
+    asyncio.run(asyncio.wait_for(talk(), 10))
