@@ -97,7 +97,6 @@ def test_every_key_of_a_section(words: str) -> None:
 
 REFUSED = [
     ("engine.temperature=-1", "engine.temperature=-1: Input should be greater than or equal to 0"),
-    ("engine.sequences=1000000", "engine.sequences=1000000: Input should be less than or equal to"),
     ("engine.deadline_seconds=1e30", "engine.deadline_seconds=1e+30: Input should be less than"),
     ("warehouse=nosuch://x", "nosuch://x: Unsupported filesystem: 'nosuch'"),
     ("warehouse=http://h/x", "warehouse=http://h/x: cannot be written; name a folder, or s3://"),
@@ -125,27 +124,16 @@ def test_the_name_of_a_run_fits_a_file_name() -> None:
         assert of_corpus.startswith(begins) and len(of_corpus) <= 200
 
 
-def test_a_message_is_one_line_whatever_it_names() -> None:
-    said = str(UsageError("a\nb\x1b[31m\u2028\ud800 é"))
-    assert said == "a\\nb\\x1b[31m\\u2028\\ud800 é" == str(UsageError(said))
-
-
 METHODS = "methods=gist_only,readagent_s(max_pages=2),bm25(top_k=1)"
-SAMPLES: dict[str, Any] = {  # of the keys that generic's file leaves out
-    "base": ["generic"],
-    "forms": {"answer": "Answer: {}"},
-    "reply_tokens": {"gist": 100},
-}
-
-
-def family_file() -> dict[str, Any]:
-    text = (CONF / "prompts" / "generic" / "family.yaml").read_text(encoding="utf-8")
-    shipped: dict[str, Any] = yaml.safe_load(text)
-    return {**shipped, **SAMPLES, "examples": {}}
+FAMILY: dict[str, Any] = {  # generic's, with the keys that its file leaves out
+    **yaml.safe_load((CONF / "prompts" / "generic" / "family.yaml").read_text(encoding="utf-8")),
+    "base": ["generic"], "forms": {"answer": "Answer: {}"}, "reply_tokens": {"gist": 100},
+    "examples": {},
+}  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", list(keys(family_file())), ids=".".join)
+@pytest.mark.parametrize("key", list(keys(FAMILY)), ids=".".join)
 def test_every_key_of_a_family(tmp_path: Path, key: tuple[str, ...]) -> None:
     def resolved() -> ResolvedRun:
         try:
@@ -155,7 +143,7 @@ def test_every_key_of_a_family(tmp_path: Path, key: tuple[str, ...]) -> None:
             raise
 
     for value in VALUES:
-        mine = written_family(tmp_path, yaml.safe_dump(put(family_file(), key, value)))
+        mine = written_family(tmp_path, yaml.safe_dump(put(FAMILY, key, value)))
         check(resolved, value, key[-1])
 
 
