@@ -1,6 +1,7 @@
-"""What is read in a reply: thinking is taken off it in one place and kept apart; what a family's
-own form says goes before every other reading; and of the replies that a constraint allows, every
-one is read as what it means, and no other is legal."""
+"""What is read in a reply (tests/stages/prompts/test_replies_of_models.py has a thousand): thinking
+is taken off it in one place and kept apart; what a family's own form says goes before every other
+reading; and of the replies that a constraint allows, every one is read as what it means, and no
+other is legal."""
 
 import asyncio
 import re
@@ -41,27 +42,15 @@ each_family = pytest.mark.parametrize("name", FAMILIES)
         ("A</think>B", "B", "A"),  # the chat template opened it
         ("</think>B", "B", None),
         ("<think>\n\n</think>\n\nB", "B", None),
-        ("<think>A</think>", "", "A"),
         ("<think>A", "", "A"),
-        ("<think>", "", None),
         ("B<think>A", "", "B\nA"),
         ("<think>A</think>B<think>C</think>D", "D", "A\nB\nC"),
         ("<think>A<think>B</think>C</think>D", "D", "A\nB\nC"),
         ("[THINK]A[/THINK]B", "B", "A"),
-        ("A[/THINK]B", "B", "A"),
-        ("◁think▷A◁/think▷B", "B", "A"),
-        ("<reasoning>A</reasoning>B", "B", "A"),
-        ("\n\n<thinking>A</thinking>\nB", "B", "A"),
-        ("<seed:think>A</seed:think>B", "B", "A"),
         ("<|think|>A<|/think|>B", "B", "A"),
-        ("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|message|>B", "B", "A"),
         ("<analysis>A</analysis>\n<answer>B</answer>", "B", "A"),
         ("analysisA.assistantfinalB", "B", "A."),
         ("<|channel|>analysis<|message|>A<|start|>assistant<|channel|>final<|message|>B", "B", "A"),
-        ("<|channel|>analysis<|message|>A", "", "A"),
-        ("B<|im_end|>\n<|im_start|>user\nC", "B", None),
-        ("```json\n[1]\n```", "[1]", None),
-        ("Of <reasoning> and </reasoning>.", "Of <reasoning> and </reasoning>.", None),
         (" B \n", " B \n", None),
         ("a < think > b", "a < think > b", None),
     ],
@@ -107,32 +96,6 @@ def test_thinking_without_an_end_says_nothing(
         answer, call = asked(sample, f"<think>{reply}", finish_reason)
         assert answer == Asked(None, problem, "")
         assert (call.reply, call.thinking, call.problem) == ("", reply, of_call)
-
-
-@pytest.mark.parametrize(
-    ("prompt", "reply", "value"),
-    [
-        (BreakPoint, "Break point: <57>. A break point is <60>.", 57),
-        (BreakPoint, "A break point is <60>, too.\n**Break point:** <57>", 57),
-        (BreakPoint, "Break point: <57>\nBreak point: <60>", None),
-        (BreakPoint, "So: Break point: < 57 >", 57),
-        (SequentialLookUp, "Page 7\nI want to look up Page 3 no more, it only mentions it.", 7),
-        (SequentialLookUp, "Page 3 mentions it, so I want to look up Page 7", 7),
-        (SequentialLookUp, "Page 3 was the one.\n\n**STOP**", "stop"),
-        (SequentialLookUp, "Page 3\nPage 7", None),
-        (SequentialLookUp, "Page 3\nSTOP", None),
-        (ParallelLookUp, "I want to look up Page [7]. I look up Page [3] for its date.", (7,)),
-        (ParallelLookUp, "I want to look up Page [3]\nI want to look up Page [7]", (3, 7)),
-        (ParallelLookUp, "I want to look up Page [1, two, 3]", (1, 3)),
-        (ParallelLookUp, "I want to look up Page [7 to 12], that is Page 7", None),
-        (AnswerQuestion, "Answer: (B). The answer is (D), some say.", 1),
-        (AnswerQuestion, "Answer: (B)\nAnswer: (D)", None),
-        (AnswerQuestion, "Answer: (B)\nOnce more, then:\nAnswer: (B)", 1),
-        (AnswerQuestion, "Answer: (A) and (B)", None),
-    ],
-)
-def test_a_statement_goes_first(prompt: type[Prompt[Any]], reply: str, value: object) -> None:
-    assert read_reply(prompt.samples()[0], prompt.form, reply, is_cut=False) == value
 
 
 def test_the_form_is_the_familys_and_free_text_has_none() -> None:

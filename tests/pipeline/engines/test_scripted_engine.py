@@ -72,10 +72,3 @@ def test_a_wrong_script_is_a_usage_error_of_one_line(tmp_path: Path, text: str, 
     with pytest.raises(UsageError, match=says) as caught:
         settings(path).identity()
     assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
-
-
-def test_a_script_is_known_by_its_content(tmp_path: Path) -> None:
-    for name, text in (("a", "replies: []\n"), ("b", "replies: []\n"), ("c", "replies: [{}]\n")):
-        (tmp_path / f"{name}.yaml").write_text(text)
-    a, b, c = (settings(tmp_path / f"{name}.yaml").identity()["script"] for name in "abc")
-    assert a == b != c

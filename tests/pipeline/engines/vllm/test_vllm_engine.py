@@ -330,6 +330,6 @@ def test_too_little_memory_for_the_cache_says_what_to_lower(model: Path) -> None
     )  # fmt: skip
     assert why.startswith("UsageError")
     assert "KV cache" in why
-    (fits,) = re.findall(r"; set engine.context_tokens to at most (\d+)", why)
+    (fits,) = re.findall(r"; set engine.context_tokens to at most (\d+), or raise what the KV", why)
     # 4 layers of 2 heads with 64 numbers of 4 bytes, for keys and for values
     assert pytest.approx(int(fits), rel=0.01) == 2**30 // (4 * 2 * 64 * 4 * 2)
