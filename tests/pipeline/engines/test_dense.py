@@ -153,12 +153,11 @@ def test_a_method_that_cannot_have_vectors_ends_in_one_line(
 def test_a_named_run_grows_by_its_first_embedder_and_keeps_to_it(tmp_path: Path) -> None:
     small, other = model_folder(tmp_path / "small"), model_folder(tmp_path / "other")
     (other / "config.json").write_text("{}")
+    stored = RunFolder(tmp_path / "warehouse", "night")
 
-    def night(*words: Any) -> Any:
-        resolved = read_run(["run=night", *words])
-        folder = RunFolder(tmp_path / "warehouse", "night")
-        made = merge_with_stored_run(resolved, folder)
-        folder.start(run_manifest(made), {}, has_work=True)
+    def night(*words: Any) -> list[str]:
+        made = merge_with_stored_run(read_run(["run=night", *words]), stored)
+        stored.start(run_manifest(made), {}, has_work=True)
         return [method.name for method in made.methods]
 
     night("methods=bm25")
@@ -166,7 +165,5 @@ def test_a_named_run_grows_by_its_first_embedder_and_keeps_to_it(tmp_path: Path)
     assert dense == ["bm25(top_k=3)", "dense(over=pages,top_k=3)"]
     assert night("methods=bm25", f"embedder.model={small}") == dense
     for words in ([f"embedder.model={other}"], []):
-        with pytest.raises(
-            UsageError, match=r"run=night was started with other settings: embedder\b"
-        ):
+        with pytest.raises(UsageError, match=r"was started with other settings: embedder\b"):
             night("methods=bm25", *words)

@@ -61,22 +61,18 @@ def reply(
     return reply
 
 
+def reply_to(answer: Answer, content: str = "one two", **changes: Any) -> Reply:
+    """The reply where the server gives this answer."""
+    with LoopbackServer() as server:
+        return reply(server, request(content), answer, **changes)
+
+
 def sent(to: Request, **changes: Any) -> Asked:
     """What reaches the server."""
     with LoopbackServer() as server:
         reply(server, to, **changes)
     (asked,) = server.asked
     return asked
-
-
-def test_every_part_of_a_reply_is_read() -> None:
-    with LoopbackServer() as server:
-        to, answer = request("one two three four"), Answer(text="three words here", seconds=0.2)
-        said = reply(server, to, answer)
-    assert (said.text, said.thinking, said.finish_reason) == ("three words here", None, "stop")
-    assert (said.prompt_tokens, said.cached_tokens, said.reply_tokens) == (7, 1, 3)
-    assert 0.2 <= said.seconds < 5
-    assert said.problem is None
 
 
 THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "let me see"}]}
@@ -86,6 +82,7 @@ BELL = {"type": "text", "text": "a bell"}
 @pytest.mark.parametrize(
     ("message", "text", "thinking"),
     [
+        ({}, "a short reply", None),
         ({"reasoning": "let me see"}, "a short reply", "let me see"),
         ({"reasoning_content": "let me see"}, "a short reply", "let me see"),
         ({"content": None, "reasoning": "on and on"}, "", "on and on"),
@@ -94,12 +91,14 @@ BELL = {"type": "text", "text": "a bell"}
         ({"content": [{"type": "thinking", "thinking": []}, BELL]}, "a bell", None),
     ],
 )
-def test_thinking_is_kept_apart_and_a_text_may_be_in_parts(
+def test_every_part_of_a_reply_is_read_and_thinking_is_kept_apart(
     message: dict[str, Any], text: str, thinking: str | None
 ) -> None:
-    with LoopbackServer() as server:
-        said = reply(server, None, Answer(message=message, finish_reason="length"))
+    said = reply_to(Answer(message=message, finish_reason="length", seconds=0.05))
     assert (said.text, said.thinking, said.finish_reason) == (text, thinking, "length")
+    assert (said.prompt_tokens, said.cached_tokens, said.reply_tokens) == (5, 1, 3)
+    assert 0.05 <= said.seconds < 5
+    assert said.problem is None
 
 
 @pytest.mark.parametrize("count", ["1e400", "-1", str(2**70), '"many"', "null", "[1]", "1.5"])
@@ -108,8 +107,7 @@ def test_a_count_that_is_none_is_zero(count: str) -> None:
     message = '{"content": "bell", "reasoning": 7}'
     usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "total_tokens": 1}}'
     body = f'{{"choices": [{{"finish_reason": ["stop"], "message": {message}}}], "usage": {usage}}}'
-    with LoopbackServer() as server:
-        said = reply(server, None, Answer(body=body, content_type="text/plain"))
+    said = reply_to(Answer(body=body, content_type="text/plain"))
     assert (said.text, said.thinking, said.finish_reason) == ("bell", None, "stop")
     assert (said.prompt_tokens, said.reply_tokens) == (0, 0)
 
@@ -297,23 +295,15 @@ def test_control_tokens_are_broken_on_the_way_and_whole_in_replies(
 ) -> None:
     with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
         repeated = reply(server, request(content))
-        (asked,) = server.asked
-    sent_text = asked.body["messages"][0]["content"]
+        text = server.asked[0].body["messages"][0]["content"]
     assert repeated.text == content
-    assert (sent_text != content) == is_changed
+    assert (text != content) == is_changed
     if is_changed:
-        assert sent_text.replace("\u2060", "") == content
-        assert not set(MARKS.split()) & set(sent_text.split())
+        assert text.replace("\u2060", "") == content
+        assert not set(MARKS.split()) & set(text.split())
 
 
 # Servers as they are.
-
-LONG = "The baker freed the keeper of the tower. " * 100  # 800 words
-
-
-def reply_to(answer: Answer, **changes: Any) -> Reply:
-    with LoopbackServer() as server:
-        return reply(server, request(LONG), answer, **changes)
 
 
 @pytest.mark.parametrize(
@@ -413,26 +403,28 @@ def test_an_error_within_a_200_is_that_error(
     assert len(server.asked) == num_sent
 
 
+LONG = "The baker freed the keeper of the tower. " * 100  # 800 words
+CHINESE = "面包师放走了塔里的看守人。" * 100  # 1,300 characters: four a token
+
+
 @pytest.mark.parametrize(
     ("content", "counted", "is_cut"),
     [
-        (LONG, 400, True),  # of 800 words
-        (LONG, 1040, False),  # 1.3 tokens a word, as English has
+        (LONG, 400, True), (LONG, 1040, False),  # 1.3 tokens a word, as English has
         (LONG, 620, False),  # a tokenizer with tokens of several words
         (LONG, 0, False),  # it does not count
-        ("面包师放走了塔里的看守人。" * 100, 300, False),  # 1,300 characters: four a token
-        ("面包师放走了塔里的看守人。" * 100, 100, True),
+        (CHINESE, 300, False), (CHINESE, 100, True),
         ("रोटीवाले ने मीनार के रखवाले को छोड़ दिया। " * 100, 900, False),
         ("-" * 4000 + " end", 70, False),  # a rule is a few tokens
         ("one two", 2, False),
     ],
-)
+)  # fmt: skip
 def test_a_prompt_that_was_cut_in_silence_is_a_problem_and_a_line(
     content: str, counted: int, is_cut: bool
 ) -> None:
     async def twice(engine: OpenAIEngine) -> tuple[Reply, dict[str, str]]:
-        replies = [await engine.generate(request(content)) for _ in range(2)]
-        return replies[0], engine.findings
+        await engine.generate(request(content))
+        return await engine.generate(request(content)), engine.findings
 
     with LoopbackServer(answer=lambda body: Answer(prompt_tokens=counted)) as server:
         said, findings = with_engine(settings(server.url), twice)

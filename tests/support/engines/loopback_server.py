@@ -126,7 +126,7 @@ class LoopbackServer:
             _hang_up(request)
         if answer.body is None:
             return web.json_response(completion(body, answer), status=answer.status)
-        how = {"headers": answer.headers, "content_type": answer.content_type}
+        how: dict[str, Any] = {"headers": answer.headers, "content_type": answer.content_type}
         return web.Response(text=answer.body, status=answer.status, **how)
 
     async def _take(self, seconds: float) -> None:
