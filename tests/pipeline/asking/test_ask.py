@@ -151,13 +151,12 @@ def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
 
 def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -> None:
     """Twenty requests of 0.1 s through two slots: the last waits 0.9 s, with a deadline of 0.7."""
-    words = [f"w{number}" for number in range(10)]
-    engine = Echo(seconds=dict.fromkeys(words, 0.1))
+    engine = Echo(seconds=dict.fromkeys("abcdefghij", 0.1))
     shared = reader(engine, deadline_seconds=0.7, slots=2)
 
     async def talk() -> list[list[Asked[str]]]:
         asking = [Ask(shared, "gist", document, Replies()) for document in ("d1", "d2")]
-        return await asyncio.gather(*(at_once(of_document, words) for of_document in asking))
+        return await asyncio.gather(*(at_once(of_document, "abcdefghij") for of_document in asking))
 
     problems = [reply.problem for replies in asyncio.run(talk()) for reply in replies]
     assert problems == [None] * 20
@@ -166,14 +165,13 @@ def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -
 
 def test_a_prompt_waits_unrendered_and_uncounted() -> None:
     """Of six prompts and two slots, two are counted; replies that the unit has need no slot."""
-    words = [f"w{number}" for number in range(6)]
-    engine = Echo(seconds=dict.fromkeys(words, 60))
+    engine = Echo(seconds=dict.fromkeys("abcdef", 60))
     asking = ask(reader(Echo()))
     one_reply(asking)
 
     async def talk() -> None:
         later = ask(reader(engine, slots=2), asking.calls())
-        waiting = asyncio.create_task(at_once(later, words))
+        waiting = asyncio.create_task(at_once(later, "abcdef"))
         await turns()
         assert len(engine.counted) == len(engine.requests) == 2
         assert (await later(PAGE, SUBJECT)).value == "river."
@@ -185,27 +183,24 @@ def test_a_prompt_waits_unrendered_and_uncounted() -> None:
 
 def test_a_call_holds_its_slot_until_it_is_kept() -> None:
     """A process that dies repeats no more calls than it has slots, however slow its disk is."""
-    engine, words = Echo(), [f"w{number}" for number in range(6)]
+    engine, may_write, num_sent = Echo(), asyncio.Semaphore(0), []
 
-    async def talk() -> list[int]:
-        may_write = asyncio.Semaphore(0)
+    class Slow(Replies):
+        async def keep(self, call: Call, wanted: Wanted) -> Call:
+            await may_write.acquire()
+            return call
 
-        class Slow(Replies):
-            async def keep(self, call: Call, wanted: Wanted) -> Call:
-                await may_write.acquire()
-                return call
-
+    async def talk() -> None:
         asking = Ask(reader(engine, slots=2), "gist", "d1", Slow())
-        whole = asyncio.create_task(at_once(asking, words))
-        num_sent = []
-        for _ in words:
+        whole = asyncio.create_task(at_once(asking, "abcdef"))
+        for _ in range(6):
             await turns()
             num_sent.append(len(engine.requests))
             may_write.release()
         await whole
-        return num_sent
 
-    assert asyncio.run(talk()) == [2, 3, 4, 5, 6, 6]
+    asyncio.run(talk())
+    assert num_sent == [2, 3, 4, 5, 6, 6]
 
 
 def test_recorded_calls_are_replayed_and_only_others_are_sent() -> None:
@@ -310,19 +305,34 @@ def test_a_dead_engine_or_none_is_no_reply() -> None:
 # Capacity.
 
 
-def test_the_lowest_rank_goes_first_once_all_is_taken() -> None:
-    slots, entered = Capacity(1), list[int]()
+@pytest.mark.parametrize(
+    ("size", "asked", "order", "most"),  # asked: the weight and rank of each
+    [
+        (1, [(1, 5), (1, 3), (1, 9), (1, 1), (1, 3)], [0, 3, 1, 4, 2], 1),
+        # However light a later one is; and a heavier one than all is let in alone.
+        (10, [(weight, 0) for weight in (4, 4, 4, 9, 1, 1, 10, 2)], [*range(8)], 10),
+        (10, [(3, 0), (25, 0), (3, 0)], [0, 1, 2], 25),
+    ],
+)
+def test_the_lowest_rank_goes_first_and_then_the_first_to_come(
+    size: int, asked: list[tuple[int, int]], order: list[int], most: int
+) -> None:
+    inside, heaviest, entered, capacity = 0, 0, list[int](), Capacity(size)
 
-    async def request(rank: int) -> None:
-        async with slots.held(rank=rank):
-            entered.append(rank)
-            await asyncio.sleep(0)
+    async def hold(number: int, weight: int, rank: int) -> None:
+        nonlocal inside, heaviest
+        async with capacity.held(weight, rank):
+            entered.append(number)
+            inside += weight
+            heaviest = max(heaviest, inside)
+            await asyncio.sleep(0.001)
+            inside -= weight
 
     async def talk() -> None:
-        await asyncio.gather(*map(request, [5, 3, 9, 1, 3]))
+        await asyncio.gather(*(hold(number, *each) for number, each in enumerate(asked)))
 
     asyncio.run(asyncio.wait_for(talk(), 10))
-    assert entered == [5, 1, 3, 3, 9]
+    assert (entered, heaviest) == (order, most)
 
 
 def test_after_a_refusal_of_storage_none_is_admitted() -> None:
@@ -361,32 +371,6 @@ def test_who_gives_up_waiting_costs_no_slot(is_handed_over: bool) -> None:
             pass
 
     asyncio.run(asyncio.wait_for(talk(), 10))
-
-
-@pytest.mark.parametrize(
-    ("weights", "most"),
-    [
-        ([4, 4, 4, 9, 1, 1, 10, 2], 10),  # first come, first in, however light a later one is
-        ([3, 25, 3], 25),  # a heavier one is let in alone
-    ],
-)
-def test_weights_in_flight_are_limited(weights: list[int], most: int) -> None:
-    inside, heaviest, entered, capacity = 0, 0, list[int](), Capacity(10)
-
-    async def hold(number: int, weight: int) -> None:
-        nonlocal inside, heaviest
-        async with capacity.held(weight):
-            entered.append(number)
-            inside += weight
-            heaviest = max(heaviest, inside)
-            await asyncio.sleep(0.001)
-            inside -= weight
-
-    async def talk() -> None:
-        await asyncio.gather(*itertools.starmap(hold, enumerate(weights)))
-
-    asyncio.run(asyncio.wait_for(talk(), 10))
-    assert (heaviest, entered) == (most, [*range(len(weights))])
 
 
 def test_a_heavy_one_that_gives_up_lets_a_light_one_in() -> None:

