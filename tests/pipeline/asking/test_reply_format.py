@@ -173,8 +173,6 @@ LETTERS = {"choices": 10, "letters": {"A": 0.8, "B": 0.2}}
 @pytest.mark.parametrize(
     ("changes", "names"),
     [
-        ({}, []),
-        ({"unread": 20, "illegal": 11}, ["unread"]),
         ({"prompt": "gist", "commonest_share": 0.71}, ["commonest"]),
         # Nineteen equal replies, and verdicts of three words, may be right.
         ({"prompt": "gist", "commonest_share": 1.0, "replies": 19}, []),
@@ -188,7 +186,6 @@ LETTERS = {"choices": 10, "letters": {"A": 0.8, "B": 0.2}}
         ({**LETTERS, "right_letters": {"A": 0.75}}, []),
         ({**LETTERS, "choices": 9, "right_letters": {"B": 1.0}}, []),
         ({"prompt": None, "replies": 0, "choices": 10, "letters": {"A": 1.0}}, ["letters"]),
-        ({"copied_share": 0.51, "tiny_share": 0.11}, ["copies", "tiny"]),
         ({"prompt": "of_a_plugin", "commonest_share": 0.71}, ["commonest"]),
     ],
 )

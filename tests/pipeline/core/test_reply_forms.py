@@ -1,7 +1,6 @@
 """What is read in a reply (tests/stages/prompts/test_replies_of_models.py has a thousand): thinking
 is taken off it in one place and kept apart; what a family's own form says goes before every other
-reading; and of the replies that a constraint allows, every one is read as what it means, and no
-other is legal."""
+reading; and of lists, what a constraint allows is read as what it means, and no other is legal."""
 
 import asyncio
 import re
@@ -27,7 +26,7 @@ from stages.prompts.readagent_look_up import (
     list_of,
     parse_page_list,
 )
-from stages.prompts.readagent_memory import BreakPoint, Labelled
+from stages.prompts.readagent_memory import BreakPoint
 from tests.support.reading import FAMILIES, Listener, family, reader_of
 
 MOST_PAGES = 6  # that the methods of the papers look up at once
@@ -38,23 +37,19 @@ each_family = pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize(
     ("reply", "text", "thinking"),
     [
-        ("<think>A</think>B", "B", "A"),
+        ("<think>A</think>B", "B", "A"), ("[THINK]A[/THINK]B", "B", "A"),
         ("A</think>B", "B", "A"),  # the chat template opened it
-        ("</think>B", "B", None),
-        ("<think>\n\n</think>\n\nB", "B", None),
-        ("<think>A", "", "A"),
-        ("B<think>A", "", "B\nA"),
+        ("</think>B", "B", None), ("<think>\n\n</think>\n\nB", "B", None),
+        ("<think>A", "", "A"), ("B<think>A", "", "B\nA"),
         ("<think>A</think>B<think>C</think>D", "D", "A\nB\nC"),
         ("<think>A<think>B</think>C</think>D", "D", "A\nB\nC"),
-        ("[THINK]A[/THINK]B", "B", "A"),
         ("<|think|>A<|/think|>B", "B", "A"),
         ("<analysis>A</analysis>\n<answer>B</answer>", "B", "A"),
-        ("analysisA.assistantfinalB", "B", "A."),
         ("<|channel|>analysis<|message|>A<|start|>assistant<|channel|>final<|message|>B", "B", "A"),
-        (" B \n", " B \n", None),
-        ("a < think > b", "a < think > b", None),
+        ("analysisA.assistantfinalB", "B", "A."),
+        (" B \n", " B \n", None), ("a < think > b", "a < think > b", None),
     ],
-)
+)  # fmt: skip
 def test_what_was_said_and_what_was_thought(reply: str, text: str, thinking: str | None) -> None:
     whole = Reply(text=reply, finish_reason="stop", reply_tokens=7)
     apart = replace(whole, text=text, thinking=thinking)
@@ -106,27 +101,13 @@ def test_the_form_is_the_familys_and_free_text_has_none() -> None:
     assert read_reply(without_options, "Answer: ({})", reply, is_cut=False) == reply
 
 
-@each_family
-def test_every_form_is_read_in_every_family(name: str) -> None:
-    """With a reason after it that names another value."""
-    for prompt in PROMPTS.values():
-        form, values = family(name).form(prompt), list(prompt.form_values().items())
-        if form is None or form == "{}":
-            continue
-        for (text, value), (other, _) in zip(values, reversed(values), strict=True):
-            mentioned = other.partition("\n")[0]  # the second line of a value states another one
-            reason = f"\nAlthough one might think of page {mentioned} or label <{mentioned}>."
-            reply = form.replace("{}", text) + reason
-            assert family(name).read(prompt.samples()[0], reply, is_cut=False) == value, reply
-
-
-def test_signs_in_a_form_stand_for_themselves() -> None:
-    signs = "a.b? (c|d) \\ ^e$ f* g+ {h} {} -/#"
-    reply = signs.replace("{}", "1")
-    legal = regex(list_of(signs, range(2), 1))
-    assert re.fullmatch(legal, reply)
-    assert not re.fullmatch(legal, reply.replace("a.b", "acb"))
-    assert read_reply(ParallelLookUp.samples()[0], signs, reply, is_cut=False) == (1,)
+@settings(deadline=None)  # of seconds a busy machine decides
+@given(st.text(max_size=40), st.text(max_size=80), st.booleans())
+def test_nothing_raises(form: str, reply: str, is_cut: bool) -> None:
+    words = form.replace("{}", "")  # families have it once in a form
+    for sample in (prompt.samples()[0] for prompt in PROMPTS.values()):
+        read_reply(sample, f"{words}{{}}", reply, is_cut)
+        read_reply(sample, f"{{}} {words}", reply, is_cut)
 
 
 # Constraints.
@@ -191,24 +172,11 @@ def test_no_other_list_is_legal(listed: str) -> None:
     assert not re.fullmatch(legal, "Page [1] to see")
 
 
-LABELS = [*range(1, 301), 999, 1000, 3000]
-READ: list[tuple[Prompt[Any], list[object]]] = [  # what the legal choices are read as
-    (BreakPoint("", tuple(Labelled("A paragraph.", label) for label in LABELS)), [*LABELS]),
-    *((SequentialLookUp(gists(pages), "Who?", (), (), ()), [*pages, "stop"])
-      for pages in (range(110), range(1, 111), range(950, 1060))),
-    *((AnswerQuestion((), "Who?", ("option",) * number, 30), [*range(number)])
-      for number in range(1, 27)),
-    (StrictRating("Who?", "a", "b"), ["yes", "no"]),
-    (PermissiveRating("Who?", "a", "b"), ["yes", "partially", "no"]),
-]  # fmt: skip
-
-
-@each_family
-def test_every_legal_choice_is_read(name: str) -> None:
-    for prompt, values in READ:
-        legal = family(name).constraint(prompt)
-        assert legal is not None and not legal.regex
-        assert [family(name).read(prompt, reply, False) for reply in legal.choices] == values
+def test_signs_in_a_form_stand_for_themselves() -> None:
+    written = "a.b? (c|d) \\ ^e$ f* g+ {h} {} -/#\n"
+    legal = regex(list_of(written, range(2), 1))
+    assert re.fullmatch(legal, written.replace("{}", "1"))
+    assert not re.fullmatch(legal, written.replace("{}", "1").replace("a.b", "acb"))
 
 
 @each_family

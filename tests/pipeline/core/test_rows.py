@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typing_extensions import is_typeddict
@@ -85,14 +84,6 @@ def test_embeddings_are_kept_in_single_precision(tmp_path: Path) -> None:
     (number,) = struct.unpack("<f", struct.pack("<f", 0.1))
     assert number != 0.1
     assert read == dataclasses.replace(row, embedding=(number,))
-
-
-def test_a_problem_outside_the_closed_set_is_not_read_back() -> None:
-    rows = to_arrow(Gist, [Gist.about(DOCUMENT)], [STAMP])
-    at = rows.schema.get_field_index("problem")
-    other = rows.set_column(at, rows.schema.field(at), pa.array(["bad_luck"]))
-    with pytest.raises(ValueError, match="problem"):
-        from_arrow(Gist, other)
 
 
 def test_a_table_has_one_record_class() -> None:
