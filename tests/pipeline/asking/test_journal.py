@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from upath import UPath
@@ -16,6 +15,7 @@ from pipeline.asking.replies import Journal, journal_files
 from pipeline.core.calls import Call
 from pipeline.core.engine import Request
 from pipeline.core.errors import EngineError, Problem, StorageError
+from pipeline.core.rows import Document
 from pipeline.files.storage import as_path
 from pipeline.worker.progress import Summary
 from tests.support.reading import Listener
@@ -25,14 +25,9 @@ from tests.support.texts.small_corpus import document, question, write
 STEP, UNIT = "gist-0123abcd", "00ff"
 
 
-def call(number: int, **changes: Any) -> Call:
-    replied = Call(
-        call_index=0, document_id="d1", stage="gist", question_id=None, page_index=number,
-        turn=None, reference_index=None, prompt="gist", request_sha=f"{number:016x}", engine="e",
-        attempt=1, prompt_tokens=5, cached_tokens=0, reply_tokens=2, finish_reason="stop",
-        seconds=0.5, reply=f"gist {number}\nof two lines",
-    )  # fmt: skip
-    return replace(replied, **changes)
+def call(number: int, problem: Problem | None = None) -> Call:
+    reply = f"gist {number}\nof two lines"
+    return Call.about(Document(document_id="d1"), page_index=number, reply=reply, problem=problem)
 
 
 def journal(warehouse: UPath, attempt: int = 1) -> Journal:
@@ -99,7 +94,7 @@ def test_a_torn_or_foreign_line_is_left_out(warehouse: UPath, junk: bytes) -> No
 
 def test_what_got_no_reply_is_not_kept(warehouse: UPath) -> None:
     problems: list[Problem | None] = ["timeout", "engine_failed", None, "truncated"]
-    cut_short(warehouse, *(call(n, problem=problem) for n, problem in enumerate(problems)))
+    cut_short(warehouse, *(call(n, problem) for n, problem in enumerate(problems)))
     assert [replied.page_index for replied in left(warehouse)] == [2, 3]
     (file,) = files(warehouse)
     line = json.loads(file.read_bytes().split(b"\n")[1])

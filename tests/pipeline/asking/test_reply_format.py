@@ -52,23 +52,15 @@ def one_of(*replies: str) -> Constraint:
     return Constraint(choices=replies)
 
 
-def list_of(legal: str) -> Constraint:
-    return Constraint(regex=rf"I want to look up Page \[{legal}\]")
-
-
-LOOK_UP = "I want to look up Page [3]"
 LEGAL: list[tuple[Stage, UnitRows, str, tuple[str, ...], list[Constraint | None]]] = [
     # Of 7 paragraphs of 10 words, 40 words a window and at least 20: labels after 2, 3, 4; then,
     # from paragraph 4 on, after 5, 6, 7.
     (PAGINATE, LINES, "qmsum", ("Label: <3>", "Label: <7>"),
      [one_of("Label: <2>", "Label: <3>", "Label: <4>"),
       one_of("Label: <5>", "Label: <6>", "Label: <7>")]),
-    (ReadAgentP(max_pages=3, first_page=0), of_book(), "generic", (LOOK_UP,),
-     [list_of(r"(([0-9]|1[0-1])(, ([0-9]|1[0-1])){0,2})?")]),
-    (ReadAgentP(max_pages=2, first_page=1), of_book(), "generic", (LOOK_UP,),
-     [list_of(r"(([1-9]|1[0-2])(, ([1-9]|1[0-2])){0,1})?")]),
-    (ReadAgentP(max_pages=1, first_page=0), of_book(), "generic", (LOOK_UP,),
-     [list_of(r"(([0-9]|1[0-1]))?")]),
+    (ReadAgentP(max_pages=2, first_page=1), of_book(), "generic", ("I want to look up Page [3]",),
+     [Constraint(
+         regex=r"I want to look up Page \[(([1-9]|1[0-2])(, ([1-9]|1[0-2])){0,1})?\]")]),
     # The pages left, or to stop; page 9 is not there.
     (ReadAgentS(max_pages=4, first_page=1, **IN_TURN), of_book(num_pages=4), "generic",
      ("Page 2", "Page 9", "Page 1", "STOP"),

@@ -4,7 +4,8 @@ values that make no sense: taken with a meaning, or refused in one line that nam
 import copy
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,7 @@ def keys(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 
 def put(values: dict[str, Any], key: tuple[str, ...], value: Any) -> dict[str, Any]:
     changed = copy.deepcopy(values)
-    section = changed
-    for part in key[:-1]:
-        section = section[part]
-    section[key[-1]] = value
+    reduce(getitem, key[:-1], changed)[key[-1]] = value
     return changed
 
 
