@@ -14,7 +14,7 @@ import yaml
 
 from tests.jobs.html.test_html import chunk
 from tests.support import command
-from tests.support.command import ROOT, one_line, own_process, succeed, succeeded
+from tests.support.command import ROOT, one_line, own_process, refused, succeed, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
@@ -153,7 +153,7 @@ def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path) -> None:
         ("nosuch", "no such folder"),
         ("my-plugin", "'my-plugin' cannot be imported; name the folder like my_plugin"),
     ):
-        line = one_line(own_process("run", *words(tmp_path, tmp_path / name)))
+        line = refused("run", *words(tmp_path, tmp_path / name))
         assert line.startswith(f"plugins={tmp_path / name}: {told}")
 
 

@@ -101,7 +101,7 @@ def test_the_form_is_the_familys_and_free_text_has_none() -> None:
     assert read_reply(without_options, "Answer: ({})", reply, is_cut=False) == reply
 
 
-@settings(deadline=None)  # of seconds a busy machine decides
+@settings(deadline=None, max_examples=40)
 @given(st.text(max_size=40), st.text(max_size=80), st.booleans())
 def test_nothing_raises(form: str, reply: str, is_cut: bool) -> None:
     words = form.replace("{}", "")  # families have it once in a form

@@ -13,8 +13,7 @@ from jobs.cli.app import complain, warn
 from jobs.graph.resolved_run import read_run, run_manifest
 from jobs.submit.package import print_to_stderr
 from pipeline.core import errors
-from pipeline.core.errors import DamagedError, LeftOutWarning, Raised, UsageError, redacted
-from pipeline.files.storage import refusal_error
+from pipeline.core.errors import LeftOutWarning, Raised, UsageError, redacted
 from tests.support.command import gistmill, refused
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
@@ -75,10 +74,7 @@ def stored(text: str, folder: Path) -> str:
 OUT: dict[str, Callable[[str, Path], object]] = {
     "mistake": lambda text, folder: UsageError(text),
     "hints": lambda text, folder: UsageError("a mistake", (text,)).hints,
-    "damage": lambda text, folder: DamagedError("f", text),
-    "storage": lambda text, folder: refusal_error("f", OSError(text)),
-    "row": stored,
-    "trace": lambda text, folder: stored(Raised(ValueError(text)).trace(), folder),
+    "detail of a row": lambda text, folder: stored(Raised(ValueError(text)).trace(), folder),
     "warning": lambda text, folder: warn(text),
     "complaint": lambda text, folder: complain(text),
     "submit": lambda text, folder: print_to_stderr(text),
@@ -103,8 +99,8 @@ def test_what_a_server_says_of_the_key_is_stored_and_printed_without_it(
     echo = Answer(status=400, body=json.dumps({"error": {"message": f"not with {key}"}}))
     with LoopbackServer(key=key, answer=lambda body: echo) as server:
         done = gistmill(
-            "run", "corpus=demo", "memory=uniform", "limit=1", "rater=none", "methods=gist_only",
-            f"warehouse={tmp_path}", "engine=openai", "cluster=inline",
+            "run", "corpus=demo", "limit=1", "rater=none", "methods=closed_book",
+            f"warehouse={tmp_path}", "engine=openai", "cluster=inline", "engine.retries=0",
             f"engine.base_url={server.url}", "engine.model=m", "engine.api_key_env=NIGHT_KEY",
         )  # fmt: skip
     assert key not in done.stdout + done.stderr

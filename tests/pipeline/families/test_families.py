@@ -129,6 +129,8 @@ THERE = "no such prompt; nearest: "
         ("refusals: {rate: {}}", f"refusals.rate: {THERE}"),
         ("refusals: {look_up_p: {negations: [no]}}", "refusals.look_up_p.negations.0: Input"),
         ("examples: {rate_strict: [{reply: 'YES', reads: yes}]}", "examples.rate_strict.0.reads"),
+        ("known_answers: [1]", "known_answers: Input should be a valid dictionary"),
+        ("settings: {min_words: .inf}", "settings.min_words=inf: not a number that is finite"),
         ("first: [", "not YAML: "),
         ("- 1", "the file: Input should be a valid dictionary"),
         ("settings: {answer_word: 40}", "settings.answer_word: no stage has such a setting"),
