@@ -13,7 +13,7 @@ import pytest
 from pipeline.asking.ask import Ask, Capacity, Reader
 from pipeline.asking.replies import Replies, Wanted
 from pipeline.core.calls import Call, Subject
-from pipeline.core.engine import FinishReason, Reply, Request
+from pipeline.core.engine import Reply, Request
 from pipeline.core.errors import EngineError, StorageError
 from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
@@ -123,21 +123,6 @@ def test_parts_are_counted_once_each_without_a_chat_template_and_add_up() -> Non
     assert sorted(engine.counted) == ["", "a mill", "by the river"]
     for text in ("", " ", "a b"):
         assert asyncio.run(asking.text_tokens(text)) == len(text)
-
-
-@pytest.mark.parametrize(
-    ("finish_reason", "problem", "value"),
-    [("stop", None, "river."), ("length", "truncated", "river."), ("abort", "engine_failed", None)],
-)
-def test_how_a_reply_ended_is_its_problem(
-    finish_reason: FinishReason, problem: str | None, value: str | None
-) -> None:
-    asking = ask(reader(Echo(finish_reason=finish_reason)))
-    reply = one_reply(asking)
-    (call,) = asking.calls()
-    assert (reply.problem, call.problem, call.finish_reason) == (problem, problem, finish_reason)
-    assert (reply.value, reply.has_reply) == (value, value is not None)
-    assert reply.raw == call.reply == "river.", "what was said is kept"
 
 
 def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
@@ -293,13 +278,6 @@ def test_with_sampling_repeats_and_attempts_draw_with_other_seeds(
     seeds = [request.seed for request in engine.requests]
     assert seeds[0] == 5
     assert len(set(seeds)) == num_seeds
-
-
-def test_a_dead_engine_or_none_is_no_reply() -> None:
-    with pytest.raises(EngineError, match="gone"):
-        one_reply(ask(reader(Dead())))
-    with pytest.raises(RuntimeError, match="score asks a model"):
-        one_reply(Ask(None, "score", "d1", Replies()))
 
 
 # Capacity.
