@@ -74,7 +74,7 @@ def test_every_record_comes_back(table: str, tmp_path: Path) -> None:
 
 def test_null_and_empty_lists_differ(tmp_path: Path) -> None:
     """`used` null: the look-up failed for good; empty: nothing was wanted."""
-    rows = [Lookup.about(DOCUMENT, used=used) for used in (None, ())]
+    rows: list[Record] = [Lookup.about(DOCUMENT, used=used) for used in (None, ())]
     assert there_and_back("lookups", rows, tmp_path) == tuple(rows)
 
 
