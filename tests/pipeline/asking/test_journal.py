@@ -155,7 +155,8 @@ def test_a_call_that_is_being_written_when_its_unit_ends_is_written(
             adding = asyncio.create_task(opened.add(call(0)))
             await asyncio.sleep(0)
             adding.cancel()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
+            assert not adding.done(), "it waits until it is written"
             may_write.set()
             await adding
 
