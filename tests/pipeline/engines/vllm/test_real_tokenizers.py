@@ -24,7 +24,7 @@ TEMPLATE = (  # of those whose package has none
 TEXTS = (
     (ROOT / "tests/data/txt/pg151.txt").read_text(encoding="utf-8")[:60_000],
     "\n\n".join(meeting_texts())[:60_000],
-    Path(__file__).read_text(encoding="utf-8").replace("\n", "\r\n"),
+    Path(random.__file__).read_text(encoding="utf-8").replace("\n", "\r\n"),  # a program
     "国破山河在，城春草木深。and so on 日本語の文章です。 한국어 문장 입니다 " * 30,
     "Война и мир. \u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a e\u0301tude " * 30,
     "It\u00a0is a\u00a0 b \u3000 c\u200b d  e   f\t g \U0001f469\u200d\U0001f680 h <b>i</b> " * 30,
