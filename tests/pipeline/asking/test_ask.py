@@ -1,9 +1,10 @@
-"""`Ask`: the budget to the token, deadlines from admission, calls kept and replayed."""
+"""`Ask`: the budget to the token, deadlines from admission, calls kept and replayed. `Capacity`: so
+many at once, the lowest rank next, none lost when a waiter gives up."""
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -12,12 +13,12 @@ import pytest
 from pipeline.asking.ask import Ask, Capacity, Reader
 from pipeline.asking.replies import Replies, Wanted
 from pipeline.core.calls import Call, Subject
-from pipeline.core.engine import FinishReason, Reply, Request
-from pipeline.core.errors import EngineError
+from pipeline.core.engine import Reply, Request
+from pipeline.core.errors import EngineError, StorageError
 from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
 from stages.prompts.readagent_memory import PageGist
-from tests.support.reading import family, reader_of
+from tests.support.reading import Listener, family, reader_of
 
 PAGE = PageGist(page="The mill stands at the river.")
 SUBJECT = Subject(page_index=0)
@@ -25,32 +26,33 @@ REPLY_TOKENS = 50
 PROMPT_CHARS = sum(len(message["content"]) for message in family().render(PAGE))
 
 
-@dataclass
-class Echo:
-    """Replies with the last word of a page, after `seconds[word]`; keeps what it was asked and what
-    it has counted. A character is a token, and so are `template` more of a chat template."""
+def last_word(request: Request) -> str:
+    assert isinstance(request.fields, PageGist)
+    return request.fields.page.split()[-1]
 
-    name: str = "echo"
+
+@dataclass
+class Echo(Listener):
+    """Replies with the last word of a page, after `seconds[word]`; keeps what it has counted. A
+    character is a token, and so are `template` more of a chat template."""
+
+    reply: Callable[[Request], str] = last_word
     context_tokens: int = 10_000
     seconds: Mapping[str, float] = field(default_factory=dict)
-    finish_reason: FinishReason = "stop"
     template: int = 0
-    requests: list[Request] = field(default_factory=list)
     counted: list[str] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
 
     async def generate(self, request: Request) -> Reply:
-        assert isinstance(request.fields, PageGist)
-        word = request.fields.page.split()[-1]
-        self.requests.append(request)
+        reply = await super().generate(request)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
-            await asyncio.sleep(self.seconds.get(word, 0.0))
+            await asyncio.sleep(self.seconds.get(reply.text, 0.0))
         finally:
             self.at_once -= 1
-        return Reply(text=word, finish_reason=self.finish_reason, prompt_tokens=7, reply_tokens=1)
+        return reply
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
         self.counted.append(messages[0]["content"])
@@ -123,21 +125,6 @@ def test_parts_are_counted_once_each_without_a_chat_template_and_add_up() -> Non
         assert asyncio.run(asking.text_tokens(text)) == len(text)
 
 
-@pytest.mark.parametrize(
-    ("finish_reason", "problem", "value"),
-    [("stop", None, "river."), ("length", "truncated", "river."), ("abort", "engine_failed", None)],
-)
-def test_how_a_reply_ended_is_its_problem(
-    finish_reason: FinishReason, problem: str | None, value: str | None
-) -> None:
-    asking = ask(reader(Echo(finish_reason=finish_reason)))
-    reply = one_reply(asking)
-    (call,) = asking.calls()
-    assert (reply.problem, call.problem, call.finish_reason) == (problem, problem, finish_reason)
-    assert (reply.value, reply.has_reply) == (value, value is not None)
-    assert reply.raw == call.reply == "river.", "what was said is kept"
-
-
 def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
     asking = ask(reader(Echo(seconds={"slow": 60}), deadline_seconds=0.05, slots=1))
     slow, quick = many(asking, ["slow", "quick"])
@@ -149,13 +136,12 @@ def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
 
 def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -> None:
     """Twenty requests of 0.1 s through two slots: the last waits 0.9 s, with a deadline of 0.7."""
-    words = [f"w{number}" for number in range(10)]
-    engine = Echo(seconds=dict.fromkeys(words, 0.1))
+    engine = Echo(seconds=dict.fromkeys("abcdefghij", 0.1))
     shared = reader(engine, deadline_seconds=0.7, slots=2)
 
     async def talk() -> list[list[Asked[str]]]:
         asking = [Ask(shared, "gist", document, Replies()) for document in ("d1", "d2")]
-        return await asyncio.gather(*(at_once(of_document, words) for of_document in asking))
+        return await asyncio.gather(*(at_once(of_document, "abcdefghij") for of_document in asking))
 
     problems = [reply.problem for replies in asyncio.run(talk()) for reply in replies]
     assert problems == [None] * 20
@@ -164,14 +150,13 @@ def test_slots_are_shared_by_all_documents_and_waiting_for_one_is_no_timeout() -
 
 def test_a_prompt_waits_unrendered_and_uncounted() -> None:
     """Of six prompts and two slots, two are counted; replies that the unit has need no slot."""
-    words = [f"w{number}" for number in range(6)]
-    engine = Echo(seconds=dict.fromkeys(words, 60))
+    engine = Echo(seconds=dict.fromkeys("abcdef", 60))
     asking = ask(reader(Echo()))
     one_reply(asking)
 
     async def talk() -> None:
         later = ask(reader(engine, slots=2), asking.calls())
-        waiting = asyncio.create_task(at_once(later, words))
+        waiting = asyncio.create_task(at_once(later, "abcdef"))
         await turns()
         assert len(engine.counted) == len(engine.requests) == 2
         assert (await later(PAGE, SUBJECT)).value == "river."
@@ -183,27 +168,24 @@ def test_a_prompt_waits_unrendered_and_uncounted() -> None:
 
 def test_a_call_holds_its_slot_until_it_is_kept() -> None:
     """A process that dies repeats no more calls than it has slots, however slow its disk is."""
-    engine, words = Echo(), [f"w{number}" for number in range(6)]
+    engine, may_write, num_sent = Echo(), asyncio.Semaphore(0), []
 
-    async def talk() -> list[int]:
-        may_write = asyncio.Semaphore(0)
+    class Slow(Replies):
+        async def keep(self, call: Call, wanted: Wanted) -> Call:
+            await may_write.acquire()
+            return call
 
-        class Slow(Replies):
-            async def keep(self, call: Call, wanted: Wanted) -> Call:
-                await may_write.acquire()
-                return call
-
+    async def talk() -> None:
         asking = Ask(reader(engine, slots=2), "gist", "d1", Slow())
-        whole = asyncio.create_task(at_once(asking, words))
-        num_sent = []
-        for _ in words:
+        whole = asyncio.create_task(at_once(asking, "abcdef"))
+        for _ in range(6):
             await turns()
             num_sent.append(len(engine.requests))
             may_write.release()
         await whole
-        return num_sent
 
-    assert asyncio.run(talk()) == [2, 3, 4, 5, 6, 6]
+    asyncio.run(talk())
+    assert num_sent == [2, 3, 4, 5, 6, 6]
 
 
 def test_recorded_calls_are_replayed_and_only_others_are_sent() -> None:
@@ -227,8 +209,7 @@ def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:
     many(first, ["same", "same"])
     failed, replied = first.calls()
     assert failed.request_sha == replied.request_sha
-    recorded = (replace(failed, finish_reason="abort", problem="engine_failed"), replied)
-    again = ask(reader(Dead()), recorded)
+    again = ask(reader(Dead()), (replace(failed, problem="engine_failed"), replied))
     assert [reply.problem for reply in many(again, ["same", "same"])] == ["engine_failed", None]
 
 
@@ -244,17 +225,12 @@ def test_a_call_says_when_it_was_sent_and_by_which_worker() -> None:
 
 
 def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
-    """And not by which ends first."""
     subjects = [
-        Subject(),
-        Subject(page_index=0),
-        Subject(page_index=1),
-        Subject(question_id="q1", turn=0),
-        Subject(question_id="q1", turn=0, attempt=2),
-        Subject(question_id="q1", turn=1),
-        Subject(question_id="q2", reference_index=0),
+        Subject(), Subject(page_index=0), Subject(page_index=1),
+        Subject(question_id="q1", turn=0), Subject(question_id="q1", turn=0, attempt=2),
+        Subject(question_id="q1", turn=1), Subject(question_id="q2", reference_index=0),
         Subject(question_id="q2", reference_index=1),
-    ]
+    ]  # fmt: skip
     asking = ask(reader(Echo()))
 
     async def talk() -> None:
@@ -262,8 +238,8 @@ def test_calls_are_ordered_by_question_page_turn_reference_attempt() -> None:
             await asking(PAGE, subject)
 
     asyncio.run(talk())
-    names = ("page_index", "question_id", "turn", "reference_index", "attempt")
     calls = asking.calls()
+    names = [of.name for of in fields(Subject)]
     assert [Subject(**{name: getattr(call, name) for name in names}) for call in calls] == subjects
     assert [call.call_index for call in calls] == [*range(len(subjects))]
 
@@ -304,8 +280,85 @@ def test_with_sampling_repeats_and_attempts_draw_with_other_seeds(
     assert len(set(seeds)) == num_seeds
 
 
-def test_a_dead_engine_or_none_is_no_reply() -> None:
-    with pytest.raises(EngineError, match="gone"):
-        one_reply(ask(reader(Dead())))
-    with pytest.raises(RuntimeError, match="score asks a model"):
-        one_reply(Ask(None, "score", "d1", Replies()))
+# Capacity.
+
+
+@pytest.mark.parametrize(
+    ("size", "asked", "order", "most"),  # asked: the weight and rank of each
+    [
+        (1, [(1, 5), (1, 3), (1, 9), (1, 1), (1, 3)], [0, 3, 1, 4, 2], 1),
+        # However light a later one is; and a heavier one than all is let in alone.
+        (10, [(weight, 0) for weight in (4, 4, 4, 9, 1, 1, 10, 2)], [*range(8)], 10),
+        (10, [(3, 0), (25, 0), (3, 0)], [0, 1, 2], 25),
+    ],
+)
+def test_the_lowest_rank_goes_first_and_then_the_first_to_come(
+    size: int, asked: list[tuple[int, int]], order: list[int], most: int
+) -> None:
+    inside, heaviest, entered, capacity = 0, 0, list[int](), Capacity(size)
+
+    async def hold(number: int, weight: int, rank: int) -> None:
+        nonlocal inside, heaviest
+        async with capacity.held(weight, rank):
+            entered.append(number)
+            inside += weight
+            heaviest = max(heaviest, inside)
+            await asyncio.sleep(0.001)
+            inside -= weight
+
+    async def talk() -> None:
+        await asyncio.gather(*(hold(number, *each) for number, each in enumerate(asked)))
+
+    asyncio.run(asyncio.wait_for(talk(), 10))
+    assert (entered, heaviest) == (order, most)
+
+
+def test_after_a_refusal_of_storage_none_is_admitted() -> None:
+    """Requests that wait, or come later, get no slot; those in flight end."""
+
+    async def talk() -> list[BaseException | None]:
+        slots, refusal = Capacity(2), StorageError("full")
+
+        async def request(number: int) -> None:
+            async with slots.held(rank=number):
+                await asyncio.sleep(0.001 if number == 0 else 0.002)
+                if number == 0:
+                    raise refusal
+
+        early = await asyncio.gather(*map(request, range(5)), return_exceptions=True)
+        return [*early, *await asyncio.gather(request(9), return_exceptions=True)]
+
+    assert [str(error) for error in asyncio.run(talk())] == ["full", "None", *["full"] * 4]
+
+
+@pytest.mark.parametrize("is_handed_over", [False, True])
+def test_who_gives_up_waiting_costs_no_slot(is_handed_over: bool) -> None:
+    """Cancelled while waiting, or just as its turn comes: the next one gets in either way."""
+
+    async def talk() -> None:
+        slots = Capacity(1)
+        async with slots.held():
+            waiting = asyncio.create_task(slots.held().__aenter__())
+            await asyncio.sleep(0)
+            if not is_handed_over:
+                waiting.cancel()
+                await asyncio.wait([waiting])
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        async with slots.held():
+            pass
+
+    asyncio.run(asyncio.wait_for(talk(), 10))
+
+
+def test_a_heavy_one_that_gives_up_lets_a_light_one_in() -> None:
+    async def talk() -> None:
+        capacity = Capacity(10)
+        async with capacity.held(5):
+            heavy = asyncio.create_task(capacity.held(9).__aenter__())
+            light = asyncio.create_task(capacity.held(2).__aenter__())
+            await asyncio.sleep(0)
+            heavy.cancel()
+            await light
+
+    asyncio.run(asyncio.wait_for(talk(), 10))

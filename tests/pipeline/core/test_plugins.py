@@ -14,7 +14,7 @@ import yaml
 
 from tests.jobs.html.test_html import chunk
 from tests.support import command
-from tests.support.command import ROOT, one_line, own_process, succeed, succeeded
+from tests.support.command import ROOT, one_line, own_process, refused, succeed, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
@@ -36,6 +36,12 @@ LOUD = """    @classmethod
 
 
 """
+
+
+def copied(folder: Path) -> Path:
+    """A copy of the plugin."""
+    without = shutil.ignore_patterns("__pycache__")
+    return shutil.copytree(PLUGIN, folder / "quote_plugin", ignore=without)
 
 
 def words(folder: Path, plugin: Path = PLUGIN) -> list[str]:
@@ -70,15 +76,12 @@ def test_a_method_of_a_plugin_from_plan_to_page(tmp_path: Path) -> None:
     rows = sql(tmp_path, "select method, memory, place, page_index, quote, problem from quotes")
     row = {"place": 0, "page_index": 0, "quote": "it ends here", "problem": None}
     assert rows == [{"method": "quotes(top_k=1,max_words=30)", "memory": "shared", **row}] * 4
-    answers = sql(
-        tmp_path, "select method, answer, count(*) as n from answers group by all order by all"
-    )
-    assert [(a["method"], a["answer"], a["n"]) for a in answers] == [
-        ("bm25(top_k=1)", "Nothing is known.", 4),
-        ("quotes(top_k=1,max_words=30)", "It ends.", 4),
-    ]
-    asked = sql(tmp_path, "select stage, count(*) as n from calls group by all order by all")
-    assert {row["stage"]: row["n"] for row in asked} == calls
+    query = "select method, answer, count(*) from answers group by all order by all"
+    assert command.sql_values(tmp_path / "warehouse", query) == [
+        ("bm25(top_k=1)", "Nothing is known.", 4), ("quotes(top_k=1,max_words=30)", "It ends.", 4),
+    ]  # fmt: skip
+    query = "select stage, count(*) from calls group by all"
+    assert dict(command.sql_values(tmp_path / "warehouse", query)) == calls
 
     printed = succeed("report", warehouse)
     assert "| quotes(top_k=1,max_words=30) |" in printed and "| quote " in printed
@@ -105,10 +108,9 @@ def test_a_method_of_a_plugin_from_plan_to_page(tmp_path: Path) -> None:
     assert "quote.py:" in line and "\n  place 0, page_index " in told
 
 
-def altered(folder: Path, file: str, text: str, name: str = "quote_plugin") -> Path:
+def altered(folder: Path, file: str, text: str) -> Path:
     """A copy of the plugin with one more file, or another content of one it has."""
-    copy = folder / name
-    shutil.copytree(PLUGIN, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    copy = copied(folder)
     (copy / file).parent.mkdir(parents=True, exist_ok=True)
     (copy / file).write_text(text)
     return copy
@@ -146,30 +148,29 @@ def test_a_plugin_that_cannot_be_used(
 
 
 def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path) -> None:
-    shutil.copytree(PLUGIN, tmp_path / "my-plugin")
+    copied(tmp_path).rename(tmp_path / "my-plugin")
     for name, told in (
         ("nosuch", "no such folder"),
         ("my-plugin", "'my-plugin' cannot be imported; name the folder like my_plugin"),
     ):
-        line = one_line(own_process("run", *words(tmp_path, tmp_path / name)))
+        line = refused("run", *words(tmp_path, tmp_path / name))
         assert line.startswith(f"plugins={tmp_path / name}: {told}")
 
 
+def python(folder: Path, path: str, *words: str) -> str:
+    """The standard output of Python in a folder, with this PYTHONPATH."""
+    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True,
+                          timeout=300, env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+    return succeeded(done)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "start",
-    [["-m", "jobs", "run"],
-     ["-c", "import sys, gistmill, quote_plugin.quote; gistmill.run(*sys.argv[1:])"]],
-    ids=["command", "script that imports it"],
-)  # fmt: skip
-def test_it_runs_from_the_folder_that_holds_it(tmp_path: Path, start: list[str]) -> None:
-    """There the plugin is importable by its own name, too, here and on workers."""
-    shutil.copytree(PLUGIN, tmp_path / "quote_plugin")
+def test_it_runs_by_a_script_that_imports_it(tmp_path: Path) -> None:
+    """It is importable by its own name, too, here and on workers."""
+    copied(tmp_path)
+    script = "import sys, gistmill, quote_plugin.quote; gistmill.run(*sys.argv[1:])"
     run = [*words(tmp_path, Path("quote_plugin")), "cluster=local"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, *start, *run], cwd=tmp_path, env=environment,
-                          capture_output=True, text=True, timeout=300)  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    python(tmp_path, str(ROOT), "-c", script, *run)
     assert sql(tmp_path, "select count(*) as n from quotes") == [{"n": 4}]
 
 
@@ -185,21 +186,15 @@ def test_tests_beside_its_modules_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_installed_plugin(tmp_path: Path) -> None:
     """What pip leaves of a package with an entry point: its modules and its metadata."""
-    shutil.copytree(PLUGIN, tmp_path / "site" / "quote_plugin")
+    copied(tmp_path / "site")
     metadata = tmp_path / "site" / "quote_plugin-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: quote-plugin\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[gistmill.plugins]\nquotes = quote_plugin\n")
     path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
-    warehouse = f"warehouse={tmp_path / 'warehouse'}"
 
     def installed(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "jobs", *words, warehouse],
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return python(ROOT, path, "-m", "jobs", *words, f"warehouse={tmp_path / 'warehouse'}")
 
     installed("run", "experiment=demo", "methods=quotes", "limit=1")
     (counted,) = sql(tmp_path, "select count(*) as n from quotes where quote is not null")

@@ -1,26 +1,21 @@
-"""Every row comes back from Parquet as it went in; docs/schema.md has the columns of tables."""
+"""Every row comes back from Parquet as it went in (docs/schema.md has the columns of tables); and
+the SQL in files beside record classes: what is filled in, and mistakes in one line."""
 
 import dataclasses
 import struct
 import types
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typing_extensions import is_typeddict
 
 from pipeline.core.errors import UsageError
-from pipeline.core.rows import (
-    RECORDS,
-    Document,
-    IndexRow,
-    Record,
-    from_arrow,
-    schema,
-    to_arrow,
-)
+from pipeline.core.rows import RECORDS, Document, IndexRow, Record, from_arrow, schema, to_arrow
+from pipeline.core.sql_files import filled as filled_sql
+from pipeline.core.sql_files import sql_sections
 from stages.builtin import load_builtin
 from stages.tables.keys import Embedding
 from stages.tables.lookups import Lookup
@@ -63,7 +58,7 @@ def filled(record: Any) -> Any:
     return record(**{field.name: value_of(hints[field.name]) for field in fields})
 
 
-def there_and_back(table: str, rows: list[Record], folder: Any) -> tuple[Record, ...]:
+def there_and_back(table: str, rows: list[Record], folder: Path) -> tuple[Record, ...]:
     file = folder / f"{table}.parquet"
     pq.write_table(to_arrow(RECORDS[table], rows, [STAMP] * len(rows)), file)
     assert pq.read_schema(file).equals(schema(RECORDS[table]))
@@ -71,21 +66,19 @@ def there_and_back(table: str, rows: list[Record], folder: Any) -> tuple[Record,
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_record_comes_back(table: str, tmp_path: Any) -> None:
+def test_every_record_comes_back(table: str, tmp_path: Path) -> None:
     full, bare = filled(RECORDS[table]), RECORDS[table].about(DOCUMENT)
     for rows in ([full, bare, full], [bare], []):  # a column of nulls keeps its type
         assert there_and_back(table, rows, tmp_path) == tuple(rows)
 
 
-def test_null_and_empty_lists_differ(tmp_path: Any) -> None:
+def test_null_and_empty_lists_differ(tmp_path: Path) -> None:
     """`used` null: the look-up failed for good; empty: nothing was wanted."""
-    rows: list[Record] = [
-        Lookup(document_id="d", question_id="q", turn=0, used=used) for used in (None, ())
-    ]
+    rows: list[Record] = [Lookup.about(DOCUMENT, used=used) for used in (None, ())]
     assert there_and_back("lookups", rows, tmp_path) == tuple(rows)
 
 
-def test_embeddings_are_kept_in_single_precision(tmp_path: Any) -> None:
+def test_embeddings_are_kept_in_single_precision(tmp_path: Path) -> None:
     row = Embedding.about(DOCUMENT, embedding=(0.1,))
     (read,) = there_and_back("embeddings", [row], tmp_path)
     (number,) = struct.unpack("<f", struct.pack("<f", 0.1))
@@ -93,15 +86,33 @@ def test_embeddings_are_kept_in_single_precision(tmp_path: Any) -> None:
     assert read == dataclasses.replace(row, embedding=(number,))
 
 
-def test_a_problem_outside_the_closed_set_is_not_read_back() -> None:
-    rows = to_arrow(Gist, [Gist.about(DOCUMENT)], [STAMP])
-    at = rows.schema.get_field_index("problem")
-    other = rows.set_column(at, rows.schema.field(at), pa.array(["bad_luck"]))
-    with pytest.raises(ValueError, match="problem"):
-        from_arrow(Gist, other)
-
-
 def test_a_table_has_one_record_class() -> None:
     with pytest.raises(UsageError, match=r"writes the table 'gists', which is that of stages\.tab"):
         type("Other", (IndexRow,), {"table": "gists", "key": (), "__module__": "elsewhere"})
     assert RECORDS["gists"] is Gist and IndexRow not in RECORDS.values()
+
+
+def test_fields_of_sql_are_filled_once() -> None:
+    """A value that looks like a field, such as of a user's condition, stays as it is."""
+    sql = "select {'a': {value}}, {other} from {source}"
+    expected = "select {'a': {source}}, {other} from t"
+    assert filled_sql(sql, value="{source}", source="t") == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"select 1;\n-- name: a\nselect 2;\n", "SQL before the first section"),
+        (b"-- name: a\n-- nothing\n\n-- name: b\nselect 1\n", "section 'a': no SQL"),
+        (b"-- name: a\nselect 1;\n-- name: a\nselect 2\n", "section 'a': twice"),
+        (b"-- name: a\nselect '\xe4'\n", "byte 19 is no UTF-8"),
+    ],
+)
+def test_mistakes_name_the_sql_file_and_its_section(
+    tmp_path: Path, content: bytes, told: str
+) -> None:
+    file = tmp_path / "rows.sql"
+    file.write_bytes(content)
+    with pytest.raises(UsageError) as refused:
+        sql_sections(file)
+    assert str(refused.value).startswith(f"{file}: {told}")

@@ -1,10 +1,13 @@
-"""engine=openai against a server on loopback: requests, replies, retries, errors and the key."""
+"""engine=openai against a server on loopback: requests, replies, the context, the key; and servers
+as they are: how each ends a reply, refuses a long prompt, wraps an error, asks to wait, and what it
+does without. Servers that are away: test_outage.py."""
 
 import asyncio
 import json
 import re
 import time
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
 from functools import cache
 from typing import Any
 
@@ -58,22 +61,18 @@ def reply(
     return reply
 
 
+def reply_to(answer: Answer, content: str = "one two", **changes: Any) -> Reply:
+    """The reply where the server gives this answer."""
+    with LoopbackServer() as server:
+        return reply(server, request(content), answer, **changes)
+
+
 def sent(to: Request, **changes: Any) -> Asked:
     """What reaches the server."""
     with LoopbackServer() as server:
         reply(server, to, **changes)
     (asked,) = server.asked
     return asked
-
-
-def test_every_part_of_a_reply_is_read() -> None:
-    with LoopbackServer() as server:
-        to, answer = request("one two three four"), Answer(text="three words here", seconds=0.2)
-        said = reply(server, to, answer)
-    assert (said.text, said.thinking, said.finish_reason) == ("three words here", None, "stop")
-    assert (said.prompt_tokens, said.cached_tokens, said.reply_tokens) == (7, 1, 3)
-    assert 0.2 <= said.seconds < 5
-    assert said.problem is None
 
 
 THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "let me see"}]}
@@ -83,6 +82,7 @@ BELL = {"type": "text", "text": "a bell"}
 @pytest.mark.parametrize(
     ("message", "text", "thinking"),
     [
+        ({}, "a short reply", None),
         ({"reasoning": "let me see"}, "a short reply", "let me see"),
         ({"reasoning_content": "let me see"}, "a short reply", "let me see"),
         ({"content": None, "reasoning": "on and on"}, "", "on and on"),
@@ -91,12 +91,14 @@ BELL = {"type": "text", "text": "a bell"}
         ({"content": [{"type": "thinking", "thinking": []}, BELL]}, "a bell", None),
     ],
 )
-def test_thinking_is_kept_apart_and_a_text_may_be_in_parts(
+def test_every_part_of_a_reply_is_read_and_thinking_is_kept_apart(
     message: dict[str, Any], text: str, thinking: str | None
 ) -> None:
-    with LoopbackServer() as server:
-        said = reply(server, None, Answer(message=message, finish_reason="length"))
+    said = reply_to(Answer(message=message, finish_reason="length", seconds=0.05))
     assert (said.text, said.thinking, said.finish_reason) == (text, thinking, "length")
+    assert (said.prompt_tokens, said.cached_tokens, said.reply_tokens) == (5, 1, 3)
+    assert 0.05 <= said.seconds < 5
+    assert said.problem is None
 
 
 @pytest.mark.parametrize("count", ["1e400", "-1", str(2**70), '"many"', "null", "[1]", "1.5"])
@@ -105,8 +107,7 @@ def test_a_count_that_is_none_is_zero(count: str) -> None:
     message = '{"content": "bell", "reasoning": 7}'
     usage = f'{{"prompt_tokens": {count}, "completion_tokens": {count}, "total_tokens": 1}}'
     body = f'{{"choices": [{{"finish_reason": ["stop"], "message": {message}}}], "usage": {usage}}}'
-    with LoopbackServer() as server:
-        said = reply(server, None, Answer(body=body, content_type="text/plain"))
+    said = reply_to(Answer(body=body, content_type="text/plain"))
     assert (said.text, said.thinking, said.finish_reason) == ("bell", None, "stop")
     assert (said.prompt_tokens, said.reply_tokens) == (0, 0)
 
@@ -120,18 +121,12 @@ def test_a_count_that_is_none_is_zero(count: str) -> None:
         ({"seed": 7, "temperature": 0.5}, {}, {"seed": 7, "temperature": 0.5}),
         ({"seed": 7, "temperature": None}, {}, {"seed": 7}),  # as reasoning models take it
         ({}, {"args": {"chat_template_kwargs": {"a": 1}}}, {"chat_template_kwargs": {"a": 1}}),
-        (
-            {"constraint": Constraint(choices=("a", "b"))},
-            {"structured_outputs": "vllm"},
-            {"structured_outputs": {"choice": ["a", "b"]}},
-        ),
-        (
-            {"constraint": Constraint(regex="[ab]{1,2}")},
-            {"structured_outputs": "vllm"},
-            {"structured_outputs": {"regex": "[ab]{1,2}"}},
-        ),
+        *(({"constraint": constraint}, {"structured_outputs": "vllm"}, {"structured_outputs": sent})
+          for constraint, sent in (
+            (Constraint(choices=("a", "b")), {"choice": ["a", "b"]}),
+            (Constraint(regex="[ab]{1,2}"), {"regex": "[ab]{1,2}"}))),
     ],
-)
+)  # fmt: skip
 def test_what_is_sent(
     asking: dict[str, Any], changes: dict[str, Any], part: dict[str, Any]
 ) -> None:
@@ -168,19 +163,18 @@ def test_requests_in_flight_are_limited() -> None:
     assert server.most_at_once == 3
 
 
-def test_a_cancelled_request_is_closed() -> None:
-    async def give_up(engine: OpenAIEngine) -> float:
+def test_a_cancelled_request_is_closed_and_another_gets_its_slot() -> None:
+    async def give_up(engine: OpenAIEngine) -> str:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(engine.generate(request()), 0.2)
-        started = time.monotonic()
-        while not server.num_left and time.monotonic() - started < 5:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(5):
+            while not server.num_left:
+                await asyncio.sleep(0.01)
         server.answer = lambda body: Answer()
-        return (await engine.generate(request())).seconds
+        return (await engine.generate(request())).text
 
     with LoopbackServer(answer=lambda body: Answer(seconds=60)) as server:
-        with_engine(settings(server.url, sequences=1), give_up)
-    assert server.num_left == 1
+        assert with_engine(settings(server.url, sequences=1), give_up) == "a short reply"
 
 
 @pytest.mark.parametrize(
@@ -273,14 +267,10 @@ def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [
-        ("base_url", "http://me:pw-secret@h/v1"),
-        ("base_url", "http://h/v1?k=pw-secret"),
-        ("base_url", "localhost:8000/v1"),
-        ("api_key_env", "pw-secret"),
-        ("args.max_tokens", {"max_tokens": 5}),
-    ],
-)
+    [("base_url", "http://me:pw-secret@h/v1"), ("base_url", "http://h/v1?k=pw-secret"),
+     ("base_url", "localhost:8000/v1"), ("api_key_env", "pw-secret"),
+     ("args.max_tokens", {"max_tokens": 5})],
+)  # fmt: skip
 def test_what_is_no_address_or_variable_is_refused_and_not_shown(key: str, value: Any) -> None:
     """It may hold a secret."""
     with pytest.raises(UsageError, match=rf"engine\.{key} ") as caught:
@@ -297,21 +287,174 @@ MARKS = (
 
 @pytest.mark.parametrize(
     ("content", "is_changed"),
-    [
-        (MARKS, True),
-        ("[NOTE] <b>1</b> <57> [3] a/think of and/or <i>", False),
-        ("He wrote\u2060: a < \u2060b", False),
-    ],
-)
+    [(MARKS, True), ("[NOTE] <b>1</b> <57> [3] a/think of and/or <i>", False),
+     ("He wrote\u2060: a < \u2060b", False)],
+)  # fmt: skip
 def test_control_tokens_are_broken_on_the_way_and_whole_in_replies(
     content: str, is_changed: bool
 ) -> None:
     with LoopbackServer(answer=lambda body: Answer(text=body["messages"][0]["content"])) as server:
         repeated = reply(server, request(content))
-        (asked,) = server.asked
-    sent_text = asked.body["messages"][0]["content"]
+        text = server.asked[0].body["messages"][0]["content"]
     assert repeated.text == content
-    assert (sent_text != content) == is_changed
+    assert (text != content) == is_changed
     if is_changed:
-        assert sent_text.replace("\u2060", "") == content
-        assert not set(MARKS.split()) & set(sent_text.split())
+        assert text.replace("\u2060", "") == content
+        assert not set(MARKS.split()) & set(text.split())
+
+
+# Servers as they are.
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "at_budget"),  # at_budget: all tokens that the request allows were used
+    [
+        ("stop", "stop", "stop"), ("STOP", "stop", "length"), ("eos", "stop", "length"),
+        ("end_turn", "stop", "length"), (None, "stop", "length"), ("", "stop", "length"),
+        ("length", "length", "length"), ("MAX_TOKENS", "length", "length"),
+        ("content_filter", "abort", "abort"), ("SAFETY", "abort", "abort"),
+        ("tool_calls", "abort", "abort"), ("error", "abort", "abort"),
+        ("natural", "stop", "length"), (7, "stop", "length"), (["stop"], "stop", "length"),
+    ],
+)  # fmt: skip
+def test_a_reply_ended_as_the_server_says(theirs: object, ours: str, at_budget: str) -> None:
+    """An unknown end of a text is a reply."""
+    below, whole = (Answer(finish_reason=theirs, reply_tokens=number) for number in (9, 10))
+    assert [reply_to(answer).finish_reason for answer in (below, whole)] == [ours, at_budget]
+    assert reply_to(whole, thinking_tokens=5).finish_reason == ours, "15 tokens are allowed"
+    if theirs in ("natural", 7, ["stop"]):
+        assert reply_to(Answer(text="", finish_reason=theirs)).finish_reason == "abort"
+
+
+TOO_LONG: list[tuple[int, object]] = [
+    (400, {"message": "The input token count (118) exceeds the maximum number of tokens allowed"}),
+    (400, {"message": "This model's maximum context length is 512 tokens. However", "code": 400}),
+    (400, {"message": "max_tokens=5000 cannot be greater than max_model_len=512.", "code": 400}),
+    (400, {"message": "too long", "type": "invalid", "code": "context_length_exceeded"}),
+    (400, {"message": "the request exceeds", "type": "exceed_context_size_error", "code": 400}),
+    (400, {"message": "The input (9 tokens) is longer than the model's context length (8)."}),
+    (400, {"message": "Your input exceeds the context window of this model."}),
+    (400, {"message": "prompt is too long: 208310 tokens > 199999 maximum"}),
+    (400, {"message": "input length and `max_tokens` exceed context limit: 190 + 21 > 200"}),
+    (400, {"message": "This model's maximum prompt length is 131072 but the request contains 537"}),
+    (400, {"message": "too many tokens: total number of tokens in the prompt cannot exceed 4081"}),
+    (400, {"message": "Input is too long for requested model."}),
+    (400, {"message": "Range of input length should be [1, 30720]"}),
+    (400, {"message": "Your request exceeded model token limit: 8192"}),
+    (400, {"message": {"detail": [{"msg": "too large for model with 300 maximum context"}]}}),
+    (400, {"message": "Provider returned error", "metadata": {"raw": "prompt is too long: 9 > 3"}}),
+    (413, {"message": "Request too large for model `m`: please reduce your message size"}),
+    (413, "<html><head><title>413 Request Entity Too Large</title></head></html>"),
+    (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096"),
+    (422, "Input validation error: `inputs` must have less than 4096 tokens. Given: 5000"),
+    (429, {"message": "Request too large for gpt-4o on tokens per min: Limit 30, Requested 46"}),
+    (500, {"message": "the input length exceeds the context length"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "error"), TOO_LONG)
+def test_a_prompt_that_the_server_finds_too_long_overflows(status: int, error: object) -> None:
+    for body in ({"error": error}, [{"error": error}]):
+        answer = Answer(status=status, body=json.dumps(body))
+        with LoopbackServer() as server:
+            said = reply(server, None, answer, retries=3, outage_minutes=AWAY)
+        assert (said.finish_reason, said.problem) == ("abort", "context_overflow")
+        assert said.text.startswith(f"{status}: ") and len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "Unsupported parameter: 'max_tokens' is not supported with this model."),
+        (400, "max_tokens is too large: 100000. This model supports at most 16384 completion"),
+        (402, "Prompt tokens limit exceeded: 5000 > 3000. Upgrade to a paid account"),
+        (404, "The model `m` does not exist"),
+        (429, "Rate limit reached on input tokens per minute: Limit 6000, Requested 2000."),
+        (500, "context deadline exceeded"),
+        (504, "prompt processing exceeded the time limit"),
+    ],
+)
+def test_what_is_refused_for_another_reason_does_not_overflow(status: int, message: str) -> None:
+    said = reply_to(Answer(status=status, body=json.dumps({"error": {"message": message}})))
+    assert (said.text, said.problem) == (f"{status}: {message}", "refused")
+
+
+@pytest.mark.parametrize(
+    ("body", "says", "problem", "num_sent"),
+    [
+        ({"error": {"message": "No credits", "code": 402}}, "402: No credits", "refused", 1),
+        ({"error": {"message": "No credits", "code": "402"}}, "402: No credits", "refused", 1),
+        ({"error": {"message": "Overloaded", "code": 502}}, "502: Overloaded", "refused", 3),
+        ({"error": "no such model"}, "no such model", None, 3),
+        ({"error": {"message": "prompt is too long"}}, "prompt is too long", "context_overflow", 1),
+        ({"object": "error", "message": "Bad", "code": 400}, "400: Bad", "refused", 1),
+        ({"choices": [{"message": {"content": ""}, "finish_reason": "error",
+                       "error": {"code": 502, "message": "Upstream"}}]},
+         "502: Upstream", "refused", 3),
+    ],
+)  # fmt: skip
+def test_an_error_within_a_200_is_that_error(
+    body: object, says: str, problem: str | None, num_sent: int
+) -> None:
+    with LoopbackServer() as server:
+        answer = Answer(body=json.dumps(body))
+        said = reply(server, None, answer, retries=2, outage_minutes=AWAY)
+    assert (said.text, said.problem, said.finish_reason) == (says, problem, "abort")
+    assert len(server.asked) == num_sent
+
+
+LONG = "The baker freed the keeper of the tower. " * 100  # 800 words
+CHINESE = "面包师放走了塔里的看守人。" * 100  # 1,300 characters: four a token
+
+
+@pytest.mark.parametrize(
+    ("content", "counted", "is_cut"),
+    [
+        (LONG, 400, True), (LONG, 1040, False),  # 1.3 tokens a word, as English has
+        (LONG, 620, False),  # a tokenizer with tokens of several words
+        (LONG, 0, False),  # it does not count
+        (CHINESE, 300, False), (CHINESE, 100, True),
+        ("रोटीवाले ने मीनार के रखवाले को छोड़ दिया। " * 100, 900, False),
+        ("-" * 4000 + " end", 70, False),  # a rule is a few tokens
+        ("one two", 2, False),
+    ],
+)  # fmt: skip
+def test_a_prompt_that_was_cut_in_silence_is_a_problem_and_a_line(
+    content: str, counted: int, is_cut: bool
+) -> None:
+    async def twice(engine: OpenAIEngine) -> tuple[Reply, dict[str, str]]:
+        await engine.generate(request(content))
+        return await engine.generate(request(content)), engine.findings
+
+    with LoopbackServer(answer=lambda body: Answer(prompt_tokens=counted)) as server:
+        said, findings = with_engine(settings(server.url), twice)
+    assert (said.finish_reason == "abort") == is_cut == bool(findings)
+    assert said.prompt_tokens == counted, "it is what was paid"
+    assert (said.text == "a short reply") != is_cut
+    assert all(str(counted) in line for line in findings.values())
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_a_server_without_a_list_of_models(status: int) -> None:
+    with LoopbackServer(models_status=status) as server:
+        assert reply(server, context_tokens=50).text == "a short reply"
+        start_error(settings(server.url))
+    with LoopbackServer(key="another") as server:
+        assert "requires an API key" in start_error(settings(server.url, context_tokens=50))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("after", "least", "most"),
+    [
+        ("1.2", 1.2, 5.0), ("in six seconds", 3.0, 15.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.2, 2.0), ("-5", 0.2, 2.0), ("nan", 0.2, 2.0),
+    ],
+)  # fmt: skip
+def test_a_wait_may_be_a_fraction_or_a_date(after: str, least: float, most: float) -> None:
+    after = formatdate(time.time() + 6, usegmt=True) if after == "in six seconds" else after
+    busy = Answer(status=429, body="{}", headers={"Retry-After": after})
+    with LoopbackServer() as server:
+        assert reply(server, None, busy, Answer(), outage_minutes=AWAY).text == "a short reply"
+    first, second = (asked.at for asked in server.asked)
+    assert least <= second - first <= most

@@ -2,12 +2,12 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from pipeline.core.prompts import Constraint, Message
 from pipeline.engines.openai import OpenAIEngine
 from tests.pipeline.engines.test_openai_engine import KEY, settings
 from tests.pipeline.engines.test_openai_engine import with_engine as use_engine
+from tests.support.clusters.ray_head import free_ports
 from tests.support.engines.tiny_model import make_tiny_model
 from tests.support.reading import request
 
@@ -36,9 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(model: Path) -> Iterator[str]:
     """A server's address; it requires a key and has a context of 2,048 tokens."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    (port,) = free_ports(1)
     server = subprocess.Popen(
         [
             sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1",
@@ -50,35 +49,25 @@ def url(model: Path) -> Iterator[str]:
         stdout=subprocess.DEVNULL,
         stderr=(model / "server.log").open("wb"),
     )  # fmt: skip
+    until, is_ready = time.monotonic() + 300, False
     try:
-        _wait(f"http://127.0.0.1:{port}/health", server, model / "server.log")
+        while not is_ready:
+            is_late = server.poll() is not None or time.monotonic() > until
+            assert not is_late, (model / "server.log").read_text()[-3000:]
+            time.sleep(0.5)
+            with suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+                is_ready = True
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         server.terminate()
         server.wait(60)
 
 
-def _wait(health: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    until = time.monotonic() + 300
-    while time.monotonic() < until:
-        assert server.poll() is None, log.read_text()[-3000:]
-        try:
-            urllib.request.urlopen(health, timeout=5).close()
-        except OSError:
-            time.sleep(0.5)
-        else:
-            return
-    raise AssertionError(log.read_text()[-3000:])
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
 def with_engine(url: str, use: Callable[[OpenAIEngine], Awaitable[Any]]) -> Any:
-    changes = {"model": "tiny", "structured_outputs": "vllm", "context_tokens": None}
-    return use_engine(settings(url, **changes), use)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        return use_engine(settings(url, model="tiny", structured_outputs="vllm"), use)
 
 
 def tokens_of(model: Path, messages: tuple[Message, ...]) -> int:
@@ -87,8 +76,7 @@ def tokens_of(model: Path, messages: tuple[Message, ...]) -> int:
 
     tokenizer: Any = AutoTokenizer.from_pretrained(model)
     chat = [dict(message) for message in messages]
-    text: str = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
-    return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return len(tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=False))
 
 
 def test_tokens_are_counted_as_the_models_tokenizer_does(url: str, model: Path) -> None:
@@ -109,25 +97,22 @@ def test_tokens_are_counted_as_the_models_tokenizer_does(url: str, model: Path) 
 
 
 def test_a_prompt_beyond_the_context_is_refused(url: str) -> None:
-    async def ask(engine: OpenAIEngine) -> Reply:
-        return await engine.generate(request("word " * CONTEXT, max_reply_tokens=20))
-
-    refused: Reply = with_engine(url, ask)
+    long = request("word " * CONTEXT, max_reply_tokens=20)
+    refused: Reply = with_engine(url, lambda engine: engine.generate(long))
     assert refused.problem == "context_overflow"
     assert refused.text.startswith("400: This model's maximum context length is"), "its own words"
 
 
 def test_replies_keep_to_constraints(url: str) -> None:
-    choices = ("Pages: none", "Page 12, and no other", "STOP")
-    regex = r"Pages: (0|1|17)(, (0|1|17)){0,3}"
+    choices = Constraint(choices=("Pages: none", "Page 12, and no other", "STOP"))
+    listed = Constraint(regex=r"Pages: (0|1|17)(, (0|1|17)){0,3}")
 
     async def ask(engine: OpenAIEngine) -> None:
         for word in ("tower", "mill", "river", "gist"):
-            for legal in (Constraint(choices=choices), Constraint(regex=regex)):
-                asked = request(word, max_reply_tokens=30, constraint=legal)
-                reply = await engine.generate(asked)
-                assert reply.finish_reason == "stop"
-                is_matched = legal.regex and re.fullmatch(legal.regex, reply.text)
-                assert is_matched or reply.text in (legal.choices or ())
+            asked = (request(word, 30, constraint=legal) for legal in (choices, listed))
+            chosen, pages = [await engine.generate(each) for each in asked]
+            assert chosen.finish_reason == pages.finish_reason == "stop"
+            assert chosen.text in choices.choices
+            assert re.fullmatch(listed.regex, pages.text)
 
     with_engine(url, ask)

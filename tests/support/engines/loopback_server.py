@@ -56,7 +56,6 @@ class LoopbackServer:
     port: int = 0
     asked: list[Asked] = field(default_factory=list)
     num_counted: int = 0
-    num_ready: int = 0  # first requests of clients
     is_busy_counting: bool = False  # /tokenize answers 503
     num_left: int = 0  # clients that closed their request before it was answered
     most_at_once: int = 0
@@ -103,9 +102,8 @@ class LoopbackServer:
         return response
 
     async def _models(self, request: web.Request) -> web.Response:
-        listed = {"object": "list", "data": [self.model]}
-        is_there = self.models_status == 200
-        return web.json_response(listed if is_there else {}, status=self.models_status)
+        listed = {"object": "list", "data": [self.model]} if self.models_status == 200 else {}
+        return web.json_response(listed, status=self.models_status)
 
     async def _tokenize(self, request: web.Request) -> web.Response:
         self.num_counted += 1
@@ -119,7 +117,6 @@ class LoopbackServer:
         is_check = body["messages"][0]["content"] == CHECK
         if not is_check:
             self.asked.append(Asked(body=body, headers=dict(request.headers), at=time.monotonic()))
-        self.num_ready += is_check
         answer = self.ready if is_check else self.answer(body)
         await self._take(answer.seconds)
         if answer.vanish:
@@ -127,15 +124,10 @@ class LoopbackServer:
             await self._site.stop()
         if answer.vanish or answer.hang_up:
             _hang_up(request)
-        text = answer.body
-        if text is not None:
-            return web.Response(
-                text=text,
-                status=answer.status,
-                headers=answer.headers,
-                content_type=answer.content_type,
-            )
-        return web.json_response(completion(body, answer), status=answer.status)
+        if answer.body is None:
+            return web.json_response(completion(body, answer), status=answer.status)
+        how: dict[str, Any] = {"headers": answer.headers, "content_type": answer.content_type}
+        return web.Response(text=answer.body, status=answer.status, **how)
 
     async def _take(self, seconds: float) -> None:
         self._at_once += 1
@@ -165,16 +157,11 @@ def completion(body: Mapping[str, Any], answer: Answer) -> dict[str, Any]:
     prompt = words if answer.prompt_tokens is None else answer.prompt_tokens
     reply = len(answer.text.split()) if answer.reply_tokens is None else answer.reply_tokens
     message = {"role": "assistant", "content": answer.text, **answer.message}
+    cached = {"cached_tokens": 1}
     return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
         "model": answer.model or body["model"],
         "choices": [{"index": 0, "message": message, "finish_reason": answer.finish_reason}],
         "usage": {
-            "prompt_tokens": prompt,
-            "completion_tokens": reply,
-            "total_tokens": prompt + reply,
-            "prompt_tokens_details": {"cached_tokens": 1},
+            "prompt_tokens": prompt, "completion_tokens": reply, "prompt_tokens_details": cached,
         },
-    }
+    }  # fmt: skip

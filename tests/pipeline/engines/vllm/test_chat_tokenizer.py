@@ -1,6 +1,8 @@
 """Rendered prompts: ids as transformers gives them, documents that spell control tokens, templates
-that look at contents, print the date, open thinking or do not render."""
+that look at contents, print the date, open thinking or do not render; and which tokenizers may be
+given a text in pieces (that the ids are equal is shown by real ones: test_real_tokenizers.py)."""
 
+import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -11,10 +13,12 @@ import pytest
 from pipeline.core.errors import StartError
 from pipeline.engines.vllm.chat_tokenizer import (
     ChatTokenizer,
+    PieceTokenizer,
     local_chat_tokenizer,
+    piece_tokenizer,
     without_breaks,
 )
-from tests.support.engines.tiny_model import make_tokenizer
+from tests.support.engines.tiny_model import make_tokenizer, meeting_texts
 from tests.support.engines.vllm_engines import messages, settings
 
 pytestmark = pytest.mark.vllm
@@ -51,52 +55,30 @@ class Slow:
         self.apply_chat_template, self.decode = tokenizer.apply_chat_template, tokenizer.decode
 
 
-@pytest.mark.parametrize("kind", [lambda tokenizer: tokenizer, Slow])
 @pytest.mark.parametrize("mark", CONTROL)
-def test_what_a_document_spells_is_text(
-    tokenizer: Any, mark: str, kind: Callable[[Any], Any]
-) -> None:
-    chat = ChatTokenizer(kind(tokenizer), None, {})
+def test_what_a_document_spells_is_text_for_other_tokenizers_too(tokenizer: Any, mark: str) -> None:
     content = f"He wrote {mark} and {mark}{mark}x{mark}"
-    ids = list(chat.tokenize(messages(content)))
+    ids = list(ChatTokenizer(Slow(tokenizer), None, {}).tokenize(messages(content)))
     control = tokenizer.convert_tokens_to_ids(list(CONTROL))
-    assert [n for n in ids if n in control] == tokenizer.convert_tokens_to_ids(
-        ["<|user|>", "<|end|>", "<|assistant|>"]
-    )
+    end, user, assistant, *_ = control
+    assert [n for n in ids if n in control] == [user, end, assistant]
     text = without_breaks(tokenizer.decode(ids))
     assert text == f"<|user|>{content}<|end|><|assistant|>"
 
 
-def test_a_token_that_only_this_vocabulary_has_is_text(tmp_path: Path) -> None:
-    added = make_tokenizer(tmp_path)
-    tokens = ["<unused1>", "<unused2>", "{{turn}}"]
-    added.add_tokens(tokens, special_tokens=True)
-    ids = ChatTokenizer(added, None, {}).tokenize(messages("<unused2> {{turn}}"))
-    assert not {*ids} & {*added.convert_tokens_to_ids(tokens)}
-
-
+LOOKS = (  # as those of Qwen and Nemotron, which look for these words in messages
+    "{% for m in messages %}{% if '/no_think' in m.content or '</think>' in m.content %}"
+    "{{ raise_exception('seen') }}{% endif %}{{ m.content }}{% endfor %}"
+)
 NO_THINK = "They said /no_think, then </think>."
+DATED = "{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}"
 
 
 @pytest.mark.parametrize(
     ("template", "content", "expected"),
-    [
-        # As those of Qwen and Nemotron, which look for these words in messages.
-        (
-            "{% for m in messages %}{% if '/no_think' in m.content or '</think>' in m.content %}"
-            "{{ raise_exception('seen') }}{% endif %}{{ m.content }}{% endfor %}",
-            NO_THINK,
-            NO_THINK,
-        ),
-        # One that prints the date is given that of the run.
-        (
-            "{{ strftime_now('%d %B %Y') }}: {{ messages[0].content }}",
-            "Hello",
-            "29 February 2024: Hello",
-        ),
-    ],
+    [(LOOKS, NO_THINK, NO_THINK), (DATED, "Hello", "29 February 2024: Hello")],
 )
-def test_a_template_may_look_at_contents_and_at_the_date(
+def test_a_template_may_look_at_contents_and_at_the_date_of_the_run(
     tokenizer: Any, tmp_path: Path, template: str, content: str, expected: str
 ) -> None:
     at = datetime(2024, 2, 29, 23, 59)
@@ -107,14 +89,11 @@ def test_a_template_may_look_at_contents_and_at_the_date(
 @pytest.mark.parametrize(
     ("end", "opened"),
     [
-        ("<think>\n", "<think>\n"),
-        ("<seed:think>", "<seed:think>"),
-        ("[THINK]", "[THINK]"),
-        ("<|START_THINKING|>", "<|START_THINKING|>"),
-        ("<think>\n\n</think>\n\n", ""),
-        ("<|assistant|>", ""),
+        *((mark, mark) for mark in (
+            "<think>\n", "<seed:think>", "[THINK]", "<|START_THINKING|>")),
+        ("<think>\n\n</think>\n\n", ""), ("<|assistant|>", ""),
     ],
-)
+)  # fmt: skip
 def test_the_generation_prompt_tells_whether_thinking_is_open(
     tokenizer: Any, tmp_path: Path, end: str, opened: str
 ) -> None:
@@ -152,9 +131,8 @@ def vllms_mistral(folder: Path) -> Any:
 
     from vllm.tokenizers.mistral import MistralTokenizer
 
-    (folder / "tekken.json").write_bytes(
-        files("mistral_common").joinpath("data/tekken_240911.json").read_bytes()
-    )
+    of_package = files("mistral_common").joinpath("data/tekken_240911.json")
+    (folder / "tekken.json").write_bytes(of_package.read_bytes())
     return MistralTokenizer.from_pretrained(folder)
 
 
@@ -178,3 +156,67 @@ def test_vllms_own_tokenizers_have_contents_as_text(
         return [n for n in chat.tokenize(messages(content)) if n in special]
 
     assert marks_of(f"See {' and '.join(marks)}.") == marks_of("See.")
+
+
+def test_only_the_end_is_tokenized_for_another_question(tokenizer: Any) -> None:
+    """Thirty questions about one text: its tokens are computed once, and 5% more at most."""
+    tokenized = 0
+    encode = tokenizer.backend_tokenizer.encode
+
+    class Counted:
+        def encode(self, text: str, add_special_tokens: bool) -> Any:
+            nonlocal tokenized
+            ids = encode(text, add_special_tokens=add_special_tokens)
+            tokenized += len(ids.ids)
+            return ids
+
+    counted = PieceTokenizer(Counted())
+    text = "\n".join(meeting_texts())
+    shared = len(encode(text, add_special_tokens=False).ids)
+    for number in range(30):
+        counted.ids(text + f"\n\nWhat was said of the remote control in part {number} of the talk?")
+    assert shared < tokenized < 1.05 * shared
+
+
+def changed(tokenizer: Any, *entries: str, **parts: Any) -> Any:
+    """With other parts, and with entries in its vocabulary that no merges make."""
+    state = json.loads(tokenizer.to_str()) | parts
+    for entry in entries:
+        state["model"]["vocab"][entry] = len(state["model"]["vocab"])
+    return type(tokenizer).from_str(json.dumps(state))
+
+
+def no_bpe() -> Any:
+    from tokenizers import Tokenizer, models
+
+    return Tokenizer(models.Unigram())
+
+
+def with_a_word_that_takes_spaces(tokenizer: Any) -> Any:
+    from tokenizers import AddedToken
+
+    tokenizer.add_tokens([AddedToken("covid", rstrip=True)])
+    return tokenizer
+
+
+UNSPLIT = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+STRIP = {"type": "Strip", "strip_left": True, "strip_right": True}
+WHOLE: dict[str, Callable[[Any], Any]] = {
+    "a word that takes spaces": with_a_word_that_takes_spaces,
+    "a token of two words": lambda bpe: changed(bpe, "of\u0120t"),
+    "of SentencePiece": lambda bpe: changed(bpe, "of\u2581t"),
+    # The second byte of a Cyrillic letter; nothing separates words.
+    "half a letter and a space": lambda bpe: changed(bpe, "\u00b0\u0120", pre_tokenizer=UNSPLIT),
+    "no BPE": lambda bpe: no_bpe(),
+    # A piece that begins with a space would lose it.
+    "stripped": lambda bpe: changed(bpe, normalizer=STRIP),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_a_tokenizer_that_may_reach_across_words_is_given_the_whole(
+    tokenizer: Any, kind: str
+) -> None:
+    bpe = changed(tokenizer.backend_tokenizer)
+    assert piece_tokenizer(bpe) is not None
+    assert piece_tokenizer(WHOLE[kind](bpe)) is None

@@ -2,18 +2,11 @@
 documents that spell control tokens."""
 
 import random
-from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 
 import pytest
 
-from pipeline.engines.vllm.chat_tokenizer import (
-    ChatTokenizer,
-    PieceTokenizer,
-    piece_tokenizer,
-)
-from tests.pipeline.engines.vllm.test_piece_tokenizer import odd_text
+from pipeline.engines.vllm.chat_tokenizer import ChatTokenizer, PieceTokenizer, piece_tokenizer
 from tests.support.engines.tiny_model import meeting_texts
 from tests.support.engines.vllm_engines import messages
 
@@ -31,13 +24,32 @@ TEMPLATE = (  # of those whose package has none
 TEXTS = (
     (ROOT / "tests/data/txt/pg151.txt").read_text(encoding="utf-8")[:60_000],
     "\n\n".join(meeting_texts())[:60_000],
-    Path(__file__).read_text(encoding="utf-8").replace("\n", "\r\n"),
+    Path(random.__file__).read_text(encoding="utf-8").replace("\n", "\r\n"),  # a program
     "国破山河在，城春草木深。and so on 日本語の文章です。 한국어 문장 입니다 " * 30,
     "Война и мир. \u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a e\u0301tude " * 30,
     "It\u00a0is a\u00a0 b \u3000 c\u200b d  e   f\t g \U0001f469\u200d\U0001f680 h <b>i</b> " * 30,
     "j>> </ k \ufdfa l \u2168 m " * 30,
     "日本語" * 3000,  # nowhere to cut, and longer than what is cached
 )  # fmt: skip
+
+
+ODD = (
+    "\n", "\n\n", "\r\n", "\t", "  ", " ", " \u00a0", "\u3000", "don't", "we'LL", "1,234.5", "_x_",
+    "\u2160", "e\u0301", "\u0301", "\u200d", "\U0001f469\u200d\U0001f680", "日本語", "Война", "a",
+    "\u0939\u093f\u0928", "\u0e01\u0e33", "m\u00b2", "<|end|>", "<|user|>", "[INST]", "<0x41>", "I",
+    "\u2581", "\u2581of", "\u0120", "\u0120the", "\ufffd", "\x00", "...", "--", "x" * 300, "\ufb01",
+)  # fmt: skip
+
+
+def odd_text(seed: int) -> str:
+    """Words of meetings, with odd things among and within them."""
+    draw = random.Random(seed)
+    words = " ".join(meeting_texts()[:40]).split(" ")
+    made = []
+    for _ in range(draw.randrange(1, 400)):
+        made.append(draw.choice(words) if draw.random() < 0.8 else draw.choice(ODD))
+        made.append(" " if draw.random() < 0.9 else draw.choice(["", "\n", "  ", ". "]))
+    return "".join(made)
 
 
 class Real:
@@ -48,25 +60,19 @@ class Real:
 
         self.name = name
         self.tokenizer = PreTrainedTokenizerFast.from_pretrained(FOLDER / name)
-        if not self.tokenizer.chat_template:
-            self.tokenizer.chat_template = TEMPLATE
-
-    @cached_property
-    def chat(self) -> ChatTokenizer:
-        return ChatTokenizer(self.tokenizer, None, {})
+        self.tokenizer.chat_template = self.tokenizer.chat_template or TEMPLATE
+        self.chat = ChatTokenizer(self.tokenizer, None, {})
 
     def control_tokens(self) -> dict[str, int]:
         """All tokens that are added to the vocabulary, but runs of white space."""
-        added = self.tokenizer.backend_tokenizer.get_added_tokens_decoder()
-        return {
-            token.content: id_ for id_, token in added.items() if token.content.strip(" \n\t\u2581")
-        }
+        added = self.tokenizer.backend_tokenizer.get_added_tokens_decoder().items()
+        return {of.content: id_ for id_, of in added if of.content.strip(" \n\t\u2581")}
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def real(request: pytest.FixtureRequest) -> Iterator[Real]:
+def real(request: pytest.FixtureRequest) -> Real:
     assert FOLDER.is_dir(), f"{FOLDER} is missing: make .venv/tokenizers"
-    yield Real(request.param)
+    return Real(request.param)
 
 
 def test_ids_of_pieces_are_those_of_the_whole(real: Real) -> None:
@@ -107,6 +113,5 @@ def test_no_token_that_a_document_spells_is_a_control_token(real: Real) -> None:
         other = draw.choice(list(control))
         text = f"He wrote {token} and left{token}{other}, {token[:1]}{token}x."
         assert given(text) == expected, token
-        assert text in real.tokenizer.decode(real.chat.tokenize(messages(text))).replace(
-            "\u2060", ""
-        )
+        decoded = real.tokenizer.decode(real.chat.tokenize(messages(text)))
+        assert text in decoded.replace("\u2060", "")

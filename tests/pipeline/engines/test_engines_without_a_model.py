@@ -1,20 +1,26 @@
-"""The extractive engine's replies: their grammar, their sense, odd inputs and the budget."""
+"""Engines without a model. The extractive one's replies: their grammar, their sense, odd inputs and
+the budget. The scripted one follows its script, and a wrong script is one clear line (that replies
+take their time, hang or die is in tests/faults)."""
 
 import asyncio
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.core.engine import Reply, Request
+from pipeline.core.engine import Reply
+from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import ExtractiveEngine
+from pipeline.engines.scripted import read_script
 from stages.prompts.answer import AnswerQuestion, Passage, parse_option
 from stages.prompts.judging import PermissiveRating, StrictRating
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
 from stages.prompts.readagent_memory import BreakPoint, Labelled, PageGist
 from tests.support.engines.tiny_model import meeting_texts
+from tests.support.reading import request, scripted
 
 WHALES = "The whale swam under the ship. Every whale fears the harpoon of the ship."
 BREAD = "The baker kneads dough at night. Fresh bread fills the bakery window."
@@ -33,22 +39,15 @@ def labelled(*texts: str) -> tuple[Labelled, ...]:
 
 
 def reply(max_reply_tokens: int = 1000) -> Reply:
-    request = Request(
-        prompt=ANSWER.name,
-        fields=ANSWER,
-        messages=({"role": "user", "content": "Say, what is it?"},),
-        max_reply_tokens=max_reply_tokens,
-    )
-    return asyncio.run(ExtractiveEngine().generate(request))
+    asked = request("Say, what is it?", max_reply_tokens, prompt=ANSWER.name, fields=ANSWER)
+    return asyncio.run(ExtractiveEngine().generate(asked))
 
 
 def test_the_reply_is_counted_timed_and_cut_at_the_budget() -> None:
     """Tokens are words and signs."""
     whole = reply()
-    assert (whole.text, whole.finish_reason) == (
-        "The whale hit the ship, and the ship sank.",
-        "stop",
-    )
+    assert whole.text == "The whale hit the ship, and the ship sank."
+    assert whole.finish_reason == "stop"
     assert (whole.prompt_tokens, whole.reply_tokens, whole.cached_tokens) == (6, 11, 0)
     assert 0 <= whole.seconds < 1
     assert whole.problem is None
@@ -70,10 +69,6 @@ def test_a_gist_is_a_part_of_its_page_without_tags() -> None:
         assert set(gist.split()) <= set(clean.split())
 
 
-def parallel(passages: tuple[Passage, ...], max_pages: int) -> ParallelLookUp:
-    return ParallelLookUp(passages, QUESTION, (), max_pages)
-
-
 def sequential(read: tuple[int, ...], refused: tuple[int, ...], asking: str = QUESTION) -> Any:
     return SequentialLookUp(PASSAGES, asking, (), read, refused)
 
@@ -88,9 +83,10 @@ VALUES: list[tuple[Prompt[Any], Any]] = [
         ((Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3)), 2),
         (labelled("", ""), 7), (labelled("中文。", "中文。", "雨雪。"), 8))),
     # The best pages come first.
-    (parallel(PASSAGES, 2), (3, 2)), (parallel(PASSAGES, 9), (3, 2, 1, 4)), (parallel((), 2), ()),
-    (parallel((Passage("text", None, WHALES),), 2), ()),
-    (parallel((Passage("gist", 5, ""), Passage("gist", 6, "")), 2), (5, 6)),
+    *((ParallelLookUp(passages, QUESTION, (), max_pages), best) for passages, max_pages, best in (
+        (PASSAGES, 2, (3, 2)), (PASSAGES, 9, (3, 2, 1, 4)), ((), 2, ()),
+        ((Passage("text", None, WHALES),), 2, ()),
+        ((Passage("gist", 5, ""), Passage("gist", 6, "")), 2, (5, 6)))),
     (sequential((), ()), 3), (sequential((3,), ()), 2), (sequential((), (3,)), 2),
     (sequential((2, 3), ()), "stop"), (sequential((3,), (2, 1, 4)), "stop"),
     (sequential((), (), "Who?"), "stop"),  # no page speaks of it
@@ -121,3 +117,47 @@ def test_nothing_read_is_said_so(text: str) -> None:
         answer = replace(ANSWER, passages=passages, answer_words=10).extractive()
         assert answer == "Nothing read says: Which whale hit the ship?"
         assert replace(ANSWER, passages=passages, question="").extractive() == "Nothing was read."
+
+
+def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
+    """A pattern is searched over lines; tokens are words."""
+    engine = scripted(
+        tmp_path,
+        {"prompt": "answer", "match": "Who wrote", "reply": "Answer: (B)"},
+        {"prompt": "answer", "reply": "Answer: (A)"},
+        {"match": "page \\d+", "reply": "a page of four words", "finish_reason": "length"},
+        {"match": "first.*second", "attempt": 2, "reply": "again"},
+    )
+    lines = ("the first\nline", "the second message")
+    two = [{"role": "user", "content": content} for content in lines]
+    requests = (
+        request("Who wrote it?", prompt="answer"), request("Who read it?", prompt="answer"),
+        request("Who wrote\npage 12?"), request(messages=two, attempt=2), request(messages=two),
+    )  # fmt: skip
+    replied = [asyncio.run(engine.generate(each)) for each in requests]
+    assert [(reply.text, reply.finish_reason) for reply in replied] == [
+        ("Answer: (B)", "stop"), ("Answer: (A)", "stop"), ("a page of four words", "length"),
+        ("again", "stop"), ("", "abort"),
+    ]  # fmt: skip
+    third = replied[2]
+    assert (third.prompt_tokens, third.reply_tokens, third.cached_tokens) == (4, 5, 0)
+    assert asyncio.run(engine.count_tokens([{"role": "user", "content": ""}])) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("replies: [{reply: x, match: '('}]", r"replies\.0\.match: .*regular expression"),
+        ("replies: [{rply: x}]", r"replies\.0\.rply"),
+        ("replies: [{reply: x}, {attempt: two}]", r"replies\.1\.attempt"),
+        ("replies: [{finish_reason: tired}]", r"replies\.0\.finish_reason"),
+        ("reply: x", "replies"), ("just text", "the file"), ("", "the file"),
+        ("replies: [", "not YAML"),
+    ],
+)  # fmt: skip
+def test_a_wrong_script_is_a_usage_error_of_one_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "script.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=says) as caught:
+        read_script(str(path))
+    assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)
