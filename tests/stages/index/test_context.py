@@ -1,22 +1,42 @@
-"""The final context within a budget of tokens, which are words here, worked by hand."""
+"""The final context within a budget of tokens, which are words here, worked by hand; and raw pages
+after the gist memory: in which order, and what look-ups and answers show of them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
-from pipeline.work.stage import Stage
-from stages.index.context import Context
-from stages.index.paginate import PaginateByModel, PaginateByTokens, PaginateChat, PaginateUniform
+from stages.index.context import Context, orders_alike
 from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat, AnswerFromNotes
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
 from stages.read.answer_kinds import AnswerFromChunks, AnswerFromText, AnswerFromTruncatedText
+from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
-from stages.tables.lookups import Dropped, Note, Query
-from tests.stages.read.test_answer_from_context import COMMON, FROM_MEMORY, FROM_PAGES, PAGES, rows
-from tests.support.reading import adding, always, book, looked_up, never, num_tokens, question, run
+from stages.tables.lookups import Dropped, Lookup, Note, Query
+from tests.stages.read.test_answer_from_context import (
+    COMMON,
+    FROM_MEMORY,
+    FROM_PAGES,
+    PAGES,
+    rows,
+    shown_of,
+)
+from tests.support.reading import (
+    Listener,
+    adding,
+    always,
+    book,
+    in_turn,
+    looked_up,
+    never,
+    num_tokens,
+    question,
+    run,
+)
 
 CHAT: dict[str, Any] = {**COMMON, "history": "json", "reading": "direct", "judged": "answer"}
 
@@ -36,12 +56,10 @@ def facts(answer: Answer) -> tuple[Any, ...]:
     [
         # Page 3 has room beside page 2 and 0 at a budget of 15, but page 1 comes before it.
         (FROM_PAGES, 6, (2,), 6), (FROM_PAGES, 10, (2,), 6), (FROM_PAGES, 11, (0, 2), 11),
-        (FROM_PAGES, 13, (0, 2), 11), (FROM_PAGES, 14, (0, 1, 2), 14),
         (FROM_PAGES, 17, (0, 1, 2), 14), (FROM_PAGES, 18, (0, 1, 2, 3), 18),
         # Gists count, and a page takes its gist's place.
         (FROM_MEMORY, 6, (), 6), (FROM_MEMORY, 9, (), 6), (FROM_MEMORY, 10, (2,), 10),
-        (FROM_MEMORY, 13, (0, 2), 13), (FROM_MEMORY, 14, (0, 2), 13),
-        (FROM_MEMORY, 15, (0, 1, 2), 15), (FROM_MEMORY, 18, (0, 1, 2, 3), 18),
+        (FROM_MEMORY, 14, (0, 2), 13), (FROM_MEMORY, 18, (0, 1, 2, 3), 18),
     ],
 )  # fmt: skip
 def test_pages_up_to_the_first_that_would_pass_it(
@@ -57,8 +75,7 @@ def test_a_text_is_cut_at_it() -> None:
     for keep, words in (("first", whole.split()[:7]), ("last", whole.split()[-7:])):
         stage = AnswerFromTruncatedText.model_validate({**COMMON, "keep": keep, "budget": 7})
         answer = one(stage, rows(looked_up()))
-        (span,) = answer.context_spans
-        assert whole[span.start_char : span.end_char].split() == words
+        assert shown_of(answer, whole).split() == words
         assert answer.num_context_tokens == 7
 
 
@@ -88,22 +105,14 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("budget", "read", "tokens"),
-    [(9, (0,), 9), (12, (0,), 9), (13, (0, 3), 13), (15, (0, 3), 13), (16, (0, 1, 3), 16)],
-)
-def test_of_several_queries_each_ones_best_comes_first(
-    budget: int, read: tuple[int, ...], tokens: int
-) -> None:
+def test_of_several_queries_each_ones_best_comes_first() -> None:
     """In the order 0, 3, 1, 2; a draft of four words counts, what stands around it does not."""
-    lookups = (
-        looked_up(0, 1, 2),
-        looked_up(3, requested=(3, 0), dropped=(Dropped(0, "duplicate"),), turn=1),
-    )
-    unit = adding(rows(*lookups), {Query: QUERIES})
-    answer = one(AnswerFromChunks(**COMMON, budget=budget), unit)
-    assert facts(answer) == (read, tokens, f"no room for {4 - len(read)} of 4 pages")
-    assert answer.num_context_words == tokens
+    second = looked_up(3, requested=(3, 0), dropped=(Dropped(0, "duplicate"),), turn=1)
+    unit = adding(rows(looked_up(0, 1, 2), second), {Query: QUERIES})
+    for budget, read, tokens in ((12, (0,), 9), (13, (0, 3), 13), (16, (0, 1, 3), 16)):
+        answer = one(AnswerFromChunks(**COMMON, budget=budget), unit)
+        assert facts(answer) == (read, tokens, f"no room for {4 - len(read)} of 4 pages")
+        assert answer.num_context_words == tokens
 
 
 CHATS = (  # 2 + 3 words without headers, 4, 2
@@ -147,14 +156,13 @@ FOUND = adding(rows(looked_up(2, 0, 1)), {Query: QUERIES})
 @pytest.mark.parametrize(
     ("stage", "unit"),
     [
-        (FROM_PAGES, FOUND),
-        (AnswerFromChunks(**COMMON), FOUND),
+        (FROM_PAGES, FOUND), (AnswerFromChunks(**COMMON), FOUND),
         (AnswerFromChat(**CHAT), chats(0, 1)),
         (AnswerFromExpandedChat(**CHAT, shown="both"), chats(0, 1)),
         (AnswerFromNotes(**CHAT, keep_empty=True), chats(0, 1)),
         (AnswerFromNotes(**CHAT, keep_empty=False), chats(2, 0)),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("by_budget", [True, False])
 def test_nothing_is_answered_from_pages_none_of_which_has_room(
     stage: AnswerFromContext, unit: UnitRows, by_budget: bool
@@ -171,25 +179,82 @@ def test_nothing_is_answered_from_pages_none_of_which_has_room(
     assert (answer.problem, answer.answer) == (None, "Noon.")
 
 
-@pytest.mark.parametrize(
-    ("pages", "least", "setting"),
-    [
-        (PaginateByTokens(page_breaks=False, segment_tokens=512), 512, "segment_tokens"),
-        (PaginateUniform(paragraphs="lines", page_breaks=False, words=100, max_words=100), 100,
-         "words"),
-        (PaginateByModel(paragraphs="lines", page_breaks=False, min_words=280, max_words=600,
-                         tail_words=350, preceding_words=0, following="nothing",
-                         label_rule="within_limits"), 280, "min_words"),
-    ],
-)  # fmt: skip
-def test_a_budget_below_a_page_is_refused_where_that_is_known(
-    pages: Stage, least: int, setting: str
-) -> None:
-    def refuse(budget: int | None, pages: Stage = pages) -> None:
-        AnswerFromPages(**COMMON, budget=budget).refuse_upstream("rag", [pages])
+def test_a_budget_below_a_page_is_refused_where_that_is_known() -> None:
+    read_run(["methods=rag(retriever=bm25,budget=512)"])
+    with pytest.raises(UsageError, match=r"budget=511 is .* as segment_tokens=512; raise"):
+        read_run(["methods=rag(retriever=bm25,budget=511)"])
+    read_run(["corpus=longmemeval", "corpus.path=.", "methods=full_history(budget=1)"])
 
-    refuse(None)
-    refuse(least)
-    refuse(1, PaginateChat(value="round"))
-    with pytest.raises(UsageError, match=f"rag: budget={least - 1} is .* as {setting}={least}; "):
-        refuse(least - 1)
+
+LAYOUT: dict[str, Any] = {"layout": "appended", "appended_heading": "Raw pages:"}
+ANSWER = AnswerFromMemory(**COMMON, **LAYOUT)
+MEMORY = "<Page 0> bell rings <Page 1> denial <Page 2> wind blamed <Page 3> silence"
+RAW_1, RAW_3 = "<Page 1> Nobody admits it.", "<Page 3> The bell is silent."
+
+
+def asked(**used: Sequence[int]) -> UnitRows:
+    questions = [question(name, f"Question {name}?") for name in used]
+    lookups = [looked_up(*pages, question_id=name) for name, pages in used.items()]
+    return rows(*lookups, questions=questions)
+
+
+def shown(engine: Listener) -> list[str]:
+    starts = [prompt.partition("Question")[0] for prompt in engine.prompts()]
+    return [" ".join(start.partition("left out.")[2].split()) for start in starts]
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [
+        [],
+        [[1, 3]],  # nothing is shared: in the order of the document
+        [[2, 1], [2], [2, 0]],  # page 2 in three sets, so first in all
+        [[], [1]],
+        [[0, 3], [0, 3], [0, 2], [1, 2]],  # 0 before 2
+        # Page 9 has more words than all others: of two sets it saves more than page 0 of three.
+        [[9, 0], [9, 0], [0, 1]],
+    ],
+)
+def test_pages_come_first_that_save_most_words(orders: list[list[int]]) -> None:
+    sets = [frozenset(pages) for pages in orders]
+    order_of = orders_alike(sets, dict.fromkeys(range(9), 10) | {9: 1000})
+    assert [order_of[pages] for pages in sets] == orders
+
+
+def test_answers_show_the_whole_memory_and_then_the_pages_in_a_shared_order() -> None:
+    engine = always("At noon.")
+    answers, _ = run(ANSWER, asked(a=[3, 1], b=[1], c=[]), engine)
+    assert shown(engine) == [
+        f"{MEMORY} Raw pages: {RAW_1} {RAW_3}", f"{MEMORY} Raw pages: {RAW_1}", MEMORY,
+    ]  # fmt: skip
+    # Gists of six words, and pages of three and four; the heading does not count.
+    assert [(row.num_context_words, row.num_context_tokens, row.page_indexes)
+            for row in answers] == [(13, 13, (1, 3)), (9, 9, (1,)), (6, 6, ())]  # fmt: skip
+
+
+def test_the_least_important_page_is_left_out_whatever_the_order() -> None:
+    engine = always("At dusk.")
+    answers, _ = run(ANSWER.model_copy(update={"budget": 10}), asked(a=[3, 1], b=[1]), engine)
+    assert shown(engine) == [f"{MEMORY} Raw pages: {RAW_3}", f"{MEMORY} Raw pages: {RAW_1}"]
+    assert [row.detail for row in answers] == ["no room for 1 of 2 pages", None]
+
+
+def test_sequential_look_ups_append_pages_as_they_were_read() -> None:
+    stage = ReadAgentS(**COMMON, **LAYOUT, max_pages=3, answer_each_look_up=False)
+    engine = in_turn("Page 3", "Page 1", "STOP")
+    lookups, _ = run(stage, asked(a=[]), engine)
+    raw = f"{MEMORY} Raw pages: {RAW_3}"
+    assert shown(engine) == [MEMORY, raw, f"{raw} {RAW_1}"]
+    # Question b alone would have page 1 before page 3; a's answer begins as its look-ups did.
+    lookups.append(looked_up(1, question_id="b"))
+    reader = always("At noon.")
+    run(ANSWER, adding(asked(a=[], b=[]), {Lookup: lookups}), reader)
+    assert shown(reader) == [f"{raw} {RAW_1}", f"{MEMORY} Raw pages: {RAW_1}"]
+
+
+def test_a_parallel_look_up_leaves_room_for_gists_and_pages() -> None:
+    """Within 6 + 3 words, the gists and page 1. In place there would be room for page 3, too."""
+    for layout, used in (("in_place", (1, 3)), ("appended", (1,))):
+        settings = {**LAYOUT, "first_page": 0, "layout": layout, "budget": 11, "max_pages": 2}
+        (row,), _ = run(ReadAgentP(**settings), rows(), in_turn("Page [1, 3]"))
+        assert row.used == used
