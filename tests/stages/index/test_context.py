@@ -12,19 +12,12 @@ from pipeline.core.rows import UnitRows
 from stages.index.context import Context, orders_alike
 from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat, AnswerFromNotes
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
-from stages.read.answer_kinds import AnswerFromChunks, AnswerFromText, AnswerFromTruncatedText
+from stages.read.answer_kinds import AnswerFromChunks, AnswerFromText
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.tables.answers import Answer
 from stages.tables.keys import Expansion
 from stages.tables.lookups import Dropped, Lookup, Note, Query
-from tests.stages.read.test_answer_from_context import (
-    COMMON,
-    FROM_MEMORY,
-    FROM_PAGES,
-    PAGES,
-    rows,
-    shown_of,
-)
+from tests.stages.read.test_answer_from_context import COMMON, FROM_MEMORY, FROM_PAGES, one, rows
 from tests.support.reading import (
     Listener,
     adding,
@@ -39,12 +32,6 @@ from tests.support.reading import (
 )
 
 CHAT: dict[str, Any] = {**COMMON, "history": "json", "reading": "direct", "judged": "answer"}
-
-
-def one(stage: AnswerFromContext, unit: UnitRows) -> Answer:
-    (answer,), calls = run(stage, unit, always("Noon.", 10_000))
-    assert isinstance(answer, Answer) and len(calls) == (answer.problem is None)
-    return answer
 
 
 def facts(answer: Answer) -> tuple[Any, ...]:
@@ -67,16 +54,8 @@ def test_pages_up_to_the_first_that_would_pass_it(
 ) -> None:
     limited = stage.model_copy(update={"budget": budget})
     note = f"no room for {4 - len(read)} of 4 pages" if len(read) < 4 else None
-    assert facts(one(limited, rows(looked_up(2, 0, 1, 3)))) == (read, tokens, note)
-
-
-def test_a_text_is_cut_at_it() -> None:
-    whole = "".join(PAGES)
-    for keep, words in (("first", whole.split()[:7]), ("last", whole.split()[-7:])):
-        stage = AnswerFromTruncatedText.model_validate({**COMMON, "keep": keep, "budget": 7})
-        answer = one(stage, rows(looked_up()))
-        assert shown_of(answer, whole).split() == words
-        assert answer.num_context_tokens == 7
+    answer = one(limited, rows(looked_up(2, 0, 1, 3)), always("Noon."))
+    assert facts(answer) == (read, tokens, note)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +89,7 @@ def test_of_several_queries_each_ones_best_comes_first() -> None:
     second = looked_up(3, requested=(3, 0), dropped=(Dropped(0, "duplicate"),), turn=1)
     unit = adding(rows(looked_up(0, 1, 2), second), {Query: QUERIES})
     for budget, read, tokens in ((12, (0,), 9), (13, (0, 3), 13), (16, (0, 1, 3), 16)):
-        answer = one(AnswerFromChunks(**COMMON, budget=budget), unit)
+        answer = one(AnswerFromChunks(**COMMON, budget=budget), unit, always("Noon."))
         assert facts(answer) == (read, tokens, f"no room for {4 - len(read)} of 4 pages")
         assert answer.num_context_words == tokens
 
@@ -145,7 +124,7 @@ def chats(*used: int) -> UnitRows:
 def test_of_chats_what_was_said_counts(stage: AnswerFromContext, tokens: list[int]) -> None:
     """The pages 2, 0, 1: no headers, headings, nor the signs of JSON."""
     for left, total in zip((2, 1, 0), tokens, strict=True):
-        answer = one(stage.model_copy(update={"budget": total}), chats(2, 0, 1))
+        answer = one(stage.model_copy(update={"budget": total}), chats(2, 0, 1), always("Noon."))
         assert answer.num_context_tokens == total
         assert answer.detail == (f"no room for {left} of 3 pages" if left else None)
 

@@ -15,17 +15,6 @@ from tests.support.reading import Listener, adding, always, book, family, never,
 PAGES = ("One two three. ", "Four five six seven.\n\n", "Eight nine.")
 GISTS = ("one", "four five", "eight")
 TEXT = "".join(PAGES)
-QUESTION_TOKENS = 7
-
-
-def context_for(words: int) -> int:
-    """A context, in words, beside whose longest prompt, reply and question there is room for so
-    many words of memory."""
-    around = max(
-        num_tokens(prompt((Passage("text", None, ""),), "", ())) + family().max_reply_tokens(prompt)
-        for prompt in (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
-    )
-    return around + QUESTION_TOKENS + words
 
 
 @pytest.mark.parametrize(
@@ -44,10 +33,15 @@ def context_for(words: int) -> int:
 def test_text_and_gists_that_do_not_fit(
     kind: Any, fit: Any, words: int, parts: list[list[str]]
 ) -> None:
-    """What is shown together; nothing is asked."""
-    stage = {"text": MemorizeText, "gist": MemorizeGists}[kind]
-    rows, given = book(PAGES, GISTS), always("", context_for(words))
-    made, calls = run(stage(memory_fit=fit, question_tokens=QUESTION_TOKENS), rows, given)
+    """What is shown together, beside the longest prompt, its reply and a question of 7 tokens.
+    Nothing is asked."""
+    around = max(
+        num_tokens(prompt((Passage("text", None, ""),), "", ())) + family().max_reply_tokens(prompt)
+        for prompt in (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
+    )
+    stage = {"text": MemorizeText, "gist": MemorizeGists}[kind](memory_fit=fit, question_tokens=7)
+    rows = book(PAGES, GISTS)
+    made, calls = run(stage, rows, always("", around + 7 + words))
     assert memory_parts(adding(rows, {MemoryPassage: made})) == [
         tuple(Passage(kind, None, text) for text in part) for part in parts
     ]

@@ -35,22 +35,22 @@ from tests.support.reading import (
     scripted,
 )
 
-SETTINGS: dict[str, Any] = {
-    "page_breaks": False, "paragraphs": "lines", "preceding_words": 0, "following": "nothing",
-    "label_rule": "within_limits",
-}  # fmt: skip
-
 
 def by_model(
     min_words: int, max_words: int, tail_words: int = 0, **settings: Any
 ) -> PaginateByModel:
-    sizes = {"min_words": min_words, "max_words": max_words, "tail_words": tail_words}
-    return PaginateByModel(**{**SETTINGS, **sizes, **settings})
+    values = {
+        "page_breaks": False, "paragraphs": "lines", "preceding_words": 0, "following": "nothing",
+        "label_rule": "within_limits", **settings,
+    }  # fmt: skip
+    return PaginateByModel(
+        min_words=min_words, max_words=max_words, tail_words=tail_words, **values
+    )
 
 
 def uniform(words: int, max_words: int, **settings: Any) -> PaginateUniform:
-    sizes = {"words": words, "max_words": max_words}
-    return PaginateUniform(**{"page_breaks": False, "paragraphs": "lines", **sizes, **settings})
+    values = {"page_breaks": False, "paragraphs": "lines", **settings}
+    return PaginateUniform(words=words, max_words=max_words, **values)
 
 
 def lines(*counts: int) -> UnitRows:

@@ -49,27 +49,17 @@ def queries(stage: MakeQueries, engine: Any) -> list[Any]:
     return [(row.kind, row.text, row.dropped or row.problem) for row in made]
 
 
-def test_spans_and_surrogate_questions_follow_the_question(tmp_path: Path) -> None:
+def test_clues_follow_the_question_and_repeated_or_superfluous_ones_are_not_searched_for(
+    tmp_path: Path,
+) -> None:
     engine = by_prompt(
         tmp_path,
-        clue_spans="1. The bell rings at noon\n2. Nobody admits it",
-        clue_questions="- When does the bell ring?\n- Who denies it?",
+        clue_spans="1. bell\n2. The  BELL\n3. Bell\n4. rope\n5. tower\n6. stairs",
+        clue_questions="- who RANG the bell?\n- rope\n- Why?",
         draft_answer="The sexton.",
     )
-    assert queries(clues(draft=True), engine) == [
+    assert queries(clues(draft=True, max_queries=3), engine) == [
         QUESTION, ("draft", "The sexton.", None),
-        ("span", "The bell rings at noon", None), ("span", "Nobody admits it", None),
-        ("surrogate", "When does the bell ring?", None), ("surrogate", "Who denies it?", None),
-    ]  # fmt: skip
-
-
-def test_repeated_and_superfluous_lines_are_kept_but_not_searched_for(tmp_path: Path) -> None:
-    engine = by_prompt(
-        tmp_path,
-        clue_spans="bell\nThe  BELL\nBell\nrope\ntower\nstairs",
-        clue_questions="who RANG the bell?\nrope\nWhy?",
-    )
-    assert queries(clues(max_queries=3), engine)[1:] == [
         ("span", "bell", None), ("span", "The  BELL", None), ("span", "Bell", "duplicate"),
         ("span", "rope", None), ("span", "tower", "over_maximum"),
         ("span", "stairs", "over_maximum"), ("surrogate", "who RANG the bell?", "duplicate"),
@@ -125,18 +115,13 @@ def test_each_part_of_the_memory_is_asked_and_searched_for(tmp_path: Path) -> No
     ]
 
 
-@pytest.mark.parametrize(
-    ("reply", "least", "rows"),
-    [
+def test_key_points_take_the_place_of_an_instruction(tmp_path: Path) -> None:
+    for reply, least, rows in (
         ("Tax rise\nBudget cuts", 1, [("point", "Tax rise", None), ("point", "Budget cuts", None)]),
         ("Tax rise", 4, [("point", "Tax rise", "short"), QUESTION]), ("NONE", 1, [QUESTION]),
-    ],
-)  # fmt: skip
-def test_key_points_take_the_place_of_an_instruction(
-    tmp_path: Path, reply: str, least: int, rows: list[tuple[Any, ...]]
-) -> None:
-    stage = clues(task="summary", min_query_words=least)
-    assert queries(stage, by_prompt(tmp_path, key_points=reply)) == rows
+    ):  # fmt: skip
+        stage = clues(task="summary", min_query_words=least)
+        assert queries(stage, by_prompt(tmp_path, key_points=reply)) == rows
 
 
 def test_rewriters(tmp_path: Path) -> None:

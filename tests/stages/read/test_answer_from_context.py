@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -63,15 +63,6 @@ def one(stage: AnswerFromContext, given: UnitRows, engine: Listener, **more: Any
 def whole(text: str) -> UnitRows:
     """A question about a text of which no page is looked up."""
     return adding(UnitRows(document(text), (question(),)), {Lookup: [looked_up()]})
-
-
-@dataclass
-class Counting(Listener):
-    counted: list[int] = field(default_factory=list)
-
-    async def count_tokens(self, messages: Sequence[Message]) -> int:
-        self.counted.append(await super().count_tokens(messages))
-        return self.counted[-1]
 
 
 def shown_of(answer: Answer, text: str) -> str:
@@ -190,6 +181,13 @@ def test_a_prompt_too_long_for_the_context_is_a_row_of_nulls() -> None:
 def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> None:
     """The best first; the prompt is counted about ten times, not once for each page left out, and
     each page that is shown once."""
+    counted: list[int] = []
+
+    class Counting(Listener):
+        async def count_tokens(self, messages: Sequence[Message]) -> int:
+            counted.append(await super().count_tokens(messages))
+            return counted[-1]
+
     pages = [f"Page {n} has {'many ' * (n % 7)}words. " for n in range(1000)]
     best = random.Random(7).sample(range(1000), 1000)
     kept = [pages[n].strip() for n in sorted(best[:fitting])]
@@ -203,7 +201,7 @@ def test_of_a_thousand_pages_as_many_as_fit_with_few_counts(fitting: int) -> Non
     note = f"no room for {1000 - fitting} of 1000 pages"
     assert answer.detail == (None if fitting == 1000 else note)
     assert answer.num_context_tokens == sum(len(text.split()) for text in kept)
-    assert len(engine.requests) == 1 and len(engine.counted) <= 20 + fitting
+    assert len(engine.requests) == 1 and len(counted) <= 20 + fitting
 
 
 def test_a_server_that_refuses_what_was_counted_to_fit_gets_less() -> None:
@@ -236,8 +234,10 @@ EMPTY = num_tokens(AnswerQuestion((Passage("text", None, ""),), question().quest
 REPLY = 50
 
 
-def answered_by(keep: Any, engine: Listener, text: str = WHOLE_TEXT) -> Answer:
-    stage = AnswerFromTruncatedText(**COMMON, keep=keep)
+def answered_by(
+    keep: Any, engine: Listener, text: str = WHOLE_TEXT, budget: int | None = None
+) -> Answer:
+    stage = AnswerFromTruncatedText(**COMMON, keep=keep, budget=budget)
     return one(stage, whole(text), engine, reply_tokens={"answer": REPLY})
 
 
@@ -252,6 +252,7 @@ def test_words_up_to_the_last_token(words: int, first: str, last: str) -> None:
     for keep, expected in (("first", first), ("last", last)):
         engine = always("Noon.", EMPTY + REPLY + words)
         answer = answered_by(keep, engine)
+        assert answer == answered_by(keep, always("Noon."), budget=words)
         assert shown_of(answer, WHOLE_TEXT) == expected
         assert answer.num_context_words == len(expected.split()) == min(words, 8)
         assert answer.compression_rate == 100 * (1 - min(words, 8) / 8)

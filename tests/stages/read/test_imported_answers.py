@@ -102,35 +102,15 @@ def test_what_is_no_file(tmp_path: Path) -> None:
             read_predictions(str(path))
 
 
-def answered(folder: Path, value: Any, options: Sequence[str] = ()) -> Answer:
-    path = written(folder, "a.json", json.dumps({"q1": value}))
-    rows = UnitRows(document("Some text."), (question("q1", options=tuple(options)),))
-    (row,), _ = run(ImportedAnswer(file=path), rows, never())
-    assert isinstance(row, Answer) and row.reader == "given"
-    assert (row.num_context_words, row.num_context_tokens, row.compression_rate) == (None,) * 3
-    return row
-
-
-@pytest.mark.parametrize(
-    ("value", "problem", "text"),
-    [
-        (" Ann, of course. ", None, "Ann, of course."),
-        *((value, "no_answer", None) for value in (None, " \n")),
-        *((value, "bad_input", None) for value in (19, True, ["a"])),
-    ],
-)
-def test_answers_in_words(tmp_path: Path, value: Any, problem: str | None, text: str) -> None:
-    row = answered(tmp_path, value)
-    assert (row.problem, row.answer, row.num_answer_words) == (problem, text, 3 if text else 0)
-    assert (row.detail is None) == (problem is None)
-
-
 LETTERS = ("B", "A", "a lamp", "A lamp")
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "index", "problem"),
+    ("value", "options", "index", "problem"),
     [
+        (" Ann, of course. ", (), None, None),
+        *((value, (), None, "no_answer") for value in (None, " \n")),
+        *((value, (), None, "bad_input") for value in (19, True, ["a"])),
         ("(c)", OPTIONS, 2, None), ("Answer: (B)", OPTIONS, 1, None),
         ("gulls  and Waves.", OPTIONS, 2, None), ("Books", OPTIONS, 3, None),
         ("(A) Ships", OPTIONS, 0, None), ("Z", OPTIONS, None, "out_of_range"),
@@ -141,11 +121,19 @@ LETTERS = ("B", "A", "a lamp", "A lamp")
         ("D", LETTERS, 3, None), ("F", ("E", "F"), 1, None),
     ],
 )  # fmt: skip
-def test_the_option_by_letter_or_text(
-    tmp_path: Path, text: str, options: Sequence[str], index: int | None, problem: str | None
+def test_an_answer_in_words_or_the_option_by_letter_or_text(
+    tmp_path: Path, value: Any, options: Sequence[str], index: int | None, problem: str | None
 ) -> None:
-    row = answered(tmp_path, text, options)
-    assert (row.answer, row.answer_index, row.problem) == (text, index, problem)
+    path = written(tmp_path, "a.json", json.dumps({"q1": value}))
+    rows = UnitRows(document("Some text."), (question("q1", options=tuple(options)),))
+    (row,), _ = run(ImportedAnswer(file=path), rows, never())
+    text = None if problem in ("no_answer", "bad_input") else value.strip()
+    assert row == Answer(
+        document_id="d", question_id="q1", reader="given", answer=text, answer_index=index,
+        problem=problem, detail=row.detail, num_document_words=2,
+        num_answer_words=len((text or "").split()),
+    )  # fmt: skip
+    assert (row.detail is None) == (problem is None)
 
 
 def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:

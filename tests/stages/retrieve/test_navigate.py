@@ -175,13 +175,11 @@ def test_a_node_without_a_summary_is_not_offered() -> None:
     assert path(found) == [(6, "enter", 5), (5, "enter", 3), (3, "answer", None)]
 
 
-FROM_VISITS = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
-
-
 def read(visits: Sequence[Visit]) -> tuple[Lookup, Any]:
     rows = adding(tree(), {Visit: visits})
     (lookup,), _ = run(VisitedLeaves(), rows, never())
-    (answer,), _ = run(FROM_VISITS, adding(rows, {Lookup: [lookup]}), never())
+    stage = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
+    (answer,), _ = run(stage, adding(rows, {Lookup: [lookup]}), never())
     return lookup, answer
 
 
@@ -254,12 +252,6 @@ def test_working_memory_is_of_the_path_or_of_all_that_was_visited_or_none() -> N
 BUDGETS = {"triage": 5, "read_leaf": 30}
 
 
-def leaf_tokens(memory: str) -> int:
-    """Of the leaf prompt of segment c when it is asked for the third time."""
-    text = PAGES[2].strip()
-    return num_tokens(ReadLeaf(text, "Who rang the bell?", OPTIONS, True, 9, memory, "", 2))
-
-
 MEMORY = "\n\n".join(f"summary {name}" for name in "abcdcd")
 
 
@@ -274,8 +266,10 @@ MEMORY = "\n\n".join(f"summary {name}" for name in "abcdcd")
 def test_working_memory_is_cut_to_what_fits(
     by_budget: bool, less: int, keep: str, shown: str
 ) -> None:
-    """Beside a segment of 5 words of a memory of 12 the oldest are left out, or the latest."""
-    context = {} if by_budget else {"context_tokens": leaf_tokens(MEMORY) + 30 - less}
+    """Beside a segment of 5 words of a memory of 12 the oldest are left out, or the latest; there
+    is room for being asked a third time."""
+    leaf = ReadLeaf(PAGES[2].strip(), question().question, OPTIONS, True, 9, MEMORY, "", 2)
+    context = {} if by_budget else {"context_tokens": num_tokens(leaf) + 30 - less}
     limited = stage(keep_memory=keep, budget=17 - less if by_budget else None)
     engine = in_turn(act(1), act(0), ANSWER, **context)
     made, _ = run(limited, tree(), engine, reply_tokens=BUDGETS)
