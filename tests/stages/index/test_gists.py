@@ -135,8 +135,8 @@ def test_what_a_reply_leads_to(reply: str, not_sure: str, chosen_by: str | None)
 
 
 def test_no_page_goes_past_a_form_feed() -> None:
-    rows = book([PAGE, "\f" + PAGE], gists=["a gist", "a gist"])
-    pages, _ = run(stage(), rows, in_turn(context_tokens=context(2, 2) - 1))
+    rows = book([PAGE, "\f" + PAGE], gists=["word " * 30] * 2)
+    pages, _ = run(stage(), rows, in_turn(context_tokens=context(2, 30) - 1))  # it is not asked
     assert ends(pages) == [((0,), "rule"), ((1,), "end")]
 
 
