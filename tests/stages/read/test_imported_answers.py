@@ -13,7 +13,7 @@ import pytest
 from jobs.graph.preparation import compare_supplied, supplied_inputs
 from jobs.graph.resolved_run import read_run, run_of
 from jobs.run.stored_run import with_predictions
-from pipeline.core.errors import UsageError
+from pipeline.core.errors import Problem, UsageError
 from pipeline.core.rows import UnitRows
 from stages.read.imported_answers import ImportedAnswer, read_predictions
 from stages.tables.answers import Answer
@@ -122,7 +122,7 @@ LETTERS = ("B", "A", "a lamp", "A lamp")
     ],
 )  # fmt: skip
 def test_an_answer_in_words_or_the_option_by_letter_or_text(
-    tmp_path: Path, value: Any, options: Sequence[str], index: int | None, problem: str | None
+    tmp_path: Path, value: Any, options: Sequence[str], index: int | None, problem: Problem | None
 ) -> None:
     path = written(tmp_path, "a.json", json.dumps({"q1": value}))
     rows = UnitRows(document("Some text."), (question("q1", options=tuple(options)),))
