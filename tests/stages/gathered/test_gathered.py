@@ -24,7 +24,6 @@ TEXT = "one two\n\nthree four five"
 
 
 def pages_and_gists(text: str, given: Any) -> tuple[list[Page], list[Gist]]:
-    """The pages and gists of a document with these pages in its metadata. Asks no model."""
     about = replace(document(text), metadata=json.dumps({"pages": given}))
     pages, calls = run(PaginateGiven(), UnitRows(document=about), never())
     gists, more = run(GivenGists(), UnitRows(about, (), {Page: tuple(pages)}), never())
@@ -61,14 +60,10 @@ def page(document_id: str, page_index: int, text: str, gist: str | None = "gist"
 
 
 PAGES = [
-    page("a", 0, "the well is dry"),
-    page("a", 1, "the barn is red"),
-    page("b", 0, "hens and geese"),
-    page("b", 1, "a lighthouse by the well"),
-]
-FILES = {"a": "a.txt", "b": "sub/{b}.md"}
-
-
+    page("a", 0, "the well is dry"), page("a", 1, "the barn is red"),
+    page("b", 0, "hens and geese"), page("b", 1, "a lighthouse by the well"),
+]  # fmt: skip
+FILES = {"a": "a.txt", "b": "sub/{b}.md", "c": "c", "letters/bergen": "letters/bergen.txt"}
 WELL = "Is a well by the lighthouse?"
 
 
@@ -87,8 +82,7 @@ def test_the_best_pages_up_to_the_words_document_by_document(
 ) -> None:
     others = [page("c", 0, "nothing", "the harvest of rye"), page("letters/bergen", 0, "nothing")]
     pages = PAGES if question == WELL else [*PAGES, *others]
-    files = {**FILES, "c": "c", "letters/bergen": "letters/bergen.txt"}
-    gathered = gather("farm", pages, files, question, words)
+    gathered = gather("farm", pages, FILES, question, words)
     assert [(page.document_id, page.page_index) for page in gathered.pages] == chosen
 
 
@@ -114,7 +108,7 @@ def test_a_term_is_the_rarer_the_fewer_texts_have_it() -> None:
     assert "the" not in weight
 
 
-def sentence(word: str, words: int = 12) -> str:
+def sentence(word: str, words: int) -> str:
     return " ".join([word.title(), *["was"] * (words - 2), "there."])
 
 
@@ -146,8 +140,6 @@ def test_a_passage_is_the_best_sentence_and_those_beside_it_that_share_words(
 def test_headings_and_rows_of_a_table_have_lines_of_their_own() -> None:
     table = "| Part | Cost |\n|---|---|\n| wheel | 40 |"
     page = f"# The mill\n\nThe wheel\nis of oak.\n\n{table}\n"
+    shown = f"# The mill\nThe wheel is of oak.\n{table}"
     weight = {"mill": 1.0, "wheel": 1.0, "oak": 1.0}
-    assert passage(page, "mill wheel oak", "", weight) == (
-        f"# The mill\nThe wheel is of oak.\n{table}",
-        3.0,
-    )
+    assert passage(page, "mill wheel oak", "", weight) == (shown, 3.0)

@@ -1,9 +1,6 @@
 """Gists, one a page, whatever becomes of a reply; pages merged until the memory fits, and gists of
-merged pages, shortened again until it does.
-
-The engine of the latter counts words, so that what fits is worked out by hand from the templates'
-own words.
-"""
+merged pages, shortened again until it does. Engines count words, so that what fits is worked out by
+hand from the templates' own words."""
 
 import re
 from collections.abc import Sequence
@@ -21,6 +18,8 @@ from stages.prompts.answer import Passage
 from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.prompts.readagent_memory import PageGist
 from stages.tables.pages import Gist, Page
+from tests.support.command import WHOLE, refused, sql, succeed
+from tests.support.own_methods import methods
 from tests.support.reading import (
     Listener,
     adding,
@@ -35,70 +34,38 @@ from tests.support.reading import (
     run,
     scripted,
 )
+from tests.support.texts.loading import loaded
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
-GISTS = GistPages(page_breaks=False)
-THREE = ("The bell rings.\n", "Nobody admits it.\n\n", "The sexton shrugs.\n")
-
-
-def page_of(prompt: str) -> str:
-    return prompt.split("The page:\n\n")[1].split("\n\nOne paragraph")[0]
-
-
-def test_every_page_is_shortened_by_itself_in_page_order() -> None:
-    engine = Listener(lambda request: f"\n {page_of(content(request)).split()[1]} is \n")
-    gists, calls = run(GISTS, book(THREE), engine)
-    assert [(g.page_index, g.gist, g.num_words, g.problem) for g in gists] == [
-        (0, "bell is", 2, None), (1, "admits is", 2, None), (2, "sexton is", 2, None),
-    ]  # fmt: skip
-    assert [(call.page_index, call.prompt) for call in calls] == [(i, "gist") for i in range(3)]
-    assert sorted(page_of(prompt) for prompt in engine.prompts()) == sorted(
-        page.strip() for page in THREE
-    )
+CUT, LOST = {"finish_reason": "length"}, {"finish_reason": "abort"}
+# A page, what is replied to it, and of its row gist, words, problem and the share it copies.
+ONE_BY_ONE: list[tuple[str, dict[str, Any], str | None, int, str | None, float | None]] = [
+    ("The old bell rings. Ding.\n", {"reply": "\n the bell, it RINGS. \n"},
+     "the bell, it RINGS.", 4, None, 2 / 5),  # The and rings.
+    ("Nobody admits it.\n\n", {"reply": "He says no and", **CUT},
+     "He says no and", 4, "truncated", 0.0),
+    ("Dawn came.\n", {"reply": " \n"}, "", 0, "unparseable", 0.0),
+    ("Dusk fell.\n", {"reply": "", **CUT}, "", 0, "truncated", 0.0),
+    ("It was wind.\n", {"reply": "half a", **LOST}, None, 0, "engine_failed", None),
+    ("The sexton shrugs.\n", {"hang": True}, None, 0, "timeout", None),
+    ("long " * 400, {}, None, 0, "context_overflow", None),
+    (" \n\n", {}, None, 0, "empty_input", None),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("rule", "gist", "num_words", "problem"),
-    [
-        ({"reply": "It rings and", "finish_reason": "length"}, "It rings and", 3, "truncated"),
-        ({"reply": ""}, "", 0, "unparseable"),
-        ({"reply": " \n"}, "", 0, "unparseable"),
-        ({"reply": "", "finish_reason": "length"}, "", 0, "truncated"),
-        ({"reply": "half a", "finish_reason": "abort"}, None, 0, "engine_failed"),
-        ({"hang": True}, None, 0, "timeout"),
-    ],
-)
-def test_one_bad_reply_is_one_row_with_a_problem(
-    tmp_path: Path, rule: dict[str, Any], gist: str | None, num_words: int, problem: str
-) -> None:
-    engine = scripted(tmp_path, {"match": "admits", **rule}, {"reply": "fine"})
-    gists, calls = run(GISTS, book(THREE), engine, deadline_seconds=deadline(rule))
-    assert [g.gist for g in gists] == ["fine", gist, "fine"]
-    assert (gists[1].num_words, gists[1].problem) == (num_words, problem)
-    assert (gists[0].problem, gists[2].problem) == (None, None)
-    assert [call.reply for call in calls] == ["fine", rule.get("reply", ""), "fine"]
-
-
-def test_a_page_too_long_for_the_context_or_without_words_is_not_asked_about() -> None:
-    pages = ("short ", "long " * 200, " \n\n")
-    gists, calls = run(
-        GISTS, book(pages), always("fine", context_tokens=200), reply_tokens={"gist": 64}
-    )
-    assert [(gist.gist, gist.problem) for gist in gists] == [
-        ("fine", None), (None, "context_overflow"), (None, "empty_input"),
-    ]  # fmt: skip
-    assert len(calls) == 1
-
-
-def test_what_a_gist_copies_of_its_page_is_counted(tmp_path: Path) -> None:
-    pages = ("The old bell rings.", "Nobody admits it.", "The sexton shrugs.", " ")
-    engine = scripted(
-        tmp_path,
-        {"match": "bell", "reply": "the bell, it RINGS."},
-        {"match": "admits", "hang": True},
-        {"match": "sexton", "reply": "No."},
-    )
-    gists, _ = run(GISTS, book(pages), engine, deadline_seconds=deadline({"hang": True}))
-    assert [gist.copied for gist in gists] == [0.5, None, 0.0, None], "the and rings., of four"
+def test_every_page_is_shortened_by_itself_whatever_becomes_of_a_reply(tmp_path: Path) -> None:
+    pages, replies, *_ = zip(*ONE_BY_ONE, strict=True)
+    rules = [{"match": f"The page:\n\n{page.strip()}\n\nOne paragraph", **reply}
+             for page, reply in zip(pages, replies, strict=True) if reply]  # fmt: skip
+    engine = scripted(tmp_path, *rules, context_tokens=300)
+    gists, calls = run(GistPages(page_breaks=False), book(pages), engine,
+                       deadline_seconds=deadline(*rules), reply_tokens={"gist": 64})  # fmt: skip
+    assert [(g.gist, g.num_words, g.problem, g.copied) for g in gists] == [
+        tuple(expected) for _, _, *expected in ONE_BY_ONE
+    ]
+    assert [(call.page_index, call.prompt, call.reply) for call in calls] == [
+        (n, "gist", rule.get("reply", "")) for n, rule in enumerate(rules)
+    ]
 
 
 PAGE = "one two three four five six seven eight nine ten\n\n"  # ten words
@@ -135,7 +102,8 @@ def test_what_fits_to_the_word_stays_and_with_one_word_less_pages_are_merged() -
     engine = in_turn(context_tokens=context(4, 5))  # it must not be asked
     pages, calls = run(stage(), equal_pages(4), engine)
     assert (ends(pages), calls) == ([((n,), "model") for n in range(4)], ())
-    engine = Listener(lambda _: "no", context(4, 5) - 1)
+    assert run(CopiedPages(purpose="other gists"), equal_pages(4), never()) == (pages, ())
+    engine = always("no", context(4, 5) - 1)
     pages, calls = run(stage(merge_until="end"), equal_pages(4), engine)
     assert ends(pages) == [((0, 1, 2), "rule"), ((3,), "end")]
     assert [call.page_index for call in calls] == [1, 2]
@@ -153,46 +121,32 @@ def test_it_stops_as_soon_as_the_memory_would_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "not_sure", "merged"),
+    ("reply", "not_sure", "chosen_by"),
     [
-        ("No.", "merge", [((0, 1), "end")]),
-        ("yes", "merge", [((0,), "model"), ((1,), "end")]),
-        ("not sure", "merge", [((0, 1), "end")]),
-        ("Not sure", "keep", [((0,), "model"), ((1,), "end")]),
-        ("Perhaps.", "merge", [((0,), "fallback"), ((1,), "end")]),
-        ("", "merge", [((0,), "fallback"), ((1,), "end")]),
+        ("No.", "merge", None), ("yes", "merge", "model"), ("not sure", "merge", None),
+        ("Not sure", "keep", "model"), ("Perhaps.", "merge", "fallback"),
     ],
-)
-def test_what_a_reply_leads_to(reply: str, not_sure: str, merged: list[Any]) -> None:
-    engine = Listener(lambda _: reply, context(1, 5, 20))
+)  # fmt: skip
+def test_what_a_reply_leads_to(reply: str, not_sure: str, chosen_by: str | None) -> None:
     rows = book([PAGE] * 2, gists=["a gist", "a gist of twelve words or so, longer than the page"])
-    pages, _ = run(stage(merge_until="end", not_sure=not_sure), rows, engine)
-    assert ends(pages) == merged
+    limited = stage(merge_until="end", not_sure=not_sure)
+    pages, _ = run(limited, rows, always(reply, context(1, 5, 20)))
+    assert ends(pages) == ([((0,), chosen_by), ((1,), "end")] if chosen_by else [((0, 1), "end")])
 
 
 def test_no_page_goes_past_a_form_feed() -> None:
-    rows = book([PAGE, "\f" + PAGE], gists=["a gist", "a gist"])
-    pages, calls = run(stage(), rows, Listener(lambda _: "no", context(2, 2) - 1))
+    rows = book([PAGE, "\f" + PAGE], gists=["word " * 30] * 2)
+    pages, _ = run(stage(), rows, in_turn(context_tokens=context(2, 30) - 1))  # it is not asked
     assert ends(pages) == [((0,), "rule"), ((1,), "end")]
-    assert calls == ()
 
 
 def test_where_there_are_too_many_chapters_neighbours_are_merged_unasked() -> None:
-    """Sixty pages, each a chapter: their tags alone are too much."""
-    engine = Listener(lambda _: "yes", context(20, 1, 40))
+    engine = always("yes", context(20, 1, 40))
     share = (SHOWN + 40.5) / engine.context_tokens
     pages, calls = run(stage(page_share=share), equal_pages(60), engine)
     assert len(calls) == 59
     assert len(pages) <= 20 and max(len(page.merged_from) for page in pages) == 4
     assert [n for page in pages for n in page.merged_from] == list(range(60))
-
-
-def test_copied_pages_are_the_same_pages() -> None:
-    pages, calls = run(CopiedPages(purpose="other gists"), equal_pages(2), never())
-    assert [(p.page_index, p.text, p.merged_from) for p in pages] == [
-        (0, PAGE, (0,)), (1, PAGE, (1,)),
-    ]  # fmt: skip
-    assert calls == ()
 
 
 FITTED = FittedGists(page_breaks=False, question_tokens=0, least_words=2)
@@ -249,16 +203,13 @@ def test_a_sessions_header_stays_before_its_gist() -> None:
     rows = adding(rows, {Page: pages, Gist: before})
     engine = Listener(lambda r: "x " * target(content(r)), context(2, 2, 5) + 2)
     gists, _ = run(stage, rows, engine)
-    assert all((gist.gist or "").startswith("[1 May] x") for gist in gists)
+    assert all(gist.gist.startswith("[1 May] x") for gist in gists)
     assert not any("1 May" in prompt for prompt in engine.prompts())
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    lengths=st.lists(st.integers(1, 60), min_size=1, max_size=12),
-    extra=st.integers(-20, 40),
-    room=st.integers(0, 300),
-)
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=12), st.integers(-20, 40),
+       st.integers(0, 300))  # fmt: skip
 @example(lengths=[30, 30], extra=-20, room=10)  # nothing is replied
 def test_whatever_the_replies_the_memory_fits_where_its_tags_do(
     lengths: list[int], extra: int, room: int
@@ -270,3 +221,76 @@ def test_whatever_the_replies_the_memory_fits_where_its_tags_do(
     gists, _ = run(FITTED, rows, engine)
     raw = passages(adding(rows, {Gist: gists}), raw=[0])  # all pages have as many words
     assert num_tokens(ParallelLookUp(raw, "", (), 1)) + REPLIES <= engine.context_tokens
+
+
+METHODS = "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=2),bm25(top_k=4)"
+BOTH = """select memory, count(*) as pages, sum(num_words)::bigint as words
+    from gists group by memory"""
+Words = tuple[str, ...]
+
+
+@pytest.mark.slow
+def test_a_book_of_300000_words_fits_8192_tokens(tmp_path: Path) -> None:
+    """The seven real books in a row are one document, with some questions."""
+    stories = loaded(WHOLE / "narrativeqa", "narrativeqa")
+    text = "\n\n".join(item.document.text.strip() for item in stories)
+    assert len(text.split()) > 300_000
+    asked = [
+        {"document_id": "long", "question_id": f"q{n}", "question": f"Who is {name}?",
+         "references": ["a man"]}
+        for n, name in enumerate(("the captain", "the vicar", "her brother", "the old servant"))
+    ]  # fmt: skip
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    write(folder, [{"document_id": "long", "text": text}], asked)
+    succeed("run", "corpus=tables", f"corpus.path={folder}", "family=narrativeqa_gutenberg",
+            "rater=none", "engine.context_tokens=8192", METHODS, f"warehouse={tmp_path}", "run=r",
+            "memory=fitted")  # fmt: skip
+    problems = sql(tmp_path, "select problem, count(*) as n from answers group by 1")
+    assert problems == [{"problem": None, "n": 16}]
+    found = {row["memory"]: row for row in sql(tmp_path, BOTH)}
+    before, after = found.pop("shared"), found.pop("paginate(kind=merged)")
+    assert found == {}
+    assert after["pages"] < before["pages"]
+    assert after["words"] < 2_500 < 8_192 < before["words"]
+    (longest,) = sql(tmp_path, """
+        select max(prompt_tokens + case stage when 'look_up' then 128 else 512 end) as most
+        from calls where stage in ('look_up', 'answer')""")  # fmt: skip
+    assert longest["most"] <= 8192
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Words:
+    folder = tmp_path_factory.mktemp("small")
+    write(folder, [document(1), document(2)], [question(1, of=1), question(2, of=2)])
+    return ("corpus=tables", f"corpus.path={folder}", "rater=none")
+
+
+@pytest.mark.slow
+def test_gists_for_a_task_are_a_memory_of_their_own(tmp_path: Path, small: Words) -> None:
+    tasks = ("Find the mills.", "Count the pages.")
+    conditional = [f'readagent_p_conditional(task="{task}",max_pages=1)' for task in tasks]
+    words = (*small, *UNIFORM, f"warehouse={tmp_path}", "run=r")
+    succeed("run", *words, f"methods=readagent_p(max_pages=1),{','.join(conditional)}")
+    rows: list[dict[str, Any]] = sql(
+        tmp_path, "select memory, prompt, count(*) as n from calls "
+        "join steps using (step_id) where calls.stage = 'gist' group by all",
+    )  # fmt: skip
+    assert {(row["memory"], row["prompt"]): row["n"] for row in rows} == {
+        ("shared", "gist"): 6,
+        **{(f"paginate(kind=copied,purpose={task})", "gist_for_task"): 6 for task in tasks},
+    }
+    joined = "select count(*) as n from gists join pages using (memory, document_id, page_index)"
+    assert sql(tmp_path, joined) == [{"n": 18}]
+
+
+def test_a_second_step_for_one_memorys_gists_is_refused(tmp_path: Path, small: Words) -> None:
+    """Its rows would double every join."""
+    text = (
+        "arguments: {}\nstages:\n  gist: {kind: conditional, task: Find it}\n"
+        "  look_up: {kind: none}\n  answer: {kind: memory}\n"
+    )
+    own = methods(tmp_path, twice=text)
+    line = refused("run", *small, own, "methods=gist_only,twice", f"warehouse={tmp_path}")
+    assert "twice.yaml: gist: gists of the memory shared are made already" in line
+    assert "paginate (kind copied)" in line

@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import AccountingError
-from stages.index.memorize import (
-    Memorize,
-    MemorizeChunks,
-    MemorizeGists,
-    MemorizeText,
-    memory_parts,
-)
+from stages.index.memorize import MemorizeChunks, MemorizeGists, MemorizeText, memory_parts
 from stages.prompts.answer import Passage
 from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
 from stages.tables.keys import MemoryPassage
@@ -21,52 +15,37 @@ from tests.support.reading import Listener, adding, always, book, family, never,
 PAGES = ("One two three. ", "Four five six seven.\n\n", "Eight nine.")
 GISTS = ("one", "four five", "eight")
 TEXT = "".join(PAGES)
-QUESTION_TOKENS = 7
-
-
-def memorized(kind: type[Memorize], fit: Any, engine: Listener) -> list[MemoryPassage]:
-    stage = kind(memory_fit=fit, question_tokens=QUESTION_TOKENS)
-    rows, _ = run(stage, book(PAGES, GISTS), engine)
-    return rows
-
-
-def context_for(words: int) -> int:
-    """A context, in words, beside whose longest prompt, reply and question there is room for so
-    many words of memory."""
-    prompts = (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
-    around = max(
-        num_tokens(prompt((Passage("text", None, ""),), "", ())) + family().max_reply_tokens(prompt)
-        for prompt in prompts
-    )
-    return around + QUESTION_TOKENS + words
 
 
 @pytest.mark.parametrize(
     ("kind", "fit", "words", "parts"),
     [
-        (MemorizeText, "head", 9, [(0, TEXT)]),
-        (MemorizeText, "head", 4, [(0, "One two three. Four")]),
-        (MemorizeText, "tail", 4, [(0, "six seven.\n\nEight nine.")]),
-        (MemorizeText, "split", 9, [(0, TEXT)]),
-        (MemorizeText, "split", 4,
-         [(0, "One two three."), (1, "Four five six seven."), (2, "Eight nine.")]),
-        (MemorizeText, "split", 6,
-         [(0, "One two three."), (1, "Four five six seven.\n\nEight nine.")]),
-        (MemorizeGists, "refuse", 1, [(0, "one"), (0, "four five"), (0, "eight")]),
-        (MemorizeGists, "head", 3, [(0, "one"), (0, "four five")]),
-        (MemorizeGists, "tail", 3, [(0, "four five"), (0, "eight")]),
-        (MemorizeGists, "split", 3, [(0, "one"), (0, "four five"), (1, "eight")]),
+        ("text", "refuse", 1, [[TEXT]]), ("text", "head", 9, [[TEXT]]),
+        ("text", "head", 4, [["One two three. Four"]]),
+        ("text", "tail", 4, [["six seven.\n\nEight nine."]]), ("text", "split", 9, [[TEXT]]),
+        ("text", "split", 4, [["One two three."], ["Four five six seven."], ["Eight nine."]]),
+        ("text", "split", 6, [["One two three."], ["Four five six seven.\n\nEight nine."]]),
+        ("gist", "refuse", 1, [["one", "four five", "eight"]]),
+        ("gist", "head", 3, [["one", "four five"]]), ("gist", "tail", 3, [["four five", "eight"]]),
+        ("gist", "split", 3, [["one", "four five"], ["eight"]]),
     ],
 )  # fmt: skip
 def test_text_and_gists_that_do_not_fit(
-    kind: type[Memorize], fit: str, words: int, parts: list[tuple[int, str]]
+    kind: Any, fit: Any, words: int, parts: list[list[str]]
 ) -> None:
-    engine = always("", context_for(words))
-    rows = memorized(kind, fit, engine)
-    texts = [TEXT[row.start_char : row.end_char].strip() for row in rows]
-    shown = [text if row.gist is None else row.gist for row, text in zip(rows, texts, strict=True)]
-    assert list(zip([row.part_index for row in rows], shown, strict=True)) == parts
-    assert engine.requests == []
+    """What is shown together, beside the longest prompt, its reply and a question of 7 tokens.
+    Nothing is asked."""
+    around = max(
+        num_tokens(prompt((Passage("text", None, ""),), "", ())) + family().max_reply_tokens(prompt)
+        for prompt in (ClueSpans, ClueQuestions, DraftAnswer, KeyPoints)
+    )
+    stage = {"text": MemorizeText, "gist": MemorizeGists}[kind](memory_fit=fit, question_tokens=7)
+    rows = book(PAGES, GISTS)
+    made, calls = run(stage, rows, always("", around + 7 + words))
+    assert memory_parts(adding(rows, {MemoryPassage: made})) == [
+        tuple(Passage(kind, None, text) for text in part) for part in parts
+    ]
+    assert calls == ()
 
 
 def test_long_chunks_get_gists_of_the_memory_model() -> None:
@@ -81,29 +60,15 @@ def test_long_chunks_get_gists_of_the_memory_model() -> None:
         (index, "gist_chunk") for index in range(3)
     ]
     assert [row.why_unusable() for row in rows] == [None] * 3
-    assert "timeout" in str(replace(rows[0], problem="timeout").why_unusable())
+    assert "timeout" in replace(rows[0], problem="timeout").why_unusable()
 
 
-def test_the_parts_are_shown_together() -> None:
-    rows = memorized(MemorizeGists, "split", always("", context_for(3)))
-    assert memory_parts(adding(book(PAGES), {MemoryPassage: rows})) == [
-        (Passage("gist", None, "one"), Passage("gist", None, "four five")),
-        (Passage("gist", None, "eight"),),
-    ]
-    (whole,) = memory_parts(
-        adding(book(PAGES), {MemoryPassage: memorized(MemorizeText, "refuse", never())})
-    )
-    assert whole == (Passage("text", None, TEXT),)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"passage_index": 5}, {"part_index": 1}, {"end_char": 9999}, {"start_char": -1}],
-    ids=str,
-)
-def test_rows_out_of_order_are_refused(wrong: dict[str, Any]) -> None:
+def test_rows_out_of_order_are_refused() -> None:
     stage = MemorizeText(memory_fit="refuse", question_tokens=0)
-    (row,) = memorized(MemorizeText, "refuse", never())
-    stage.check(book(PAGES), [row])
-    with pytest.raises(AccountingError, match=r"memory.passages"):
-        stage.check(book(PAGES), [replace(row, **wrong)])
+    (row,), _ = run(stage, book(PAGES), never())
+    wrong: tuple[dict[str, int], ...] = (
+        {"passage_index": 5}, {"part_index": 1}, {"end_char": 9999}, {"start_char": -1}
+    )  # fmt: skip
+    for changes in wrong:
+        with pytest.raises(AccountingError, match=r"memory.passages"):
+            stage.check(book(PAGES), [replace(row, **changes)])

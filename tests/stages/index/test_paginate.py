@@ -1,6 +1,9 @@
 """Pagination by hand, and of random texts: who chose each page's end, what the model was shown."""
 
+import asyncio
+import math
 import re
+from collections.abc import Callable
 from itertools import cycle, pairwise
 from pathlib import Path
 from typing import Any
@@ -8,15 +11,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import UnitRows
-from stages.index.paginate import PaginateByModel, PaginateUniform
+from stages.index.paginate import PaginateByModel, PaginateByTokens, PaginateChat, PaginateUniform
 from stages.tables.pages import Page
+from stages.text.chat_text import Turn, turns_of
+from stages.text.fit_to_limit import segments
 from stages.text.words import Paragraphs, num_words
 from tests.support.reading import (
+    FAMILIES,
     PLENTY,
     Listener,
     always,
@@ -30,22 +35,22 @@ from tests.support.reading import (
     scripted,
 )
 
-SETTINGS: dict[str, Any] = {
-    "page_breaks": False, "paragraphs": "lines", "preceding_words": 0, "following": "nothing",
-    "label_rule": "within_limits",
-}  # fmt: skip
-
 
 def by_model(
     min_words: int, max_words: int, tail_words: int = 0, **settings: Any
 ) -> PaginateByModel:
-    sizes = {"min_words": min_words, "max_words": max_words, "tail_words": tail_words}
-    return PaginateByModel(**{**SETTINGS, **sizes, **settings})
+    values = {
+        "page_breaks": False, "paragraphs": "lines", "preceding_words": 0, "following": "nothing",
+        "label_rule": "within_limits", **settings,
+    }  # fmt: skip
+    return PaginateByModel(
+        min_words=min_words, max_words=max_words, tail_words=tail_words, **values
+    )
 
 
 def uniform(words: int, max_words: int, **settings: Any) -> PaginateUniform:
-    sizes = {"words": words, "max_words": max_words}
-    return PaginateUniform(**{"page_breaks": False, "paragraphs": "lines", **sizes, **settings})
+    values = {"page_breaks": False, "paragraphs": "lines", **settings}
+    return PaginateUniform(words=words, max_words=max_words, **values)
 
 
 def lines(*counts: int) -> UnitRows:
@@ -83,22 +88,18 @@ def test_labels_stand_where_the_page_has_min_words_and_in_the_notebook_one_earli
     ]  # fmt: skip
     assert [labels(prompt) for prompt in engine.prompts()] == offered
     assert [(page.num_words, page.chosen_by) for page in pages] == expected
-    assert not any(page.problem for page in pages)
 
 
 @pytest.mark.parametrize(
     ("rule", "problem", "context_tokens"),
     [
-        ({"reply": ""}, None, PLENTY),
         ({"reply": "There is no good place."}, None, PLENTY),
         ({"reply": "Break point: <1>"}, None, PLENTY),  # before min_words
         ({"reply": "Break point: <5>"}, None, PLENTY),  # beyond the window
-        ({"reply": "Break point: <999999999999>"}, None, PLENTY),
-        ({"finish_reason": "abort"}, "engine_failed", PLENTY),
-        ({"hang": True}, "timeout", PLENTY),
+        ({"finish_reason": "abort"}, "engine_failed", PLENTY), ({"hang": True}, "timeout", PLENTY),
         ({"reply": "<2>"}, "context_overflow", 50),
     ],
-)
+)  # fmt: skip
 def test_without_a_legal_label_the_last_is_taken(
     tmp_path: Path, rule: dict[str, Any], problem: str | None, context_tokens: int
 ) -> None:
@@ -110,58 +111,36 @@ def test_without_a_legal_label_the_last_is_taken(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("preceding_words", [13, None])
-def test_words_before_the_window_or_the_whole_previous_page_are_shown(
-    preceding_words: int | None,
-) -> None:
-    rows, engine = lines(*[10] * 7), in_turn("Label: <2>", "Label: <4>", "Label: <6>")
-    stage = by_model(15, 45, 11, preceding_words=preceding_words)
-    run(stage, rows, engine, prompts="qmsum")
-    first, *later = (prompt.partition("What comes just before") for prompt in engine.prompts())
-    assert first[1] == "" and len(later) == 2
-    for end, (_, _, text) in zip((20, 40), later, strict=True):
-        before, _, _ = text.partition("\n\n")[2].partition("\n\nThe stretch to cut:")
-        assert before.split() == rows.document.text.split()[end - (preceding_words or 20) : end]
+def test_words_before_the_window_or_the_whole_previous_page_are_shown() -> None:
+    rows = lines(*[10] * 7)
+    for preceding_words in (13, None):
+        engine = in_turn("Label: <2>", "Label: <4>", "Label: <6>")
+        run(by_model(15, 45, 11, preceding_words=preceding_words), rows, engine, prompts="qmsum")
+        first, *later = (prompt.partition("What comes just before") for prompt in engine.prompts())
+        assert first[1] == ""
+        for end, (_, _, text) in zip((20, 40), later, strict=True):
+            before, _, _ = text.partition("\n\n")[2].partition("\n\nThe stretch to cut:")
+            assert before.split() == rows.document.text.split()[end - (preceding_words or 20) : end]
 
 
-@pytest.mark.parametrize(
-    ("following", "shown"),
-    [("ellipsis", "..."), ("paragraph", " ".join(f"p4w{n}" for n in range(13)) + "\n...")],
-)
-def test_what_follows_the_window(following: str, shown: str) -> None:
-    engine = in_turn("<3>", "<5>")
-    run(by_model(15, 45, following=following), lines(10, 10, 10, 10, 13, 10), engine)
-    first, second = engine.prompts()
-    assert f"<4>\n\nAfter that the text goes on:\n\n{shown}\n\nAt which" in first
-    assert "goes on" not in second  # the window ends with the text
+def test_what_follows_the_window() -> None:
+    paragraph = " ".join(f"p4w{n}" for n in range(13))
+    for following, shown in (("ellipsis", "..."), ("paragraph", f"{paragraph}\n...")):
+        engine = in_turn("<3>", "<5>")
+        run(by_model(15, 45, following=following), lines(10, 10, 10, 10, 13, 10), engine)
+        first, second = engine.prompts()
+        assert f"<4>\n\nAfter that the text goes on:\n\n{shown}\n\nAt which" in first
+        assert "goes on" not in second  # the window ends with the text
 
 
-def test_min_words_over_max_words_is_refused() -> None:
-    with pytest.raises(ValidationError, match="min_words 31 is over max_words 30"):
-        by_model(31, 30)
-    assert by_model(30, 30).min_words == 30
-
-
-@pytest.mark.parametrize("stage", [by_model(15, 45), uniform(30, 100)])
-def test_texts_with_little_to_cut(stage: PaginateByModel | PaginateUniform) -> None:
-    assert run(stage, UnitRows(document=document("")), never()) == ([], ())
-    for text in ("word", " \n\n ", "\n\n one two\n\n\n"):
-        (page,), _ = run(stage, UnitRows(document=document(text)), never())
-        assert (page.text, page.start_char, page.end_char) == (text, 0, len(text))
-
-
-def test_pages_must_tile_the_text() -> None:
+def test_pages_must_tile_the_text_and_one_without_text_says_why() -> None:
     stage, rows = by_model(15, 45), lines(*[10] * 5)
     pages, _ = run(stage, rows, Listener(lambda _: "<2>"))
     for wrong in (pages[1:], pages[::-1], [*pages, pages[-1]], []):
         with pytest.raises(AccountingError, match="do not tile"):
             stage.check(rows, wrong)
-
-
-def test_a_document_that_failed_has_one_page_without_text() -> None:
-    (page,) = by_model(15, 45).failed(lines(10), "unit_failed", "a line of ours")
-    assert (page.text, page.chosen_by, page.problem) == (None, None, "unit_failed")
-    assert page.detail == "a line of ours"
+    (page,) = stage.failed(rows, "unit_failed", "a line of ours")
+    assert (page.text, page.problem, page.detail) == (None, "unit_failed", "a line of ours")
 
 
 # Which label to choose at each call: an index into those offered, or null for babble.
@@ -169,15 +148,12 @@ choices = st.lists(st.none() | st.integers(0, 30), min_size=1, max_size=12)
 odd_texts = st.text(alphabet="ab .!\n\r\t\u3000。！中文:B’\u2028", max_size=300)
 
 
-@st.composite
-def limits(draw: st.DrawFn) -> tuple[int, int, int]:
-    """min_words, max_words and tail_words, none above max_words."""
-    most = draw(st.integers(1, 60))
-    return draw(st.integers(1, most)), most, draw(st.integers(0, most))
+sizes = st.integers(1, 60)
+# min_words, max_words and tail_words
+limits = st.tuples(sizes, sizes, sizes).map(lambda n: (min(n[:2]), max(n[:2]), n[2] - 1))
 
 
 def reader(choices: list[int | None]) -> Listener:
-    """An engine that chooses among the labels that stand in its prompt, round and round."""
     left = cycle(choices)
 
     def reply(request: Request) -> str:
@@ -188,8 +164,10 @@ def reader(choices: list[int | None]) -> Listener:
 
 
 def whole(pages: list[Page], text: str) -> None:
-    """Pages tile the text, count from 0 and are read from where they say."""
+    """Pages tile the text, count from 0 and are read from where they say. None is without words,
+    but of a text without any, which is one page; an empty text has none."""
     assert "".join(page.text or "" for page in pages) == text
+    assert all(page.num_words for page in pages) if text.split() else len(pages) == bool(text)
     assert [page.page_index for page in pages] == list(range(len(pages)))
     assert all(a.end_char == b.start_char for a, b in pairwise(pages))
     assert all(page.text == text[page.start_char : page.end_char] for page in pages)
@@ -198,7 +176,7 @@ def whole(pages: list[Page], text: str) -> None:
 
 @pytest.mark.sampled
 @settings(max_examples=150, deadline=None)
-@given(odd_texts, st.sampled_from(["lines", "blank_lines", "auto"]), limits(), choices)
+@given(odd_texts, st.sampled_from(["lines", "blank_lines", "auto"]), limits, choices)
 def test_odd_texts_are_tiled(
     text: str, how: Paragraphs, words: tuple[int, int, int], chosen: list[int | None]
 ) -> None:
@@ -207,11 +185,7 @@ def test_odd_texts_are_tiled(
     whole(pages, text)
     even, _ = run(uniform(words[1], words[1], paragraphs=how), rows, reader(chosen))
     whole(even, text)
-    assert all(page.num_words for page in [*pages, *even]) or not text.split()
     assert all(page.num_words <= words[1] for page in pages)
-
-
-PAUSES = {**SETTINGS, "paragraphs": "blank_lines", "page_ends": "pauses"}
 
 
 def even(words: int, max_words: int = 60, page_ends: str = "pauses") -> PaginateUniform:
@@ -219,7 +193,7 @@ def even(words: int, max_words: int = 60, page_ends: str = "pauses") -> Paginate
 
 
 def at_pauses(min_words: int, max_words: int, page_ends: str = "pauses") -> PaginateByModel:
-    return by_model(min_words, max_words, **{**PAUSES, "page_ends": page_ends})
+    return by_model(min_words, max_words, paragraphs="blank_lines", page_ends=page_ends)
 
 
 def unit(*paragraphs: str) -> UnitRows:
@@ -231,7 +205,6 @@ def para(num: int, end: str = ".") -> str:
 
 
 def ends(pages: list[Page]) -> list[str]:
-    """The last two words of each page."""
     return [" ".join((page.text or "").split()[-2:]) for page in pages]
 
 
@@ -280,34 +253,110 @@ def test_no_page_ends_inside_a_sentence(end: str, rest: list[str], before: str, 
         assert (f"{before}\n<2>" in engine.prompts()[0]) == (page_ends == "any")
 
 
-def test_a_last_page_under_a_tenth_joins_the_one_before() -> None:
-    def sizes(*counts: int) -> list[int]:
-        pages, _ = run(even(40), unit(*map(para, counts)), never())
-        return [page.num_words for page in pages]
-
-    assert sizes(40, 40, 3) == [40, 43]
-    assert sizes(40, 40, 4) == [40, 40, 4]
-    assert sizes(3) == [3]
-
-
-def test_no_label_leaves_a_rest_under_a_tenth_of_a_window() -> None:
-    # A window of 60 words, labels from 30 words on: after 30 and 40, which leave 13 and 3.
+@pytest.mark.parametrize(
+    ("stage", "paragraphs", "pages"),
+    [
+        (even(40), (40, 40, 3), [40, 43]), (even(40), (40, 40, 4), [40, 40, 4]),
+        (even(40), (3,), [3]),
+        # A window of 60 words, labels from 30 words on: after 30 and 40, which leave 13 and 3.
+        (at_pauses(30, 60), (30, 10, 3), [30, 13]),
+        # The window's end at 60 leaves 5: the text's end stands in its place.
+        (at_pauses(50, 60), (40, 20, 5), [65]), (at_pauses(50, 60), (40, 20, 6), [60, 6]),
+    ],
+)  # fmt: skip
+def test_no_page_has_under_a_tenth_of_the_words_of_one(
+    stage: PaginateByModel | PaginateUniform, paragraphs: tuple[int, ...], pages: list[int]
+) -> None:
     engine = always("<1>")
-    pages, _ = run(at_pauses(30, 60), unit(*map(para, (30, 10, 3))), engine)
-    assert [page.num_words for page in pages] == [30, 13]
-    assert "<1>" in engine.prompts()[0] and "<2>" not in engine.prompts()[0]
-    # The window's end at 60 leaves 5: the text's end stands in its place.
-    pages, calls = run(at_pauses(50, 60), unit(*map(para, (40, 20, 5))), never())
-    assert ([page.num_words for page in pages], calls) == ([65], ())
-    pages, _ = run(at_pauses(50, 60), unit(*map(para, (40, 20, 6))), never())
-    assert [page.num_words for page in pages] == [60, 6]
+    made, _ = run(stage, unit(*map(para, paragraphs)), engine)
+    assert [page.num_words for page in made] == pages
+    assert not any("<2>" in prompt for prompt in engine.prompts())
 
 
 def test_the_families_of_readagents_tables_keep_their_pages_and_ids() -> None:
-    for name in ("readagent", "readagent_quality", "readagent_qmsum",
-                 "readagent_narrativeqa_gutenberg", "readagent_narrativeqa_movie"):  # fmt: skip
-        assert family(name).settings["page_ends"] == "any"
+    of_papers = [name for name in FAMILIES if name.startswith("readagent")]
+    assert {family(name).settings["page_ends"] for name in of_papers} == {"any"}
     assert family("qmsum").settings["page_ends"] == "pauses"
     assert "page_ends" not in even(40, page_ends="any").hashed()
     assert "page_ends" not in at_pauses(20, 40, "any").hashed()
     assert even(40).hashed()["page_ends"] == "pauses"
+
+
+ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was wind, he says."
+DATE = "\f[2023/05/30 (Tue) 21:48]\n"
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+@pytest.mark.parametrize(
+    ("size", "max_tokens", "parts"),
+    [
+        (words, 13, [ONE + TWO + THREE]), (words, 12, [ONE + TWO, THREE]),
+        (words, 8, [ONE + TWO, THREE]), (words, 7, [ONE, TWO, THREE]),
+        (words, 5, [ONE, TWO, THREE]),
+        (words, 4, ["The bell rings at ", "noon. " + TWO, "It was wind, he ", "says."]),
+        (words, 1, [*(f"{word} " for word in ONE.split()), "Nobody ", "admits ", "it.\n\n",
+                    "It ", "was ", "wind, ", "he ", "says."]),
+        # A header of three words stays with what follows.
+        (words, 6, ["user: Hello. ", f"{DATE}user: Good day. ", "Who rang?"]),
+        # A word too long is cut between characters.
+        (len, 4, ["ab ", "abcd", "efgh", "ij. ", "Ab"]),
+    ],
+)  # fmt: skip
+def test_whole_sentences_as_many_as_fit_else_words(
+    size: Callable[[str], int], max_tokens: int, parts: list[str]
+) -> None:
+    async def count(part: str) -> int:
+        return size(part)
+
+    text = "".join(parts)
+    spans = asyncio.run(segments(text, max_tokens, count))
+    assert [text[start:end] for start, end in spans] == parts
+
+
+def test_no_segment_crosses_a_form_feed() -> None:
+    first, *second = "one two three.\n", "\ffour five six. ", "seven eight.\n"
+    text = "".join([first, *second])
+    for tokens, parts in ((100, [first, "".join(second)]), (4, [first, *second])):
+        stage = PaginateByTokens(page_breaks=True, segment_tokens=tokens)
+        rows, calls = run(stage, UnitRows(document=document(text)), never())
+        assert ([page.text for page in rows], calls) == (parts, ())
+
+
+def test_a_long_text_is_measured_a_few_times_a_segment() -> None:
+    """Never the whole of it: no text of more than three times the limit."""
+    text = "The bell of the old mill rings at noon, and nobody admits it. " * 3000
+    measured: list[int] = []
+
+    async def count(part: str) -> int:
+        measured.append(len(part.split()))
+        return measured[-1]
+
+    spans = asyncio.run(segments(text, 500, count))
+    assert len(spans) == math.ceil(3000 / (500 // 13))
+    assert len(measured) <= 6 * len(spans)
+    assert max(measured) <= 3 * 500
+
+
+FIRST_DATE = "\f[2023/05/20 (Sat) 10:00]\n"
+ROUNDS = (
+    f"{FIRST_DATE}user: Hi.\n\nassistant: Hello!\nHow are you?\n\n", "user: Fine.\n\n",
+    f"{DATE}assistant: Welcome back.\n\nuser: user: is a word.\n\n", "user: Bye.\n\n",
+)  # fmt: skip
+
+
+def pages(text: str, value: Any) -> list[str]:
+    rows, _ = run(PaginateChat(value=value), UnitRows(document=document(text)), never())
+    return [page.text for page in rows]
+
+
+def test_rounds_begin_with_the_user_and_have_turns() -> None:
+    first, second, third, last = ROUNDS
+    assert pages("".join(ROUNDS), "round") == [*ROUNDS]
+    assert pages("".join(ROUNDS), "session") == [first + second, third + last]
+    for no_chat in ("", "A plain text.\n\nOf two paragraphs.", f"{FIRST_DATE}\n\n"):
+        assert pages(no_chat, "round") == [no_chat]
+    assert turns_of(first) == [Turn("user", "Hi."), Turn("assistant", "Hello!\nHow are you?")]
+    assert turns_of(third)[1] == Turn("user", "user: is a word.")

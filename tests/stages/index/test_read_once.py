@@ -14,15 +14,10 @@ from pipeline.core.engine import Request
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
 from stages.index.gist_pages import FollowUpGists
-from stages.index.paginate import (
-    Following,
-    LabelRule,
-    PaginateByModel,
-    PaginateInConversations,
-)
+from stages.index.paginate import Following, LabelRule, PaginateByModel, PaginateInConversations
 from stages.prompts.readagent_memory import PageEnd
 from stages.tables.pages import Page
-from tests.support.reading import Listener, adding, document, in_turn, run
+from tests.support.reading import Listener, adding, always, document, in_turn, run
 
 WINDOW: dict[str, Any] = {
     "page_breaks": False, "paragraphs": "lines", "min_words": 4, "max_words": 8,
@@ -48,7 +43,7 @@ def turns(request: Request) -> list[str]:
     return [" ".join(shown.findall(message["content"])) for message in request.messages]
 
 
-def test_the_next_window_shows_only_what_is_new() -> None:
+def test_the_next_window_and_gists_show_only_what_is_new() -> None:
     engine = in_turn("Break point: <2>\nBecause the subject changes.", "<5>")
     pages, calls = run(conversation(), FIVE, engine)
     assert [page.text for page in pages] == ["a b\nc d\n", "e f\ng h\ni j\n"]
@@ -59,21 +54,17 @@ def test_the_next_window_shows_only_what_is_new() -> None:
     assert turns(second) == [*turns(first), "Break point: <2>", "i j <5>"]
     asked = second.messages[-1]["content"]
     assert "starts right after <2>" in asked and "numbers from <4> to <5>" in asked
-
-
-def test_gists_follow_in_the_conversation_of_their_page() -> None:
-    pages, _ = run(conversation(), FIVE, in_turn("<2>", "<5>"))
-    engine = in_turn("one", "two")
-    gists, calls = run(follow_ups(), adding(FIVE, {Page: pages}), engine)
-    assert [(gist.gist, gist.num_words) for gist in gists] == [("one", 1), ("two", 1)]
+    # Gists follow in the conversation of their page.
+    gist_engine = in_turn("one", "two")
+    gists, calls = run(follow_ups(), adding(FIVE, {Page: pages}), gist_engine)
+    assert [gist.gist for gist in gists] == ["one", "two"]
     assert [(call.prompt, call.page_index) for call in calls] == [
         ("gist_follow_up", 0), ("gist_follow_up", 1),
     ]  # fmt: skip
-    windows = ["a b c d <2> e f <3> g h <4>", "i j <5>"]
-    first, second = engine.requests
-    assert turns(first) == [windows[0], "Break point: <2>", ""]
-    assert turns(second) == [windows[0], "Break point: <2>", windows[1], "Break point: <5>", ""]
-    assert "from where this page starts to <5>" in second.messages[-1]["content"]
+    of_first, of_second = gist_engine.requests
+    assert turns(of_first) == [*turns(first), "Break point: <2>", ""]
+    assert turns(of_second) == [*turns(second), "Break point: <5>", ""]
+    assert "from where this page starts to <5>" in of_second.messages[-1]["content"]
 
 
 def test_a_page_that_nobody_was_asked_about_is_shortened_by_itself() -> None:
@@ -100,26 +91,23 @@ def test_what_does_not_fit_the_context_begins_anew() -> None:
     engine = in_turn("<2>", "<5>", context_tokens=120)
     pages, calls = run(conversation(), FIVE, engine, reply_tokens=budgets)
     assert [call.prompt for call in calls] == ["break_point", "break_point"]
-    gists = Listener(lambda request: "short", context_tokens=120)
-    rows, calls = run(follow_ups(), adding(FIVE, {Page: pages}), gists, reply_tokens=budgets)
+    engine = always("short", context_tokens=120)
+    gists, calls = run(follow_ups(), adding(FIVE, {Page: pages}), engine, reply_tokens=budgets)
     assert [(call.prompt, call.problem) for call in calls] == [("gist", None)] * 2
-    assert all(gist.gist == "short" for gist in rows)
+    assert all(gist.gist == "short" for gist in gists)
 
 
 def test_nothing_follows_a_question_without_a_reply() -> None:
     lost = Listener(lambda request: "<4>", finish_reason="abort")
     pages, _ = run(conversation(), TEN, lost)
-    assert [(page.chosen_by, page.problem) for page in pages] == [
-        ("fallback", "engine_failed"), ("fallback", "engine_failed"), ("rule", None),
-    ]  # fmt: skip
+    chosen_by = [(page.chosen_by, page.problem) for page in pages]
+    assert chosen_by == [*[("fallback", "engine_failed")] * 2, ("rule", None)]
     assert all(len(request.messages) == 1 for request in lost.requests)
-    gists = Listener(lambda request: "short")
-    _, calls = run(follow_ups(), adding(TEN, {Page: pages}), gists)
+    _, calls = run(follow_ups(), adding(TEN, {Page: pages}), always("short"))
     assert {call.prompt for call in calls} == {"gist"}
 
 
 def by_labels(request: Request) -> str:
-    """A label by the numbers alone, however the prompt shows the window; sometimes none."""
     draw = random.Random(f"{labels(request)}")
     return f"<{draw.choice([*labels(request), 0])}>"
 
@@ -159,7 +147,7 @@ def test_equal_replies_give_equal_pages_and_each_label_is_shown_once(
     same, _ = run(conversation(pages, tail, **values), rows, together)
     assert same == expected
     assert [*map(labels, together.requests)] == [*map(labels, alone.requests)]
-    gists = Listener(lambda request: "short")
+    gists = always("short")
     run(follow_ups(pages, **values), adding(rows, {Page: expected}), gists)
     began = [r.messages[:-2] for r in gists.requests if r.prompt == "gist_follow_up"]
     assert sorted(began, key=str) == sorted((r.messages for r in together.requests), key=str)
@@ -172,8 +160,10 @@ def test_equal_replies_give_equal_pages_and_each_label_is_shown_once(
 
 def test_the_pages_must_be_of_the_same_conversations() -> None:
     follow_ups().refuse_upstream("here", [conversation()])
-    with pytest.raises(UsageError, match=r"^here: max_words is 9, and 8 of paginate \(kind conv"):
-        follow_ups(max_words=9).refuse_upstream("here", [conversation()])
     alone = PaginateByModel(**WINDOW, tail_words=0)
-    with pytest.raises(UsageError, match=r"^here: follows conversations, which paginate \(kind mo"):
-        follow_ups().refuse_upstream("here", [alone])
+    for stage, line in (
+        (conversation(max_words=9), r"^here: max_words is 8, and 9 of paginate \(kind conv"),
+        (alone, r"^here: follows conversations, which paginate \(kind mo"),
+    ):
+        with pytest.raises(UsageError, match=line):
+            follow_ups().refuse_upstream("here", [stage])

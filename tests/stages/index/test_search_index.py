@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -44,34 +45,20 @@ EMBED_PAGES = EmbedPages(embedder=EMBEDDER)
           (2, 0, "Bell, book and"), (2, 1, "candle lay there"), (3, 0, "")]),
         (EmbedGists(embedder=EMBEDDER), ["It rang.", "A candle burned low then.", "Bell"],
          [(0, 0, "It rang."), (1, 0, "A candle burned"), (1, 1, "low then."), (2, 0, "Bell")]),
+        # A page may have one vector.
+        (EmbedPages(embedder=counts("bell", "rang", "candle", chunk_words=None)), PAGES,
+         [(page, 0, text.strip()) for page, text in enumerate(PAGES)]),
     ],
 )  # fmt: skip
 def test_every_page_or_gist_is_cut_into_chunks_in_page_order(
     stage: EmbedPages | EmbedGists, texts: list[str], chunks_of_texts: list[tuple[int, int, str]]
 ) -> None:
-    pages, gists = (texts, []) if stage is EMBED_PAGES else (PAGES, texts)
-    embeddings, calls = run(stage, book(pages, gists), never())
-    assert calls == ()
+    pages, gists = (PAGES, texts) if isinstance(stage, EmbedGists) else (texts, [])
+    embeddings, _ = run(stage, book(pages, gists), never())
     assert [
         (row.page_index, row.chunk_index, texts[row.page_index][row.start_char : row.end_char])
         for row in embeddings
     ] == chunks_of_texts
-
-
-@pytest.mark.parametrize(
-    ("chunk_words", "vectors"),
-    [
-        (3, [(2**-0.5, 2**-0.5, 0.0), (2 / 5**0.5, 1 / 5**0.5, 0.0), (0.0, 0.0, 1.0)]),
-        (None, [(3 / 14**0.5, 2 / 14**0.5, 1 / 14**0.5)]),  # a page may have one vector
-    ],
-)
-def test_a_chunk_has_the_vector_of_its_own_words(
-    chunk_words: int | None, vectors: list[tuple[float, ...]]
-) -> None:
-    stage = EmbedPages(embedder=counts("bell", "rang", "candle", chunk_words=chunk_words))
-    made, _ = run(stage, book(["bell rang x bell bell rang candle "]), never())
-    assert [row.embedding for row in made] == [pytest.approx(of, abs=1e-6) for of in vectors]
-    assert [row.problem for row in made] == [None] * len(vectors)
 
 
 @settings(deadline=None)
@@ -87,24 +74,18 @@ def test_chunks_hold_all_words_in_order_and_no_more_than_asked(text: str, words:
     assert all(0 < size <= words for size in sizes)
 
 
-@pytest.mark.parametrize(
-    ("problem", "reason"),
-    [
-        ("unit_failed", "embed of page 0: unit_failed"),
-        ("empty_input", None),  # a page without words is no reason to skip the others
-    ],
-)
-def test_what_embeddings_lack_is_reported_for_every_question(
-    problem: Problem, reason: str | None
-) -> None:
-    look_up, rows = Dense(top_k=1, embedder=EMBEDDER), book(PAGES)
-    rows = adding(rows, {Embedding: EMBED_PAGES.failed(rows, problem, None)})
-    assert look_up.why_unusable(given_to(look_up, rows)) == reason
+def test_what_embeddings_lack_is_reported_but_a_page_without_words_is_no_lack() -> None:
+    look_up = Dense(top_k=1, embedder=EMBEDDER)
+    lacks: dict[Problem, str | None] = {
+        "unit_failed": "embed of page 0: unit_failed", "empty_input": None
+    }  # fmt: skip
+    for problem, lack in lacks.items():
+        failed = EMBED_PAGES.failed(book(PAGES), problem, None)
+        rows = adding(book(PAGES), {Embedding: failed})
+        assert look_up.why_unusable(given_to(look_up, rows)) == lack
 
 
 class Counted(EmbedderSettings):
-    """Notes every text that the model would have to encode."""
-
     def _encode(self, texts: list[str], kind: Any) -> Any:
         ENCODED.extend((kind, text) for text in texts)
         return np.array([[float(len(text)), 1.0] for text in texts], dtype=np.float32)
@@ -138,12 +119,11 @@ CHATS = (
     "user: She is three.\n\nassistant: Young!\n\n",
     "\f[2023/05/30 (Tue) 21:48]\nuser: What is a sonnet?\n\nassistant: A poem.\n\n",
 )
-VALUES = ["I have a cat.", "She is three.", "What is a sonnet?"]
+OWN, SHE, SONNET = VALUES = ["I have a cat.", "She is three.", "What is a sonnet?"]
 DAYS = ["2023/05/20", "2023/05/20", "2023/05/30"]
-FACTS = ('["The user has a cat.", "The user likes cats."]', '["The cat is three."]', "[]")
-EVENTS = json.dumps(
-    [{"date": "2023/04/01", "event": "Got a cat."}, {"date": "?", "event": "Fed it."}]
-)
+CAT, CATS, THREE = "The user has a cat.", "The user likes cats.", "The cat is three."
+FACTS = (json.dumps([CAT, CATS]), json.dumps([THREE]), "[]")
+EVENTS = '[{"date": "2023/04/01", "event": "Got a cat."}, {"date": "?", "event": "Fed it."}]'
 
 
 def stage(extracted: Any = "facts", **settings: Any) -> Expand:
@@ -159,23 +139,21 @@ def expanded(engine: Any, extracted: str = "facts", **settings: Any) -> list[Exp
 
 
 def keys(found: list[Expansion], join: Any = "merge", side: Any = "user") -> list[Key]:
-    made, calls = run(
-        MakeKeys(join=join, side=side), adding(book(CHATS), {Expansion: found}), never()
-    )
-    assert calls == ()
+    rows = adding(book(CHATS), {Expansion: found})
+    made, _ = run(MakeKeys(join=join, side=side), rows, never())
     return made
+
+
+def shown(made: Sequence[Expansion | Key]) -> list[str]:
+    return [f"{row.page_index} {row.kind} {row.text}" for row in made]
 
 
 def test_the_value_alone_is_what_the_user_says() -> None:
     nothing = expanded(never(), "none")
     assert nothing == expanded(never(), enabled=False)
-    assert [(row.page_index, row.kind, row.text) for row in nothing] == [
-        (page, "none", None) for page in range(3)
-    ]
+    assert shown(nothing) == ["0 none None", "1 none None", "2 none None"]
     values = keys(nothing)
-    assert [(key.page_index, key.key_index, key.kind, key.text) for key in values] == [
-        (page, 0, "value", text) for page, text in enumerate(VALUES)
-    ]
+    assert shown(values) == [f"{page} value {text}" for page, text in enumerate(VALUES)]
     assert [key.day for key in values] == DAYS
     assert keys(nothing, side="both")[1].text == "user: She is three.\n\nassistant: Young!"
     unit = book(["\f[x]\nassistant: A poem.\n\n"])  # without a user, so all that is said
@@ -185,60 +163,47 @@ def test_the_value_alone_is_what_the_user_says() -> None:
 
 def test_items_are_numbered_by_page() -> None:
     made = expanded(in_turn(*FACTS))
-    assert [(row.page_index, row.item_index, row.kind, row.text) for row in made] == [
-        (0, 0, "fact", "The user has a cat."),
-        (0, 1, "fact", "The user likes cats."),
-        (1, 0, "fact", "The cat is three."),
-        (2, 0, "fact", None),
-    ]
+    assert shown(made) == [f"0 fact {CAT}", f"0 fact {CATS}", f"1 fact {THREE}", "2 fact None"]
+    assert [row.item_index for row in made] == [0, 1, 0, 0]
     for wrong in (made[:-1], [*made[:1], replace(made[1], item_index=2), *made[2:]]):
         with pytest.raises(AccountingError, match="expansions do not match pages"):
             stage().check(book(CHATS), wrong)
 
 
-CAT, CATS, THREE = "The user has a cat.", "The user likes cats.", "The cat is three."
-OWN, SHE, SONNET = VALUES
-
-
 @pytest.mark.parametrize(
-    ("join", "expected"),
+    ("join", "first", "second"),
     [
-        ("merge", [f"0 merged {CAT} {CATS} {OWN}", f"1 merged {THREE} {SHE}", f"2 value {SONNET}"]),
-        ("merge_as_published",
-         [f"0 merged {CAT} {CATS} {OWN}", f"1 merged {THREE} {SHE}", "2 value None"]),
-        ("separate", [f"0 value {OWN}", f"0 fact {CAT} {CATS}", f"1 value {SHE}", f"1 fact {THREE}",
-                      f"2 value {SONNET}"]),
-        ("split_separate", [f"0 value {OWN}", f"0 fact {CAT}", f"0 fact {CATS}", f"1 value {SHE}",
-                            f"1 fact {THREE}", f"2 value {SONNET}"]),
-        ("split_merge", [f"0 merged {CAT} {OWN}", f"0 merged {CATS} {OWN}",
-                         f"1 merged {THREE} {SHE}", f"2 value {SONNET}"]),
-        ("replace", [f"0 fact {CAT} {CATS}", f"1 fact {THREE}", f"2 value {SONNET}"]),
-        ("split_replace",
-         [f"0 fact {CAT}", f"0 fact {CATS}", f"1 fact {THREE}", f"2 value {SONNET}"]),
+        ("merge", [f"0 merged {CAT} {CATS} {OWN}"], [f"1 merged {THREE} {SHE}"]),
+        ("merge_as_published", [f"0 merged {CAT} {CATS} {OWN}"], [f"1 merged {THREE} {SHE}"]),
+        ("separate", [f"0 value {OWN}", f"0 fact {CAT} {CATS}"],
+         [f"1 value {SHE}", f"1 fact {THREE}"]),
+        ("split_separate", [f"0 value {OWN}", f"0 fact {CAT}", f"0 fact {CATS}"],
+         [f"1 value {SHE}", f"1 fact {THREE}"]),
+        ("split_merge", [f"0 merged {CAT} {OWN}", f"0 merged {CATS} {OWN}"],
+         [f"1 merged {THREE} {SHE}"]),
+        ("replace", [f"0 fact {CAT} {CATS}"], [f"1 fact {THREE}"]),
+        ("split_replace", [f"0 fact {CAT}", f"0 fact {CATS}"], [f"1 fact {THREE}"]),
     ],
 )  # fmt: skip
-def test_joins(join: str, expected: list[str]) -> None:
+def test_joins(join: str, first: list[str], second: list[str]) -> None:
     """Of the three values the last has no facts; only the authors' join loses it."""
-    made = keys(expanded(in_turn(*FACTS)), join)
-    assert [f"{key.page_index} {key.kind} {key.text}" for key in made] == expected
+    third = "2 value None" if join == "merge_as_published" else f"2 value {SONNET}"
+    assert shown(keys(expanded(in_turn(*FACTS)), join)) == [*first, *second, third]
 
 
 @pytest.mark.parametrize(
-    ("extracted", "reply", "join", "expected"),
+    ("extracted", "reply", "join", "first"),
     [
-        ("summary", "A cat.", "replace", ["summary A cat."]),
-        ("summary", "A cat. It is three.", "split_replace",
-         ["summary A cat.", "summary It is three."]),
+        ("summary", "A cat.", "replace", ["0 summary A cat."]),
+        ("summary", "A cat. A dog.", "split_replace", ["0 summary A cat.", "0 summary A dog."]),
         ("keyphrases", "cat; age", "split_separate",
-         [f"value {OWN}", "keyphrase cat", "keyphrase age"]),
-        ("keyphrases", "cat; age", "separate", [f"value {OWN}", "keyphrase cat; age"]),
+         [f"0 value {OWN}", "0 keyphrase cat", "0 keyphrase age"]),
+        ("keyphrases", "cat; age", "separate", [f"0 value {OWN}", "0 keyphrase cat; age"]),
     ],
 )  # fmt: skip
-def test_summaries_and_keyphrases(
-    extracted: str, reply: str, join: str, expected: list[str]
-) -> None:
-    first = [key for key in keys(expanded(always(reply), extracted), join) if key.page_index == 0]
-    assert [f"{key.kind} {key.text}" for key in first] == expected
+def test_summaries_and_keyphrases(extracted: str, reply: str, join: str, first: list[str]) -> None:
+    made = keys(expanded(always(reply), extracted), join)
+    assert shown(made)[: len(made) // 3] == first
 
 
 def test_events_have_days_of_their_own_or_their_session_s() -> None:
@@ -247,9 +212,8 @@ def test_events_have_days_of_their_own_or_their_session_s() -> None:
         expanded(engine, extracted)
         assert ("2023/05/30 (Tue) 21:48" in engine.prompts()[2]) == is_told
     found = expanded(always(EVENTS), "events")
-    assert [(row.kind, row.text, row.day) for row in found[:2]] == [
-        ("event", "Got a cat.", "2023/04/01"), ("event", "Fed it.", DAYS[0]),
-    ]  # fmt: skip
+    assert shown(found[:2]) == ["0 event Got a cat.", "0 event Fed it."]
+    assert [row.day for row in found[:2]] == ["2023/04/01", DAYS[0]]
     split = keys(found, "split_separate")
     assert [key.day for key in split[:3]] == [DAYS[0], "2023/04/01", DAYS[0]]
     assert keys(found)[0].day == DAYS[0]
@@ -258,19 +222,16 @@ def test_events_have_days_of_their_own_or_their_session_s() -> None:
 @pytest.mark.parametrize(("extracted", "num"), [("facts", 10), ("events", 10), ("summary", 0)])
 def test_ten_examples_whose_replies_can_be_read(extracted: str, num: int) -> None:
     """As many as in the paper's appendix D, before the chat; each is a legal reply."""
-    engine = always("[]")
+    engine, plain = always("[]"), always("[]")
     expanded(engine, extracted, extraction_examples=True)
-    plain = always("[]")
     expanded(plain, extracted)
+    prompt: Any = engine.requests[0].fields
     for with_examples, without in zip(engine.prompts(), plain.prompts(), strict=True):
         assert with_examples.endswith(without)
         lists = re.findall(r"^\[.*\]$", with_examples.removesuffix(without), re.MULTILINE)
         assert len(lists) == num
         for reply in lists:
-            fields = engine.requests[0].fields
-            assert fields is not None
-            read = fields.read(reply, False)
-            assert read is not None and len(read) == len(json.loads(reply))
+            assert len(prompt.read(reply, False)) == len(json.loads(reply))
 
 
 def test_a_reply_that_cannot_be_read_leaves_the_value_and_none_is_a_lack(tmp_path: Path) -> None:
@@ -279,10 +240,7 @@ def test_a_reply_that_cannot_be_read_leaves_the_value_and_none_is_a_lack(tmp_pat
                    deadline_seconds=deadline(*rules))  # fmt: skip
     assert [row.why_unusable() for row in found] == [None, "expand of page 1: timeout", None]
     found = expanded(always("no list"))
-    assert [(row.text, row.problem, row.why_unusable()) for row in found] == [
-        (None, "unparseable", None)
-    ] * 3
+    assert shown(found) == ["0 fact None", "1 fact None", "2 fact None"]
+    assert [(row.problem, row.why_unusable()) for row in found] == [("unparseable", None)] * 3
     for join in ("merge", "merge_as_published"):
-        assert [(key.kind, key.text) for key in keys(found, join)] == [
-            ("value", text) for text in VALUES
-        ]
+        assert shown(keys(found, join)) == [f"{n} value {text}" for n, text in enumerate(VALUES)]

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from pipeline.core.engine import Request
 from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Record
-from pipeline.work.units import Step
 from stages.index.tree import BuildTree, tree_levels
 from stages.prompts.memwalker import CompressSummaries, SummarizeSegment, Triage
-from stages.tables.pages import Node
+from stages.tables.pages import Node, Page
 from tests.pipeline.store.test_views import rows
-from tests.support.reading import Listener, always, book, family, never, run, scripted
+from tests.support.reading import Listener, always, book, never, num_tokens, run, scripted
 from tests.support.runs import warehouse as by_hand
 
 PAGES = [f"Segment {name} of the text.\n" for name in "abcdefgh"]
+STANDS_IN = "no summary; what it would have been made of stands in"
 
 
 @settings(max_examples=300, deadline=None)
@@ -77,29 +77,23 @@ def test_what_is_over_the_limit_is_compressed_level_by_level() -> None:
     failed, _ = run(tree(node_words=3), book(PAGES), Listener(
         lambda r: letter(r).removeprefix("all 2")))  # fmt: skip
     assert said(failed)[12:] == ["a\n\nb\n\nc\n\nd", "e\n\nf\n\ng\n\nh", "\n\n".join("abcdefgh")]
-    assert [(n.problem, n.is_compressed) for n in failed[12:]] == [("unparseable", False)] * 3
+    lost = ("unparseable", STANDS_IN, False)
+    assert [(n.problem, n.detail, n.is_compressed) for n in failed[12:]] == [lost] * 3
     compressed = [call for call in calls if call.prompt == "compress"]
     assert [(call.page_index, call.turn) for call in compressed] == [(0, 2), (0, 3), (4, 2)]
 
 
-STANDS_IN = "no summary; what it would have been made of stands in"
-
-
-@pytest.mark.parametrize(("reply", "problem"), [("", "unparseable"), (None, "engine_failed")])
-def test_a_segment_stands_in_for_a_summary_that_failed(
-    tmp_path: Path, reply: str | None, problem: str
-) -> None:
-    """Of segment b: its text is in all nodes above it, so a walk can reach it."""
-    lost = {"reply": reply} if reply is not None else {"finish_reason": "abort"}
-    rules = {"match": "Segment b", **lost}, {"reply": "said"}
+def test_a_segment_stands_in_for_a_summary_that_failed(tmp_path: Path) -> None:
+    """Its text is in all nodes above it, so a walk can reach it."""
+    rules = ({"match": "Segment b", "reply": ""}, {"match": "Segment c", "finish_reason": "abort"},
+             {"reply": "said"})  # fmt: skip
     nodes, _ = run(tree(), book(PAGES[:4]), scripted(tmp_path, *rules))
-    text = PAGES[1].strip()
-    assert (nodes[1].summary, nodes[1].problem, nodes[1].detail) == (text, problem, STANDS_IN)
-    assert said(nodes) == [
-        "said", text, "said", "said", f"said\n\n{text}", "said\n\nsaid",
-        f"said\n\n{text}\n\nsaid\n\nsaid",
+    b, c = PAGES[1].strip(), PAGES[2].strip()
+    above = [f"said\n\n{b}", f"{c}\n\nsaid"]
+    assert said(nodes) == ["said", b, c, "said", *above, "\n\n".join(above)]
+    assert [(node.problem, node.detail) for node in nodes] == [
+        (None, None), ("unparseable", STANDS_IN), ("engine_failed", STANDS_IN), *[(None, None)] * 4,
     ]  # fmt: skip
-    assert [node.problem for node in nodes if node.node_index != 1] == [None] * 6
     assert [node.why_unusable() for node in nodes] == [None] * 7
 
 
@@ -115,28 +109,22 @@ def test_a_segment_without_words_is_no_reason_to_stop() -> None:
 
 
 def test_the_share_that_no_walk_reaches_is_in_the_report(tmp_path: Path) -> None:
-    """Nodes of 0.2 may lack a summary; a text that stands in for one is no loss. Four leaves of 10
-    characters, their parents and the root: without node 4 half of the text cannot be reached."""
-    spans = [(0, 10), (10, 20), (20, 30), (30, 40), (0, 20), (20, 40), (0, 40)]
-    for lost, share in (({4}, 50.0), ({4, 2}, 75.0), ({0, 4}, 50.0), (set[int](), 0.0)):
-        built = [
-            Node(document_id="d1", node_index=n, level=(0, 1, 2)[(n > 3) + (n > 5)], children=(),
-                 parent=(4, 4, 5, 5, 6, 6, None)[n], start_char=start, end_char=end,
-                 page_index=n if n < 4 else None, summary=None if n in lost else "said",
-                 num_words=1, problem="truncated" if n in (1, 3) else None,
-                 detail=STANDS_IN if n == 1 else None)
-            for n, (start, end) in enumerate(spans)
-        ]  # fmt: skip
-        warehouse = by_hand.Warehouse(tmp_path / f"{share}{len(lost)}")
-        documents = by_hand.step("documents")
-        pages, nodes = (replace(by_hand.step(t), memory="shared") for t in ("pages", "nodes"))
-        tables: list[tuple[Step, Sequence[Record]]] = [
-            (documents, [by_hand.document()]), (pages, [by_hand.page(0)]), (nodes, built),
-        ]  # fmt: skip
-        units = [(of, [by_hand.document_unit(of, "d1")]) for of, _ in tables]
-        for (of, content), (_, [unit]) in zip(tables, units, strict=True):
+    """Nodes of 0.2 may lack a summary; a text that stands in for one is no loss. Leaves 0 to 3 of
+    10 characters, 4 above 0 and 1, 5 above 2 and 3: without 4 half cannot be reached."""
+    unit_rows = book(["A page.\n\n\n"] * 4)
+    built, _ = run(tree(), unit_rows, always("said"))
+    for lost, share in (({4}, 50.0), ({0, 2, 4}, 75.0), (set[int](), 0.0)):
+        nodes = [replace(node, summary=None if node.node_index in lost else "said",
+                         detail=STANDS_IN if node.node_index == 1 else None)
+                 for node in built]  # fmt: skip
+        warehouse = by_hand.Warehouse(tmp_path / str(share))
+        steps = [by_hand.step("documents")]
+        steps += [replace(by_hand.step(table), memory="shared") for table in ("pages", "nodes")]
+        units = [by_hand.document_unit(of, "d") for of in steps]
+        contents: list[Sequence[Record]] = [[unit_rows.document], unit_rows[Page], nodes]
+        for of, unit, content in zip(steps, units, contents, strict=True):
             warehouse.commit(of, unit, content)
-        warehouse.plan("r", *units)
+        warehouse.plan("r", *((of, [unit]) for of, unit in zip(steps, units, strict=True)))
         (row,) = rows(warehouse, "select stand_ins, unreachable from memories")
         assert row == {"stand_ins": 1, "unreachable": share}
 
@@ -146,14 +134,12 @@ def test_summaries_of_any_length_leave_room_for_triage(context_tokens: int) -> N
     """At 300 words a leaf and eight children a node, as in the paper, whose window is 4,096."""
     engine = always("A sentence of five words. " * 60, context_tokens=context_tokens)
     nodes, _ = run(tree(8, 300), book(PAGES), engine)
-    root = nodes[-1]
-    summaries = tuple(nodes[child].summary or "" for child in root.children)
+    summaries = tuple(nodes[child].summary for child in nodes[-1].children)
     prompt = Triage(summaries, "word " * 200, reasoning=True, rejected=())
-    (message,) = family("generic").render(prompt)
-    assert len(message["content"].split()) + prompt.max_reply_tokens <= context_tokens
+    assert num_tokens(prompt) + prompt.max_reply_tokens <= context_tokens
     cut = [node.problem == "truncated" for node in nodes[:-1]]
     assert all(cut) if context_tokens < 4096 else not any(cut)
-    assert all((node.summary or "").endswith("words.") for node in nodes[:-1])
+    assert all(node.summary.endswith("words.") for node in nodes[:-1])
 
 
 def test_a_failed_unit_has_a_row_for_every_node() -> None:

@@ -20,11 +20,11 @@ from tests.support.reading import (
 )
 
 TEXT = "The bell rings at noon. Nobody admits it."
-ASKED = "Who rang the bell?"
+ASKED = question().question
+QUESTION = ("question", ASKED, None)
 
 
 def memory(*texts: str) -> UnitRows:
-    """A document with a question, and a memory of a part for each text."""
     passages = [
         MemoryPassage(document_id="d", passage_index=part, part_index=part, page_index=part,
                       start_char=None, end_char=None, gist=text, num_words=len(text.split()))
@@ -44,36 +44,22 @@ def by_prompt(folder: Path, **replies: str) -> Any:
     return scripted(folder, *rules)
 
 
-def queries(stage: MakeQueries, engine: Any, rows: UnitRows | None = None) -> list[Any]:
-    made, _ = run(stage, rows or memory(), engine)
+def queries(stage: MakeQueries, engine: Any) -> list[Any]:
+    made, _ = run(stage, memory(), engine)
     return [(row.kind, row.text, row.dropped or row.problem) for row in made]
 
 
-def test_spans_and_surrogate_questions_follow_the_question(tmp_path: Path) -> None:
+def test_clues_follow_the_question_and_repeated_or_superfluous_ones_are_not_searched_for(
+    tmp_path: Path,
+) -> None:
     engine = by_prompt(
         tmp_path,
-        clue_spans="1. The bell rings at noon\n2. Nobody admits it",
-        clue_questions="- When does the bell ring?\n- Who denies it?",
+        clue_spans="1. bell\n2. The  BELL\n3. Bell\n4. rope\n5. tower\n6. stairs",
+        clue_questions="- who RANG the bell?\n- rope\n- Why?",
         draft_answer="The sexton.",
     )
-    assert queries(clues(draft=True), engine) == [
-        ("question", ASKED, None), ("draft", "The sexton.", None),
-        ("span", "The bell rings at noon", None), ("span", "Nobody admits it", None),
-        ("surrogate", "When does the bell ring?", None), ("surrogate", "Who denies it?", None),
-    ]  # fmt: skip
-    _, calls = run(clues(), memory(), engine)
-    assert [(call.prompt, call.question_id, call.turn) for call in calls] == [
-        ("clue_questions", "q", 0), ("clue_spans", "q", 0),
-    ]  # fmt: skip
-
-
-def test_repeated_and_superfluous_lines_are_kept_but_not_searched_for(tmp_path: Path) -> None:
-    engine = by_prompt(
-        tmp_path,
-        clue_spans="bell\nThe  BELL\nBell\nrope\ntower\nstairs",
-        clue_questions="who RANG the bell?\nrope\nWhy?",
-    )
-    assert queries(clues(max_queries=3), engine)[1:] == [
+    assert queries(clues(draft=True, max_queries=3), engine) == [
+        QUESTION, ("draft", "The sexton.", None),
         ("span", "bell", None), ("span", "The  BELL", None), ("span", "Bell", "duplicate"),
         ("span", "rope", None), ("span", "tower", "over_maximum"),
         ("span", "stairs", "over_maximum"), ("surrogate", "who RANG the bell?", "duplicate"),
@@ -81,17 +67,13 @@ def test_repeated_and_superfluous_lines_are_kept_but_not_searched_for(tmp_path: 
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("least", "dropped"), [(1, [None] * 4), (4, ["short", None, "short", None])]
-)
-def test_the_authors_filter_is_a_setting_in_any_script(
-    tmp_path: Path, least: int, dropped: list[str | None]
-) -> None:
+def test_the_authors_filter_is_a_setting_in_any_script(tmp_path: Path) -> None:
     """Lines of at most three words; the second has four, the Chinese ones three and five."""
     spans = "The Weasley Family\nLily Potter's last sacrifice\n韦斯莱\n莉莉的牺牲"
     engine = by_prompt(tmp_path, clue_spans=spans, clue_questions="NONE")
-    lines = queries(clues(min_query_words=least), engine)[1:]
-    assert [reason for _, _, reason in lines] == dropped
+    for least, dropped in ((1, [None] * 4), (4, ["short", None, "short", None])):
+        lines = queries(clues(min_query_words=least), engine)[1:]
+        assert [reason for _, _, reason in lines] == dropped
 
 
 @pytest.mark.parametrize(
@@ -109,78 +91,60 @@ def test_without_clues_the_question_remains(
     rows, _ = run(clues(), memory(), engine, deadline_seconds=deadline(*rules))
     spans = [("span", None, problem, lack)] if problem else []
     assert [(row.kind, row.text, row.problem, row.why_unusable()) for row in rows] == [
-        ("question", ASKED, None, None), *spans, ("surrogate", "Who?", None, None),
+        (*QUESTION, None), *spans, ("surrogate", "Who?", None, None),
     ]  # fmt: skip
+
+
+def test_a_memory_that_does_not_fit_is_not_asked() -> None:
     rows, calls = run(clues(), memory("bell " * 500), always("x", context_tokens=400))
     assert [row.problem for row in rows] == [None, "context_overflow", "context_overflow"]
     assert calls == ()
 
 
-def test_each_part_of_the_memory_is_asked(tmp_path: Path) -> None:
-    engine = scripted(tmp_path, {"match": "one", "reply": "first\nboth"},
-                      {"match": "two", "reply": "both\nsecond"})  # fmt: skip
-    rows, calls = run(clues(), memory("one", "two"), engine)
-    assert [(row.kind, row.text, row.part_index, row.dropped) for row in rows][:5] == [
-        ("question", ASKED, None, None), ("span", "first", 0, None), ("span", "both", 1, None),
-        ("span", "both", 0, "duplicate"), ("span", "second", 1, None),
+def test_each_part_of_the_memory_is_asked_and_searched_for(tmp_path: Path) -> None:
+    """Two clues of each; the first of each part comes before the second of any."""
+    engine = scripted(tmp_path, {"match": "one", "reply": "first\nboth\nlast"},
+                      {"match": "two", "reply": "both\nsecond\nlast"})  # fmt: skip
+    rows, calls = run(clues(max_queries=2), memory("one", "two"), engine)
+    assert [(row.text, row.part_index, row.dropped) for row in rows if row.kind == "span"] == [
+        ("first", 0, None), ("both", 1, None), ("both", 0, "duplicate"), ("second", 1, None),
+        ("last", 0, None), ("last", 1, "duplicate"),
     ]  # fmt: skip
-    assert sorted((call.prompt, call.turn) for call in calls) == [
-        ("clue_questions", 0), ("clue_questions", 1), ("clue_spans", 0), ("clue_spans", 1),
-    ]  # fmt: skip
+    assert [(call.question_id, call.turn, call.prompt) for call in calls] == [
+        ("q", turn, prompt) for turn in (0, 1) for prompt in ("clue_questions", "clue_spans")
+    ]
 
 
-def test_every_part_is_searched_for(tmp_path: Path) -> None:
-    """Twenty parts of three clues each; the first of each comes before the second of any."""
-    rules = [{"match": rf"(?m)^part{n}$", "reply": "\n".join(f"p{n} c{line}" for line in range(3))}
-             for n in range(20)]  # fmt: skip
-    engine = scripted(tmp_path, *rules)
-    rows, _ = run(clues(max_queries=10), memory(*(f"part{n}" for n in range(20))), engine)
-    spans = [row for row in rows if row.kind == "span"]
-    assert [row.text for row in spans] == [f"p{n} c{line}" for line in range(3) for n in range(20)]
-    assert {row.dropped for row in spans} == {None}
-
-
-@pytest.mark.parametrize(
-    ("reply", "least", "rows"),
-    [
+def test_key_points_take_the_place_of_an_instruction(tmp_path: Path) -> None:
+    for reply, least, rows in (
         ("Tax rise\nBudget cuts", 1, [("point", "Tax rise", None), ("point", "Budget cuts", None)]),
-        ("Tax rise", 4, [("point", "Tax rise", "short"), ("question", ASKED, None)]),
-        ("NONE", 1, [("question", ASKED, None)]),
-    ],
-)
-def test_key_points_take_the_place_of_an_instruction(
-    tmp_path: Path, reply: str, least: int, rows: list[tuple[Any, ...]]
-) -> None:
-    stage = clues(task="summary", min_query_words=least)
-    assert queries(stage, by_prompt(tmp_path, key_points=reply)) == rows
+        ("Tax rise", 4, [("point", "Tax rise", "short"), QUESTION]), ("NONE", 1, [QUESTION]),
+    ):  # fmt: skip
+        stage = clues(task="summary", min_query_words=least)
+        assert queries(stage, by_prompt(tmp_path, key_points=reply)) == rows
 
 
 def test_rewriters(tmp_path: Path) -> None:
-    rows = UnitRows(document=document(TEXT), questions=(question(),))
     engine = by_prompt(
         tmp_path, hypothetical=" The sexton rang it.\n", sub_questions="Who?\n2) Which bell?"
     )
     one = MakeHypothetical(num_passages=1, with_question=False)
-    assert queries(one, engine, rows) == [("hypothetical", "The sexton rang it.", None)]
-    assert queries(MakeSubQuestions(min_query_words=1, max_queries=10), engine, rows) == [
-        ("question", ASKED, None), ("sub_question", "Who?", None),
-        ("sub_question", "Which bell?", None),
+    assert queries(one, engine) == [("hypothetical", "The sexton rang it.", None)]
+    assert queries(MakeSubQuestions(min_query_words=1, max_queries=10), engine) == [
+        QUESTION, ("sub_question", "Who?", None), ("sub_question", "Which bell?", None),
     ]  # fmt: skip
-    assert queries(one, always(""), rows) == [
-        ("hypothetical", None, "unparseable"), ("question", ASKED, None),
-    ]  # fmt: skip
+    assert queries(one, always("")) == [("hypothetical", None, "unparseable"), QUESTION]
 
 
 def test_several_passages_and_the_question() -> None:
     """Each is drawn with a seed of its own; without sampling they are one reply."""
-    rows = UnitRows(document=document(TEXT), questions=(question(),))
     stage = MakeHypothetical(num_passages=3, with_question=True)
     engine = in_turn("one", "two", "three")
-    made, calls = run(stage, rows, engine, temperature=0.7)
+    made, _ = run(stage, memory(), engine, temperature=0.7)
     assert [(row.query_index, row.kind, row.text) for row in made] == [
         (0, "hypothetical", "one"), (1, "hypothetical", "two"), (2, "hypothetical", "three"),
         (3, "question", ASKED),
     ]  # fmt: skip
-    assert len({request.seed for request in engine.requests}) == len(calls) == 3
-    made, _ = run(stage, rows, in_turn("one"))
+    assert len({request.seed for request in engine.requests}) == 3
+    made, _ = run(stage, memory(), in_turn("one"))
     assert [row.text for row in made] == ["one", "one", "one", ASKED]

@@ -46,14 +46,16 @@ def rows(*used: int) -> Any:
     return book(PAGES, questions=[ASKED], lookups=[looked_up(*used)])
 
 
-def answered(engine: Any, reading: Any = "direct", history: Any = "text") -> Any:
-    stage = AnswerFromChat(reading=reading, history=history, **SETTINGS)
+def answered(
+    engine: Any, reading: Any = "direct", history: Any = "text", judged: Any = "answer"
+) -> Any:
+    settings = {**SETTINGS, "judged": judged}
+    stage = AnswerFromChat(reading=reading, history=history, **settings)
     (answer,), _ = run(stage, rows(2, 0), engine)
     return answer
 
 
 def shown_by(engine: Listener) -> list[str]:
-    """The items that the reader's only prompt shows."""
     (request,) = engine.requests
     assert isinstance(request.fields, AnswerFromChats)
     return [passage.text for passage in request.fields.passages]
@@ -76,32 +78,28 @@ def test_items_by_date_as_text_or_json() -> None:
     assert json.loads(shown[0].split("\n", 2)[2])[0]["content"] == 'I have a "cat".'
 
 
-def test_the_answer_follows_the_notes() -> None:
-    engine = always("Notes:\n- a cat is named\nAnswer: A cat.")
-    answer = answered(engine, reading="con")
-    assert isinstance(engine.requests[0].fields, AnswerWithNotes)
-    assert (answer.answer, answer.num_answer_words, answer.problem) == ("A cat.", 2, None)
-    lost = answered(always("A cat, I think."), reading="con")
-    assert (lost.answer, lost.problem, lost.judged) == ("A cat, I think.", "unparseable", None)
+NOTED, FORMLESS = "Notes:\n- a cat is named\nAnswer: A cat.", "It is a cat, I think."
 
 
 @pytest.mark.parametrize(
-    ("reply", "answer", "judged"),
+    ("reply", "judged", "answer", "problem"),
     [
-        ("Notes: a cat\nAnswer: A cat.", "A cat.", "Notes: a cat\nAnswer: A cat."),
-        ("It is a cat, I think.", "It is a cat, I think.", None),
+        (NOTED, "answer", "A cat.", None), (FORMLESS, "answer", FORMLESS, "unparseable"),
+        (NOTED, "whole_reply", "A cat.", None), (FORMLESS, "whole_reply", FORMLESS, None),
     ],
-)
-def test_raters_may_see_the_whole_reply(reply: str, answer: str, judged: str | None) -> None:
+)  # fmt: skip
+def test_the_answer_follows_the_notes_and_raters_may_see_the_whole_reply(
+    reply: str, judged: str, answer: str, problem: str | None
+) -> None:
     """Then a reply without the form is an answer, too."""
-    settings = {**SETTINGS, "judged": "whole_reply"}
-    stage = AnswerFromChat(reading="con", history="text", **settings)
-    (made,), _ = run(stage, rows(0), always(reply))
-    assert (made.answer, made.judged, made.problem) == (answer, judged, None)
-    seen = always("yes")
-    graded = replace(ASKED, references=("a cat",))
-    rated, _ = run(RateByType(), adding(book(PAGES, questions=[graded]), {Answer: [made]}), seen)
-    assert [row.label for row in rated] == ["yes"] and reply in seen.prompts()[0]
+    engine, rater = always(reply), always("yes")
+    made = answered(engine, reading="con", judged=judged)
+    assert isinstance(engine.requests[0].fields, AnswerWithNotes)
+    assert (made.answer, made.problem) == (answer, problem)
+    graded = book(PAGES, questions=[replace(ASKED, references=("a cat",))])
+    run(RateByType(), adding(graded, {Answer: [made]}), rater)
+    seen = [] if problem else [judged == "whole_reply"]
+    assert [reply in prompt for prompt in rater.prompts()] == seen
 
 
 TAKE_NOTES = TakeNotes(history="text")
@@ -112,36 +110,32 @@ def test_a_note_for_each_page_that_was_found() -> None:
     made, calls = run(TAKE_NOTES, rows(2, 1), engine)
     assert [(note.page_index, note.note) for note in made] == [(1, "She is three."), (2, "")]
     assert [(call.page_index, call.question_id) for call in calls] == [(1, "q"), (2, "q")]
-    fields = [request.fields for request in engine.requests]
-    assert fields[0] == NoteOnChat(
-        chat="user: She is three.", said_at="2023/05/20 (Sat) 10:00", question=ASKED.question,
-        asked_at="2023/06/01 (Thu) 09:00",
-    )  # fmt: skip
+    dates = "2023/05/20 (Sat) 10:00", "2023/06/01 (Thu) 09:00"
+    first = NoteOnChat("user: She is three.", dates[0], ASKED.question, dates[1])
+    assert engine.requests[0].fields == first
     (none,), _ = run(TAKE_NOTES, rows(), never())
     assert (none.page_index, none.note, none.why_unusable()) == (None, None, None)
 
 
 @pytest.mark.parametrize(
-    ("keep_empty", "history", "shown", "words"),
+    ("keep_empty", "history", "first", "second", "words"),
     [
-        (True, "text", ["She is three.", "empty"], 4),
-        (False, "text", ["She is three."], 3),
-        (True, "json", ['{"note": "She is three."}', '{"note": "empty"}'], 4),
+        (True, "text", "She is three.", ["empty"], 4), (False, "text", "She is three.", [], 3),
+        (True, "json", '{"note": "She is three."}', ['{"note": "empty"}'], 4),
     ],
-)
+)  # fmt: skip
 def test_answers_are_made_from_what_was_noted(
-    keep_empty: bool, history: Any, shown: list[str], words: int
+    keep_empty: bool, history: Any, first: str, second: list[str], words: int
 ) -> None:
     made, _ = run(TAKE_NOTES, rows(2, 1), in_turn("She is three.", "empty"))
     engine = always("Three.")
     stage = AnswerFromNotes(reading="direct", history=history, keep_empty=keep_empty, **SETTINGS)
     (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), engine)
-    dates = ("2023/05/20 (Sat) 10:00", "2023/05/30 (Tue) 21:48")
     assert shown_by(engine) == [
-        f"### Session {n}\nDate: {date}\n{text}"
-        for n, (date, text) in enumerate(zip(dates, shown, strict=False), 1)
+        f"### Session 1\nDate: 2023/05/20 (Sat) 10:00\n{first}",
+        *(f"### Session 2\nDate: 2023/05/30 (Tue) 21:48\n{text}" for text in second),
     ]
-    assert (answer.answer, answer.page_indexes, answer.context_spans) == ("Three.", (1, 2), ())
+    assert (answer.page_indexes, answer.context_spans) == ((1, 2), ())
     assert answer.num_context_words == words
 
 
@@ -179,7 +173,6 @@ def test_what_was_extracted_is_shown_instead_or_before(
 def test_a_note_without_a_reply_loses_the_answer(tmp_path: Path) -> None:
     engine = scripted(tmp_path, {"match": "She is three", "hang": True}, {"reply": "Bye."})
     made, _ = run(TAKE_NOTES, rows(2, 1), engine, deadline_seconds=1.0)
-    assert [note.problem for note in made] == ["timeout", None]
     stage = AnswerFromNotes(reading="direct", history="text", keep_empty=True, **SETTINGS)
     (answer,), _ = run(stage, adding(rows(2, 1), {Note: made}), never())
     assert (answer.problem, answer.detail) == ("upstream", "notes: timeout")

@@ -1,6 +1,5 @@
 """Answers of other systems: their files, what is made of each, and which units a change redoes."""
 
-import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -14,11 +13,11 @@ import pytest
 from jobs.graph.preparation import compare_supplied, supplied_inputs
 from jobs.graph.resolved_run import read_run, run_of
 from jobs.run.stored_run import with_predictions
-from pipeline.core.errors import UsageError
-from pipeline.core.rows import Document, Question, UnitRows
-from pipeline.work.units import DocumentKey
+from pipeline.core.errors import Problem, UsageError
+from pipeline.core.rows import UnitRows
 from stages.read.imported_answers import ImportedAnswer, read_predictions
 from stages.tables.answers import Answer
+from tests.support.reading import document, never, question, run
 
 THEIRS = {"q1": "Ann.", "q2": "2 Bs", "7": ""}
 OPTIONS = ("Ships", "Stars", "Gulls and waves", "Books")
@@ -29,35 +28,34 @@ def written(folder: Path, name: str, text: str) -> str:
     return str(folder / name)
 
 
+def files(folder: Path, rows: list[dict[str, Any]]) -> list[str]:
+    pq.write_table(pa.Table.from_pylist(rows), folder / "c.parquet")
+    table = "".join(
+        ";".join(map(str, row)) + "\n" for row in [rows[0], *(r.values() for r in rows)]
+    )
+    return [
+        written(folder, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows)),
+        written(folder, "b.json", json.dumps(rows)), str(folder / "c.parquet"),
+        written(folder, "d.csv", table),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("key", ["answer", "hypothesis", "prediction"])
 def test_rows_by_id(tmp_path: Path, key: str) -> None:
     rows = [{"question_id": i, key: a, "other": 1} for i, a in THEIRS.items()]
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    assert read_predictions(written(tmp_path, "a.jsonl", lines)) == THEIRS
-    assert read_predictions(written(tmp_path, "b.json", json.dumps(rows))) == THEIRS
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "c.parquet")
-    assert read_predictions(str(tmp_path / "c.parquet")) == THEIRS
-    in_csv = f"question_id;{key}\nq1;Ann.\nq2;2 Bs\n7;\n"
-    assert read_predictions(written(tmp_path, "d.csv", in_csv)) == {**THEIRS, "7": None}
+    *found, in_csv = map(read_predictions, files(tmp_path, rows))
+    assert (found, in_csv) == ([THEIRS] * 3, {**THEIRS, "7": None})
 
 
 def test_an_object_by_id_is_the_whole_file(tmp_path: Path) -> None:
-    """As SCROLLS has it. A half surrogate pair is no text, and a changed file is read again."""
+    """As SCROLLS has it. A half surrogate pair is no text, and a single row is no such object."""
     for name in ("a.json", "a.jsonl"):
         assert read_predictions(written(tmp_path, name, json.dumps(THEIRS))) == THEIRS
     path = written(tmp_path, "a.json", '{"q1": "a\\ud800b", "q2": [1]}')
     assert read_predictions(path) == {"q1": "a\ufffdb", "q2": [1]}
-
-
-def test_rows_with_other_names_are_refused(tmp_path: Path) -> None:
-    for number in (1, 2):
-        rows = [{"id": f"q{n}", "text": "a"} for n in range(number)]
-        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-        listed = written(tmp_path, "b.json", json.dumps(rows))
-        table = written(tmp_path, "c.csv", "id,text\n" + "q,a\n" * number)
-        for path in (str(tmp_path / "a.parquet"), listed, table):
-            with pytest.raises(UsageError, match=r":\d: no `question_id`, the row has id, text; "):
-                read_predictions(path)
+    for path in files(tmp_path, [{"id": "q", "text": "a"}])[1:]:
+        with pytest.raises(UsageError, match=r":\d: no `question_id`, the row has id, text; "):
+            read_predictions(path)
 
 
 def test_the_file_is_stored_with_its_whole_path(
@@ -104,44 +102,15 @@ def test_what_is_no_file(tmp_path: Path) -> None:
             read_predictions(str(path))
 
 
-def answered(folder: Path, value: Any, options: Sequence[str] = ()) -> Answer:
-    """The row that is made of a file's answer to q1."""
-    path = written(folder, "a.json", json.dumps({"q1": value}))
-    rows = UnitRows(
-        Document(document_id="d", num_words=9),
-        (Question(document_id="d", question_id="q1", options=tuple(options)),),
-    )
-    stage: Any = ImportedAnswer(file=path)
-    (row,) = asyncio.run(stage.run(rows, None))
-    stage.check(rows, [row])
-    assert isinstance(row, Answer) and row.reader == "given"
-    assert (row.num_context_words, row.num_context_tokens, row.compression_rate) == (None,) * 3
-    return row
-
-
-@pytest.mark.parametrize(
-    ("value", "problem", "text"),
-    [
-        (" Ann, of course. ", None, "Ann, of course."),
-        *((value, "no_answer", None) for value in (None, " \n")),
-        *((value, "bad_input", None) for value in (19, True, ["a"])),
-    ],
-)
-def test_answers_in_words(
-    tmp_path: Path, value: Any, problem: str | None, text: str | None
-) -> None:
-    row = answered(tmp_path, value)
-    assert (row.problem, row.answer) == (problem, text)
-    assert row.num_answer_words == (3 if text else 0)
-    assert (row.detail is None) == (problem is None)
-
-
 LETTERS = ("B", "A", "a lamp", "A lamp")
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "index", "problem"),
+    ("value", "options", "index", "problem"),
     [
+        (" Ann, of course. ", (), None, None),
+        *((value, (), None, "no_answer") for value in (None, " \n")),
+        *((value, (), None, "bad_input") for value in (19, True, ["a"])),
         ("(c)", OPTIONS, 2, None), ("Answer: (B)", OPTIONS, 1, None),
         ("gulls  and Waves.", OPTIONS, 2, None), ("Books", OPTIONS, 3, None),
         ("(A) Ships", OPTIONS, 0, None), ("Z", OPTIONS, None, "out_of_range"),
@@ -152,27 +121,30 @@ LETTERS = ("B", "A", "a lamp", "A lamp")
         ("D", LETTERS, 3, None), ("F", ("E", "F"), 1, None),
     ],
 )  # fmt: skip
-def test_the_option_by_letter_or_text(
-    tmp_path: Path, text: str, options: Sequence[str], index: int | None, problem: str | None
+def test_an_answer_in_words_or_the_option_by_letter_or_text(
+    tmp_path: Path, value: Any, options: Sequence[str], index: int | None, problem: Problem | None
 ) -> None:
-    row = answered(tmp_path, text, options)
-    assert (row.answer, row.answer_index, row.problem) == (text, index, problem)
+    path = written(tmp_path, "a.json", json.dumps({"q1": value}))
+    rows = UnitRows(document("Some text."), (question("q1", options=tuple(options)),))
+    (row,), _ = run(ImportedAnswer(file=path), rows, never())
+    text = None if problem in ("no_answer", "bad_input") else value.strip()
+    assert row == Answer(
+        document_id="d", question_id="q1", reader="given", answer=text, answer_index=index,
+        problem=problem, detail=row.detail, num_document_words=2,
+        num_answer_words=len((text or "").split()),
+    )  # fmt: skip
+    assert (row.detail is None) == (problem is None)
 
 
 def test_ids_are_compared_with_the_corpus(tmp_path: Path) -> None:
-    """The corpus is one document that asks some questions."""
     path = written(tmp_path, "theirs.json", '{"q1": "a", "q3": "b", "q4": null, "q5": 3}')
     values = read_run([f"warehouse={tmp_path}"]).config.model_dump(mode="json")
     resolved = run_of({**values, "methods": "", "predictions": {"theirs": path}})
 
     def said_of(*ids: str, limit: int | None = None) -> list[str]:
-        document = Document(document_id="d", text="Some text.", num_words=2)
-        questions = [Question(document_id="d", question_id=i, references=("x",)) for i in ids]
         config = resolved.config.model_copy(update={"limit": limit})
-        key = DocumentKey.of(document, questions, resolved.steps)
-        can_ask = {question.question_id: not question.is_bad for question in key.questions}
-        lines: list[str] = []
-        compare_supplied(supplied_inputs(config, resolved.steps), can_ask, config, lines.append)
+        given, lines = supplied_inputs(config, resolved.steps), list[str]()
+        compare_supplied(given, dict.fromkeys(ids, True), config, lines.append)
         return lines
 
     wrong = r"theirs.json: no question 'q3' in corpus=demo; there are q1"

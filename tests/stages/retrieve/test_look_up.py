@@ -1,7 +1,7 @@
 """Look-ups of pages by hand: all at once, or one a turn; what is asked again, and when it stops."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -27,51 +27,19 @@ from tests.support.reading import (
 
 PAGES = [f"Page text {n} of the {name} bell.\n" for n, name in enumerate("abcdefg")]
 GISTS = [f"gist {n}" for n in range(7)]
+QUESTION = question().question
 BOOK = book(PAGES, GISTS, [question()])
-
-
 BUDGETS = {"look_up_p": 30, "look_up_s": 30, "answer": 40}  # reply tokens
 
 
-def parallel(max_pages: int, first_page: Literal[0, 1] = 0) -> ReadAgentP:
-    return ReadAgentP(max_pages=max_pages, first_page=first_page)
-
-
-QUESTION = "Who rang the bell?"
+def parallel(max_pages: int, first_page: int = 0, **settings: Any) -> ReadAgentP:
+    return ReadAgentP(max_pages=max_pages, first_page=first_page, **settings)
 
 
 def sequential(max_pages: int, **settings: Any) -> ReadAgentS:
     values = {"first_page": 0, "answer_each_look_up": False, "answer_words": 9,
               "answer_page_tags": True}  # fmt: skip
     return ReadAgentS(max_pages=max_pages, **{**values, **settings})
-
-
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        # The example of the design.
-        ("I want to look up Page [5, 2, 9, 5, 1] to find the bell",
-         looked_up(5, 2, requested=(5, 2, 9, 5, 1), dropped=(
-             Dropped(9, "out_of_range"), Dropped(5, "duplicate"), Dropped(1, "over_maximum")))),
-        # Without a page the gists remain.
-        ("The gists are enough.", looked_up()),
-        ("[7 to 12]", looked_up(problem="unparseable")),
-        ("<think>Page [3]", looked_up(problem="unparseable")),
-    ],
-)  # fmt: skip
-def test_what_one_reply_looks_up(reply: str, expected: Lookup) -> None:
-    assert run(parallel(2), BOOK, in_turn(reply))[0] == [expected]
-
-
-def test_numbers_are_the_familys_and_rows_hold_indexes() -> None:
-    engine = in_turn("I want to look up Page [1, 7, 8, 0]")
-    (row,), _ = run(parallel(4, first_page=1), BOOK, engine)
-    assert (row.requested, row.used) == ((0, 6, 7, -1), (0, 6))
-    assert row.dropped == (Dropped(7, "out_of_range"), Dropped(-1, "out_of_range"))
-    (prompt,) = engine.prompts()
-    memory = "".join(f"<Page {n + 1}>\ngist {n}\n\n" for n in range(7))
-    assert f"{memory}Question: Who rang the bell?" in prompt
-    assert "4 at most" in prompt and "Page text" not in prompt
 
 
 @pytest.mark.parametrize(
@@ -91,8 +59,8 @@ def test_pages_are_taken_until_the_first_without_room(
     """In the budget, beside six gists of a word, or in the context."""
     pages = ["word " * (2 if n == 4 else 11) for n in range(6)]
     rows = book(pages, ["gist"] * 6, [question()])
-    tokens = num_tokens(ParallelLookUp(passages(rows, ()), "Who rang the bell?", (), 5))
-    stage = ReadAgentP(max_pages=5, first_page=0, budget=6 + room if by_budget else None)
+    tokens = num_tokens(ParallelLookUp(passages(rows, ()), QUESTION, (), 5))
+    stage = parallel(5, budget=6 + room if by_budget else None)
     context = {} if by_budget else {"context_tokens": tokens + 40 + room}
     engine = in_turn("I want to look up Page [3, 1, 9, 4, 3]", **context)
     (row,), _ = run(stage, rows, engine, reply_tokens=BUDGETS)
@@ -101,38 +69,27 @@ def test_pages_are_taken_until_the_first_without_room(
 
 
 def test_the_longer_of_look_up_and_answer_reply_stays_free() -> None:
-    tokens = num_tokens(ParallelLookUp(passages(BOOK, (2,)), "Who rang the bell?", (), 5))
-    for answer_tokens, room in ((40, 40), (20, 30)):
+    tokens = num_tokens(ParallelLookUp(passages(BOOK, (2,)), QUESTION, (), 5))
+    for answer_tokens, free, used in ((40, 40, (2,)), (40, 39, ()), (20, 30, (2,)), (20, 29, ())):
         budgets = {"look_up_p": 30, "answer": answer_tokens}
-        (fits,), (full,) = (
-            run(parallel(5), BOOK, always("[2]", tokens + left), reply_tokens=budgets)[0]
-            for left in (room, room - 1)
-        )
-        assert (fits.used, full.used) == ((2,), ())
+        (row,), _ = run(parallel(5), BOOK, always("[2]", tokens + free), reply_tokens=budgets)
+        assert row.used == used
 
 
-def test_pages_read_are_shown_in_place_and_listed() -> None:
+def test_pages_read_are_shown_in_place_and_listed_by_the_familys_numbers() -> None:
+    engine = in_turn("Page 5", "Page 8", "Page 1")
+    made, _ = run(sequential(2, first_page=1), BOOK, engine)
+    turn = looked_up(0, turn=1, requested=(7, 0), dropped=(Dropped(7, "out_of_range"),))
+    assert made == [looked_up(4), turn]
+    first, second, again = engine.prompts()
+    assert "Page text" not in first and "in full already" not in first
+    shown = f"<Page 4>\ngist 3\n\n<Page 5>\n{PAGES[4].strip()}\n\n<Page 6>\ngist 5\n\n"
+    assert shown in second and "choose another: 5\n" in second
+    assert "no such page: 8\n" in again
     engine = in_turn("Page 4", "Page 0", "STOP")
     run(sequential(3), BOOK, engine)
-    first, with_4, with_0 = engine.prompts()
-    assert "Page text" not in first and "in full already" not in first
-    raw = PAGES[4].strip()
-    assert f"<Page 3>\ngist 3\n\n<Page 4>\n{raw}\n\n<Page 5>\ngist 5\n\n" in with_4
-    assert "choose another: 4\n" in with_4
-    assert f"<Page 0>\n{PAGES[0].strip()}\n\n<Page 1>\ngist 1\n\n" in with_0
-    assert "choose another: 4, 0\n" in with_0
-    assert "gist 0" not in with_0 and "gist 4" not in with_0
-
-
-def test_rows_hold_indexes_where_the_family_counts_from_1() -> None:
-    engine = in_turn("Page 7", "Page 8", "Page 1")
-    made, _ = run(sequential(2, first_page=1), BOOK, engine)
-    assert made == [
-        looked_up(6),
-        looked_up(0, turn=1, requested=(7, 0), dropped=(Dropped(7, "out_of_range"),)),
-    ]
-    assert "choose another: 7\n" in engine.prompts()[1]
-    assert "no such page: 8\n" in engine.prompts()[2]
+    assert f"<Page 0>\n{PAGES[0].strip()}\n\n<Page 1>\ngist 1\n\n" in engine.prompts()[2]
+    assert "choose another: 4, 0\n" in engine.prompts()[2]
 
 
 def second(*requested: int, used: tuple[int, ...] = (), problem: Any = None) -> Lookup:
@@ -164,30 +121,25 @@ def test_when_it_asks_again_and_when_it_stops(replies: tuple[str, ...], last: li
 @pytest.mark.parametrize("prompts", ["generic", "narrativeqa_movie"])
 def test_what_is_asked_once_more_says_what_was_wrong(tmp_path: Path, prompts: str) -> None:
     """Without sampling the same prompt would only get the same reply."""
-    rules = {"match": "reply named no page", "reply": "Page 3"}, {"reply": "Near the end."}
-    made, calls = run(sequential(1), BOOK, scripted(tmp_path, *rules), prompts=prompts)
-    assert made == [looked_up(3)]
-    assert [call.reply for call in calls] == ["Near the end.", "Page 3"]
-    refused = {"match": "no such page: 9\n", "reply": "Page 3"}, {"reply": "Page 9"}
-    made, calls = run(sequential(1), BOOK, scripted(tmp_path, *refused), prompts=prompts)
-    assert made == [looked_up(3, requested=(9, 3), dropped=(Dropped(9, "out_of_range"),))]
-    assert [call.reply for call in calls] == ["Page 9", "Page 3"]
+    refused = looked_up(3, requested=(9, 3), dropped=(Dropped(9, "out_of_range"),))
+    for first, wrong, turn in (("Near the end.", "reply named no page", looked_up(3)),
+                               ("Page 9", "no such page: 9\n", refused)):  # fmt: skip
+        engine = scripted(tmp_path, {"match": wrong, "reply": "Page 3"}, {"reply": first})
+        made, calls = run(sequential(1), BOOK, engine, prompts=prompts)
+        assert (made, [call.reply for call in calls]) == ([turn], [first, "Page 3"])
 
 
 def test_a_family_that_says_nothing_of_it_is_not_asked_the_same_again(tmp_path: Path) -> None:
     folder = written_family(tmp_path, "{}")
     (folder / "look_up_s.jinja").write_text("{{ passages }} {{ question }} Which page?")
     found = load_family(folder, [CONF / "prompts"])
-    made, calls = run(sequential(1), BOOK, in_turn("Hm."), prompts=found)
+    made, _ = run(sequential(1), BOOK, in_turn("Hm."), prompts=found)
     assert made == [looked_up(problem="unparseable")]
-    assert len(calls) == 1
-    made, calls = run(sequential(1), BOOK, in_turn("Hm.", "Page 3"), prompts=found, temperature=0.7)
+    made, _ = run(sequential(1), BOOK, in_turn("Hm.", "Page 3"), prompts=found, temperature=0.7)
     assert made == [looked_up(3)]
-    assert len(calls) == 2
 
 
 def lost(problem: Any, turn: int = 0) -> Lookup:
-    """A turn without a reply."""
     return looked_up(turn=turn, used=None, problem=problem)
 
 
@@ -197,17 +149,27 @@ CUT, FAILED = {"finish_reason": "length"}, {"finish_reason": "abort"}
 @pytest.mark.parametrize(
     ("stage", "rule", "expected"),
     [
+        # The example of the design.
+        (parallel(2), {"reply": "I want to look up Page [5, 2, 9, 5, 1] to find the bell"},
+         looked_up(5, 2, requested=(5, 2, 9, 5, 1), dropped=(
+             Dropped(9, "out_of_range"), Dropped(5, "duplicate"), Dropped(1, "over_maximum")))),
+        # Numbers are the family's, and rows hold indexes.
+        (parallel(4, first_page=1), {"reply": "I want to look up Page [1, 7, 8, 0]"},
+         looked_up(0, 6, requested=(0, 6, 7, -1),
+                   dropped=(Dropped(7, "out_of_range"), Dropped(-1, "out_of_range")))),
+        # Without a page the gists remain.
+        (parallel(2), {"reply": "The gists are enough."}, looked_up()),
+        (parallel(2), {"reply": "[7 to 12]"}, looked_up(problem="unparseable")),
         (parallel(2), {**CUT, "reply": "Let me think about"}, looked_up(problem="truncated")),
         (parallel(2), {**CUT, "reply": "look up Page [3, 1] since"}, looked_up(3, 1)),
         (parallel(2), {**FAILED, "reply": "look up Page [3]"}, lost("engine_failed")),
         (parallel(2), {"hang": True}, lost("timeout")),
         (sequential(1), {**CUT, "reply": "Page 2, since"}, looked_up(2)),
         (sequential(1), {**CUT, "reply": "Let me see"}, looked_up(problem="truncated")),
-        (sequential(1), {**FAILED, "reply": "Page 2"}, lost("engine_failed")),
         (sequential(1), {"hang": True}, lost("timeout")),
     ],
-)
-def test_cut_and_missing_replies(
+)  # fmt: skip
+def test_what_one_reply_looks_up(
     tmp_path: Path, stage: ReadAgentP | ReadAgentS, rule: dict[str, Any], expected: Lookup
 ) -> None:
     made, _ = run(stage, BOOK, scripted(tmp_path, rule), deadline_seconds=deadline(rule))
@@ -215,13 +177,13 @@ def test_cut_and_missing_replies(
 
 
 def test_a_reply_missing_later_fails_the_question(tmp_path: Path) -> None:
-    rules = {"match": "already", "finish_reason": "abort"}, {"reply": "Page 2"}
+    rules = {"match": "already", **FAILED}, {"reply": "Page 2"}
     made, _ = run(sequential(3), BOOK, scripted(tmp_path, *rules))
     assert made == [looked_up(2), lost("engine_failed", turn=1)]
 
 
-def tokens(read: tuple[int, ...], refused: tuple[int, ...] = ()) -> int:
-    return num_tokens(SequentialLookUp(passages(BOOK, read), QUESTION, (), read, refused))
+def tokens(read: tuple[int, ...]) -> int:
+    return num_tokens(SequentialLookUp(passages(BOOK, read), QUESTION, (), read, ()))
 
 
 def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
@@ -230,32 +192,21 @@ def test_a_gist_memory_that_does_not_fit_is_not_asked_about() -> None:
         made, _ = run(stage, BOOK, always("STOP []", needed + 30), reply_tokens=BUDGETS)
         assert made == [looked_up()]
         made, calls = run(stage, BOOK, always("STOP []", needed + 29), reply_tokens=BUDGETS)
-        assert made == [lost("context_overflow")]
-        assert calls == ()
+        assert (made, calls) == ([lost("context_overflow")], ())
+    for over_budget in (sequential(2, budget=13), parallel(5, budget=13)):
+        assert run(over_budget, BOOK, never()) == ([looked_up()], ()), "the answer says why"
 
 
-FULL = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
-
-
-def test_it_stops_where_the_next_page_would_not_fit() -> None:
-    room = tokens((4, 0)) + 40  # 40 for the answer
-    for context_tokens, last in ((room, looked_up(0, turn=1)), (room - 1, FULL)):
-        engine = in_turn("Page 4", "Page 0", context_tokens=context_tokens)
-        made, _ = run(sequential(2), BOOK, engine, reply_tokens=BUDGETS)
-        assert made == [looked_up(4), last]
-
-
-def test_it_stops_at_the_page_that_would_pass_the_budget() -> None:
-    """Gists of two words, pages of seven: 5 more each."""
-    whole = len(" ".join(GISTS).split())
-    for budget, read in ((whole + 10, (4, 0)), (whole + 9, (4,))):
-        stage = sequential(2, budget=budget)
-        made, _ = run(stage, BOOK, in_turn("Page 4", "Page 0"))
-        assert tuple(page for turn in made for page in turn.used) == read
-    assert made == [looked_up(4), FULL]
-    for without_room in (sequential(2, budget=whole - 1),
-                         ReadAgentP(max_pages=5, first_page=0, budget=whole - 1)):  # fmt: skip
-        assert run(without_room, BOOK, never()) == ([looked_up()], ()), "the answer says why"
+@pytest.mark.parametrize("by_budget", [True, False])
+def test_it_stops_at_the_page_that_has_no_room(by_budget: bool) -> None:
+    """In the context, 40 words of it for the answer, or in the budget: gists have two words, pages
+    seven, 5 more each."""
+    full = looked_up(turn=1, requested=(0,), dropped=(Dropped(0, "no_room"),), used=())
+    for less, last in ((0, looked_up(0, turn=1)), (1, full)):
+        context = {} if by_budget else {"context_tokens": tokens((4, 0)) + 40 - less}
+        stage = sequential(2, budget=14 + 10 - less if by_budget else None)
+        engine = in_turn("Page 4", "Page 0", **context)
+        assert run(stage, BOOK, engine, reply_tokens=BUDGETS)[0] == [looked_up(4), last]
 
 
 def test_questions_do_not_see_each_other_s_pages(tmp_path: Path) -> None:
@@ -280,10 +231,10 @@ def test_an_answer_so_far_is_shown_to_each_look_up(tags: bool) -> None:
     engine = in_turn("Nobody did.", "Page 4", "The sexton did.", "STOP")
     stage = sequential(3, answer_each_look_up=True, answer_page_tags=tags)
     made, calls = run(stage, BOOK, engine)
-    assert ["<Page 4>" in prompt for prompt in engine.prompts()] == [tags, True, tags, True]
+    prompts = engine.prompts()
+    assert ["<Page 4>" in prompt for prompt in prompts] == [tags, True, tags, True]
     assert made == [looked_up(4), looked_up(turn=1)]
     assert [call.prompt for call in calls] == ["answer", "look_up_s"] * 2
-    prompts = [request.messages[0]["content"] for request in engine.requests]
     assert "would be: Nobody did." in prompts[1] and "sexton" not in prompts[1]
     assert PAGES[4].strip() in prompts[2] and PAGES[4].strip() not in prompts[0]
     assert "would be: The sexton did." in prompts[3]

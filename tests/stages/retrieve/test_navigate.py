@@ -1,7 +1,8 @@
-"""Navigation by hand: every step of every walk (the tree: tests/support/engines/walks.py), and the
-segments looked up and the answer that it leaves.
+"""Navigation by hand: every step of every walk through a tree of four segments, the segments looked
+up, the answer that it leaves, and what is measured of it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,47 +10,86 @@ from typing import Any
 import pytest
 
 from pipeline.core.errors import Problem
-from pipeline.core.rows import UnitRows
+from pipeline.core.rows import Span, UnitRows
+from stages.index.tree import BuildTree
 from stages.prompts.memwalker import ReadLeaf
 from stages.read.answer_kinds import AnswerFromVisits
 from stages.retrieve.look_up import VisitedLeaves
-from stages.retrieve.navigate import COLUMNS
+from stages.retrieve.navigate import Navigate
 from stages.tables.lookups import Dropped, Lookup, Visit
 from stages.tables.pages import Node
 from tests.pipeline.store.test_views import rows
-from tests.support.engines.walks import ANSWER, OPTIONS, PAGES, act, path, stage, tree, walked, wide
 from tests.support.reading import (
+    Listener,
     adding,
-    deadline,
+    book,
+    content,
     in_turn,
     looked_up,
     never,
     num_tokens,
+    question,
     run,
     scripted,
 )
-from tests.support.runs.warehouse import (
-    Warehouse,
-    answer,
-    chunk,
-    document,
-    document_unit,
-    question,
-    step,
-)
+from tests.support.runs import warehouse as by_hand
+
+PAGES = [f"Segment {name} of the text.\n" for name in "abcd"]
+OPTIONS = ("the sexton", "nobody", "a child", "the wind")
+ANSWER = "Reasoning: it says so\nAction: -2\nAnswer: (C) a child"
+ENTERED = [(6, "enter", 5), (5, "enter", 2)]  # down to c
+
+
+def tree(
+    pages: Sequence[str] = PAGES, max_children: int = 2, options: tuple[str, ...] = OPTIONS
+) -> UnitRows:
+    """Segments are nodes 0 to 3, with summaries `summary a` to `summary d`, which are joined above:
+    4 is the parent of 0 and 1, 5 of 2 and 3; 6 is the root."""
+    rows = book(pages, questions=[question(options=options)])
+    engine = Listener(lambda request: f"summary {content(request).split()[-4]}")
+    stage = BuildTree(max_children=max_children, node_words=1000, question_tokens=256)
+    return adding(rows, {Node: run(stage, rows, engine)[0]})
+
+
+def wide() -> UnitRows:
+    return tree(PAGES[:3], 3, ())
+
+
+def stage(**settings: Any) -> Navigate:
+    own: dict[str, Any] = {
+        "reasoning": True, "working_memory": "visited", "keep_memory": "last",
+        "name_rejected": True, "may_revert": False, "all_rejected": "stop", "max_steps": 50,
+        "answer_words": 9,
+    }  # fmt: skip
+    return Navigate(**{**own, **settings})
+
+
+def walked(*replies: str, rows: UnitRows | None = None, **settings: Any) -> list[Visit]:
+    """The visits made of these replies; one request more, or one less, than that fails."""
+    engine = in_turn(*replies)
+    made, _ = run(stage(**settings), rows or tree(), engine)
+    assert len(engine.requests) == len(replies)
+    return made
+
+
+def path(made: Sequence[Visit]) -> list[tuple[int | None, str | None, int | None]]:
+    return [(visit.node_index, visit.action, visit.to_node) for visit in made]
+
+
+def act(action: int) -> str:
+    return f"Reasoning: why\nAction: {action}"
 
 
 def test_straight_down() -> None:
     made = walked(act(1), act(0), ANSWER)
-    assert path(made) == [(6, "enter", 5), (5, "enter", 2), (2, "answer", None)]
-    assert [(visit.depth, visit.page_index) for visit in made] == [(0, None), (1, None), (2, 2)]
-    assert [visit.reason for visit in made] == ["why", "why", "it says so"]
-    assert [(visit.num_replies, visit.num_invalid) for visit in made] == [(1, 0)] * 3
+    assert path(made) == [*ENTERED, (2, "answer", None)]
     # Summaries of two words; the first level's are two joined. A segment has five.
     # The root's summary is in the memory alone.
-    assert [visit.num_new_words for visit in made] == [8, 4, 5 + 8]
+    assert [(v.depth, v.page_index, v.reason, v.num_new_words) for v in made] == [
+        (0, None, "why", 8), (1, None, "why", 4), (2, 2, "it says so", 5 + 8),
+    ]  # fmt: skip
+    assert {(v.num_replies, v.num_invalid, v.reader) for v in made} == {(1, 0, "listener")}
     assert (made[-1].answer, made[-1].answer_index) == ("(C) a child", 2)
-    assert {visit.reader for visit in made} == {"listener"}
 
 
 def test_stray_and_recovery() -> None:
@@ -57,15 +97,11 @@ def test_stray_and_recovery() -> None:
     where 4 is left alone; there a is chosen, in vain, and b is left alone."""
     made = walked(act(1), act(0), act(-1), act(-1), act(0), act(-1), ANSWER)
     assert path(made) == [
-        (6, "enter", 5), (5, "enter", 2), (2, "revert", 5),
-        (5, "enter", 3), (3, "revert", 5), (5, "revert", 6),
+        *ENTERED, (2, "revert", 5), (5, "enter", 3), (3, "revert", 5), (5, "revert", 6),
         (6, "enter", 4), (4, "enter", 0), (0, "revert", 4), (4, "enter", 1), (1, "answer", None),
     ]  # fmt: skip
-    by_rule = [visit.turn for visit in made if visit.chosen_by == "rule"]
-    assert by_rule == [3, 5, 6, 9]
-    assert [visit.rejected for visit in made if visit.chosen_by == "rule"] == [
-        (2,), (2, 3), (5,), (0,),
-    ]  # fmt: skip
+    by_rule = {visit.turn: visit.rejected for visit in made if visit.chosen_by == "rule"}
+    assert by_rule == {3: (2,), 5: (2, 3), 6: (5,), 9: (0,)}
     assert [visit.num_new_words for visit in made] == [8, 4, 5 + 8, 0, 5, 0, 0, 4, 5, 0, 5]
 
 
@@ -75,10 +111,9 @@ def test_a_rejected_child_is_named_and_no_legal_action() -> None:
     assert path(made) == [(3, "enter", 1), (1, "revert", 3), (3, "enter", 2), (2, "answer", None)]
     assert (made[2].num_replies, made[2].num_invalid, made[2].rejected) == (2, 1, (1,))
     assert [(call.turn, call.attempt) for call in calls] == [(0, 1), (1, 1), (2, 1), (2, 2), (3, 1)]
-    assert ["choose another: 1\n" in prompt for prompt in engine.prompts()] == [
-        False, False, True, True, False,
-    ]  # fmt: skip
-    assert ["valid action so far: 1" in p for p in engine.prompts()] == [False] * 3 + [True, False]
+    prompts = enumerate(engine.prompts())
+    said = [(n, "valid action so far: 1" in p) for n, p in prompts if "choose another: 1\n" in p]
+    assert said == [(2, False), (3, True)]
     assert made[-1].answer == "The wind,\nsaid she."
 
 
@@ -91,15 +126,6 @@ def test_children_need_not_be_named_where_they_were_rejected() -> None:
     assert [visit.num_new_words for visit in made] == [6, 5 + 6, 0, 0, 0]
 
 
-def test_at_the_root_nothing_is_left_and_it_stops_or_starts_over() -> None:
-    replies = [act(0), act(-1), act(1), act(-1), act(-1)]
-    made = walked(*replies, rows=wide())
-    assert path(made)[-2:] == [(2, "revert", 3), (3, "revert", None)]
-    again = walked(*replies, act(2), ANSWER, rows=wide(), all_rejected="start_over")
-    assert path(again)[-3:] == [(3, "revert", 3), (3, "enter", 2), (2, "answer", None)]
-    assert again[-2].rejected == ()
-
-
 def test_inner_nodes_may_revert_but_not_the_root() -> None:
     """-1 at the root is no legal action; at node 5 it is one, and 4 is then left alone."""
     engine = in_turn(act(-1), act(1), act(-1), act(0), ANSWER)
@@ -108,18 +134,26 @@ def test_inner_nodes_may_revert_but_not_the_root() -> None:
         (6, "enter", 5), (5, "revert", 6), (6, "enter", 4), (4, "enter", 0), (0, "answer", None),
     ]  # fmt: skip
     assert made[0].num_invalid == 1 and made[2].chosen_by == "rule"
-    assert ["or -1 to go back" in prompt for prompt in engine.prompts()] == [
-        False, False, True, True, False,
-    ]  # fmt: skip
+    offered = [n for n, prompt in enumerate(engine.prompts()) if "or -1 to go back" in prompt]
+    assert offered == [2, 3]
 
 
 def test_a_document_without_text_has_no_tree_and_a_single_segment_is_root_and_leaf() -> None:
-    (visit,) = walked(rows=tree(pages=[]))
+    (visit,) = walked(rows=tree([]))
     assert (visit.problem, visit.why_unusable()) == ("empty_input", "navigate: empty_input")
-    rows = tree(pages=PAGES[:1])
+    rows = tree(PAGES[:1])
     assert path(walked(ANSWER, rows=rows)) == [(0, "answer", None)]
     for setting in ("stop", "start_over"):
         assert path(walked(act(-1), rows=rows, all_rejected=setting)) == [(0, "revert", None)]
+
+
+def test_at_the_root_nothing_is_left_and_it_stops_or_starts_over() -> None:
+    replies = [act(0), act(-1), act(1), act(-1), act(-1)]
+    made = walked(*replies, rows=wide())
+    assert path(made)[-2:] == [(2, "revert", 3), (3, "revert", None)]
+    again = walked(*replies, act(2), ANSWER, rows=wide(), all_rejected="start_over")
+    assert path(again)[-3:] == [(3, "revert", 3), (3, "enter", 2), (2, "answer", None)]
+    assert again[-2].rejected == ()
 
 
 @pytest.mark.parametrize(
@@ -141,34 +175,24 @@ def test_a_node_without_a_summary_is_not_offered() -> None:
     assert path(found) == [(6, "enter", 5), (5, "enter", 3), (3, "answer", None)]
 
 
-FROM_VISITS = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
-
-
-def read(
-    *replies: str, rows: UnitRows | None = None, **settings: Any
-) -> tuple[list[Lookup], list[Any]]:
-    """The look-ups and answers of a navigation."""
-    rows = rows or tree()
-    rows = adding(rows, {Visit: walked(*replies, rows=rows, **settings)})
-    lookups, _ = run(VisitedLeaves(), rows, never())
-    answers, calls = run(FROM_VISITS, adding(rows, {Lookup: lookups}), never())
-    assert calls == ()
-    return lookups, answers
+def read(visits: Sequence[Visit]) -> tuple[Lookup, Any]:
+    rows = adding(tree(), {Visit: visits})
+    (lookup,), _ = run(VisitedLeaves(), rows, never())
+    stage = AnswerFromVisits(first_page=0, answer_words=9, answer_page_tags=True)
+    (answer,), _ = run(stage, adding(rows, {Lookup: [lookup]}), never())
+    return lookup, answer
 
 
 def test_the_answer_is_the_leaf_s_reply() -> None:
-    lookups, (answer,) = read(act(1), act(0), act(-1), ANSWER)
-    assert lookups == [looked_up(3, requested=(2, 3), dropped=(Dropped(2, "rejected"),))]
+    lookup, answer = read(walked(act(1), act(0), act(-1), ANSWER))
+    assert lookup == looked_up(3, requested=(2, 3), dropped=(Dropped(2, "rejected"),))
     assert (answer.answer, answer.answer_index, answer.problem) == ("(C) a child", 2, None)
     assert (answer.page_indexes, answer.num_lookups, answer.reader) == ((3,), 1, "listener")
-    start = len("".join(PAGES[:3]))
-    assert [(s.start_char, s.end_char) for s in answer.context_spans] == [
-        (start, start + len(PAGES[3]))
-    ]
+    assert answer.context_spans == (Span(3 * len(PAGES[0]), 4 * len(PAGES[0])),)
     # Five words of the segment; eight of the root, four of node 5, two of c's summary.
     assert (answer.num_context_words, answer.num_context_tokens) == (5 + 14, 19)
     assert answer.compression_rate == 100 * (1 - 19 / 20)
-    _, (answer,) = read(act(1), act(0), "Action: -2\nAnswer: (K)")
+    _, answer = read(walked(act(1), act(0), "Action: -2\nAnswer: (K)"))
     assert (answer.answer, answer.answer_index, answer.problem) == ("(K)", None, "out_of_range")
 
 
@@ -183,40 +207,28 @@ def test_the_answer_is_the_leaf_s_reply() -> None:
 def test_no_answer(
     replies: tuple[str, ...], settings: dict[str, Any], problem: str, detail: str | None
 ) -> None:
-    lookups, (answer,) = read(*replies, **settings)
+    lookup, answer = read(walked(*replies, **settings))
     assert (answer.answer, answer.problem, answer.detail) == (None, problem, detail)
-    assert answer.compression_rate is None
-    assert [row.used for row in lookups] == [()]
+    assert (answer.compression_rate, lookup.used) == (None, ())
 
 
 def test_a_navigation_that_failed_leaves_its_question_upstream() -> None:
-    rows = tree()
-    visits = stage().failed(rows, "unit_failed", "why")
-    stage().check(rows, visits)
-    rows = adding(rows, {Visit: visits})
-    lookups, _ = run(VisitedLeaves(), rows, never())
-    assert [(row.used, row.problem, row.detail) for row in lookups] == [
-        (None, "upstream", "navigate: unit_failed")
-    ]
-    (answer,), _ = run(FROM_VISITS, adding(rows, {Lookup: lookups}), never())
-    assert (answer.problem, answer.detail) == (
-        "upstream", "navigate: unit_failed, look_up: upstream",
-    )  # fmt: skip
+    lookup, answer = read(stage().failed(tree(), "unit_failed", "why"))
+    lost = None, "upstream", "navigate: unit_failed"
+    assert (lookup.used, lookup.problem, lookup.detail) == lost
+    assert (answer.problem, answer.detail) == ("upstream", f"{lost[2]}, look_up: upstream")
 
 
 def test_what_the_model_sees_on_the_way() -> None:
     engine = in_turn(act(1), act(0), ANSWER)
     run(stage(), tree(), engine)
-    root, inner, leaf = engine.prompts()
+    root, inner, leaf = prompts = engine.prompts()
+    assert all("\nReasoning: " in prompt for prompt in prompts)
     assert "Summary 0: summary a\n\nsummary b\n\nSummary 1: summary c\n\nsummary d\n\n" in root
     assert "Summary 0: summary c\n\nSummary 1: summary d\n\n" in inner
     assert "the sexton" not in root and "(A) the sexton" in leaf
     assert "Segment c of the text." in leaf and "Segment d" not in leaf
-    both = "summary c\n\nsummary d"
-    assert leaf.startswith(
-        f"What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n{both}\n\n{both}\n\n"
-    )
-    assert all("\nReasoning: " in prompt for prompt in engine.prompts())
+    assert leaf.startswith("What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n")
     engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
     made, _ = run(stage(reasoning=False), tree(), engine)
     assert not any("Reasoning" in prompt for prompt in engine.prompts())
@@ -228,12 +240,8 @@ def test_working_memory_is_of_the_path_or_of_all_that_was_visited_or_none() -> N
     replies = (act(1), act(0), act(-1), act(-1), act(0), ANSWER)
     both = ["summary a\n\nsummary b", "summary c\n\nsummary d"]
     root = "\n\n".join(both)
-    memories = {
-        "path": [root, both[0]],
-        "visited": [root, both[1], "summary c", "summary d", both[0]],
-        "none": [],
-    }
-    for which, shown in memories.items():
+    visited = [root, both[1], "summary c", "summary d", both[0]]
+    for which, shown in {"path": [root, both[0]], "visited": visited, "none": []}.items():
         engine = in_turn(*replies)
         made, _ = run(stage(working_memory=which), tree(), engine)
         memory, _, _ = engine.prompts()[-1].partition("One part of the text, in full:")
@@ -244,29 +252,24 @@ def test_working_memory_is_of_the_path_or_of_all_that_was_visited_or_none() -> N
 BUDGETS = {"triage": 5, "read_leaf": 30}
 
 
-def leaf_tokens(memory: str) -> int:
-    """Of the leaf prompt of segment c when it is asked for the third time."""
-    text = PAGES[2].strip()
-    return num_tokens(ReadLeaf(text, "Who rang the bell?", OPTIONS, True, 9, memory, "", 2))
+MEMORY = "\n\n".join(f"summary {name}" for name in "abcdcd")
 
 
 @pytest.mark.parametrize(
     ("less", "keep", "shown"),
     [
-        (0, "last", "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
-        (1, "last", "a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"),
-        (9, "last", "c\n\nsummary d"),
-        (9, "first", "summary a\n\nsummary"),
-        (12, "last", ""),
+        (0, "last", MEMORY), (1, "last", MEMORY.removeprefix("summary ")),
+        (9, "last", "c\n\nsummary d"), (9, "first", "summary a\n\nsummary"), (12, "last", ""),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("by_budget", [True, False])
 def test_working_memory_is_cut_to_what_fits(
     by_budget: bool, less: int, keep: str, shown: str
 ) -> None:
-    """Beside a segment of 5 words of a memory of 12 the oldest are left out, or the latest."""
-    whole = "summary a\n\nsummary b\n\nsummary c\n\nsummary d\n\nsummary c\n\nsummary d"
-    context = {} if by_budget else {"context_tokens": leaf_tokens(whole) + 30 - less}
+    """Beside a segment of 5 words of a memory of 12 the oldest are left out, or the latest; there
+    is room for being asked a third time."""
+    leaf = ReadLeaf(PAGES[2].strip(), question().question, OPTIONS, True, 9, MEMORY, "", 2)
+    context = {} if by_budget else {"context_tokens": num_tokens(leaf) + 30 - less}
     limited = stage(keep_memory=keep, budget=17 - less if by_budget else None)
     engine = in_turn(act(1), act(0), ANSWER, **context)
     made, _ = run(limited, tree(), engine, reply_tokens=BUDGETS)
@@ -282,105 +285,73 @@ def test_a_segment_over_budget_or_context_is_not_read() -> None:
     assert (last.problem, last.detail, last.num_replies) == ("context_overflow", detail, 0)
     assert last.why_unusable() == f"navigate: {detail}"
     engine = in_turn(act(1), act(0), context_tokens=170)
-    rows = tree(pages=[*PAGES[:2], PAGES[2] + "word " * 100, PAGES[3]])
+    rows = tree([*PAGES[:2], PAGES[2] + "word " * 100, PAGES[3]])
     made, _ = run(stage(), rows, engine, reply_tokens=BUDGETS)
     assert (made[-1].problem, made[-1].num_replies) == ("context_overflow", 0)
 
 
-@pytest.mark.parametrize(
-    ("rule", "problem"),
-    [({"finish_reason": "abort"}, "engine_failed"), ({"hang": True}, "timeout")],
-)
-def test_no_reply_ends_it(tmp_path: Path, rule: dict[str, Any], problem: Problem) -> None:
-    engine = scripted(tmp_path, {"match": "in full:", **rule}, {"reply": "Action: 1"})
-    made, _ = run(stage(), tree(), engine, deadline_seconds=deadline(rule))
+def test_no_reply_ends_it(tmp_path: Path) -> None:
+    engine = scripted(tmp_path, {"match": "in full:", "hang": True}, {"reply": "Action: 1"})
+    made, _ = run(stage(), tree(), engine, deadline_seconds=1.0)
     assert path(made) == [(6, "enter", 5), (5, "enter", 3), (3, None, None)]
-    assert made[-1].problem == problem
+    assert made[-1].problem == "timeout"
 
 
-METHOD = "memwalker"
-VISITS, ANSWERS = step("visits", METHOD), step("answers", METHOD)
-DOCUMENTS, QUESTIONS = step("documents"), step("questions")
 CHOICE: dict[str, Any] = {"options": ("a", "b"), "references": ("b",), "answer_index": 1}
-
-
-def visit(question_id: str, turn: int, action: str | None, **more: Any) -> Visit:
-    given: dict[str, Any] = {"node_index": turn, "action": action, "num_replies": 1, **more}
-    return Visit(document_id="d1", question_id=question_id, turn=turn, **given)
-
-
-WALKS = {
+# Of each visit action, depth, replies, how many of these are not legal, and words that are new.
+WALKS: dict[str, list[tuple[str | None, int, int, int, int]]] = {
     # Straight down, right: two replies, both legal; 30 of 100 words.
-    "down": [
-        visit("down", 0, "enter", num_new_words=20),
-        visit("down", 1, "answer", depth=1, num_new_words=10),
-    ],
+    "down": [("enter", 0, 1, 0, 20), ("answer", 1, 1, 0, 10)],
     # Reverted once and answered right; of five replies two were not legal; 65 words.
-    "stray": [
-        visit("stray", 0, "enter", num_replies=2, num_invalid=1, num_new_words=20),
-        visit("stray", 1, "revert", depth=1, num_new_words=25),
-        visit("stray", 2, "enter", num_replies=0, chosen_by="rule"),
-        visit("stray", 3, "answer", depth=1, num_replies=2, num_invalid=1, num_new_words=20),
-    ],
+    "stray": [("enter", 0, 2, 1, 20), ("revert", 1, 1, 0, 25), ("enter", 0, 0, 0, 0),
+              ("answer", 1, 2, 1, 20)],
     # Reverted and answered wrong.
-    "wrong": [
-        visit("wrong", 0, "revert", depth=2, num_new_words=50),
-        visit("wrong", 1, "answer", depth=1, num_new_words=50),
-    ],
+    "wrong": [("revert", 2, 1, 0, 50), ("answer", 1, 1, 0, 50)],
     # Three replies without a legal action: no answer.
-    "bad": [visit("bad", 0, None, num_replies=3, num_invalid=3, problem="unparseable")],
+    "bad": [(None, 0, 3, 3, 0)],
     # A free-form question reverted on: whether it was right is no matter of letters.
-    "free": [
-        visit("free", 0, "revert", depth=1, num_new_words=10),
-        visit("free", 1, "answer", depth=3),
-    ],
+    "free": [("revert", 1, 1, 0, 10), ("answer", 3, 1, 0, 0)],
     # The engine never replied.
-    "lost": [visit("lost", 0, None, num_replies=0, problem="timeout")],
-}
+    "lost": [(None, 0, 0, 0, 0)],
+}  # fmt: skip
+PROBLEMS: dict[str, Problem] = {"bad": "unparseable", "lost": "timeout"}
 LETTERS = {"down": 1, "stray": 1, "wrong": 0}
+MEASURES = "valid_actions", "stray", "recovery", "text_read", "text_read_right", "steps", "depth"
 BY_HAND = {
-    "down": {
-        "valid_actions": 100, "stray": 0, "text_read": 30, "text_read_right": 30, "steps": 2,
-        "depth": 1,
-    },
-    "stray": {
-        "valid_actions": 60, "stray": 100, "recovery": 100, "text_read": 65, "text_read_right": 65,
-        "steps": 4, "depth": 1,
-    },
-    "wrong": {
-        "valid_actions": 100, "stray": 100, "recovery": 0, "text_read": 100, "steps": 2, "depth": 2,
-    },
-    "bad": {"valid_actions": 0, "stray": 0, "text_read": 0, "steps": 1, "depth": 0},
-    "free": {"valid_actions": 100, "stray": 100, "text_read": 10, "steps": 2, "depth": 3},
+    "down": (100, 0, None, 30, 30, 2, 1), "stray": (60, 100, 100, 65, 65, 4, 1),
+    "wrong": (100, 100, 0, 100, None, 2, 2), "bad": (0, 0, None, 0, None, 1, 0),
+    "free": (100, 100, None, 10, None, 2, 3),
 }  # fmt: skip
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    problems = {"lost": "upstream", "bad": "unparseable"}
-    given: dict[str, dict[str, Any]] = {
-        name: {"answer": None, "problem": problems[name]} if name in problems
-        else {"answer_index": LETTERS.get(name)} for name in WALKS
-    }  # fmt: skip
-    asked = [question(name, **({} if name == "free" else CHOICE)) for name in WALKS]
-    made: list[tuple[Any, Any, list[Any]]] = [
-        (DOCUMENTS, document_unit(DOCUMENTS, "d1"), [document(text="word " * 100, num_words=100)]),
-        (QUESTIONS, chunk(QUESTIONS, "d1", *WALKS), asked),
-        (VISITS, chunk(VISITS, "d1", *WALKS), [row for walk in WALKS.values() for row in walk]),
-        (ANSWERS, chunk(ANSWERS, "d1", *WALKS), [answer(n, **of) for n, of in given.items()]),
-    ]
-    warehouse = Warehouse(tmp_path)
-    for of_step, unit, unit_rows in made:
-        warehouse.commit(of_step, unit, unit_rows)
-    warehouse.plan("r", *((of_step, [unit]) for of_step, unit, _ in made))
-    return warehouse
-
-
-def test_measures_by_hand(warehouse: Warehouse) -> None:
+def test_measures_by_hand(tmp_path: Path) -> None:
+    visits = [
+        Visit(document_id="d1", question_id=name, turn=turn, node_index=turn, action=action,
+              depth=depth, num_replies=replies, num_invalid=invalid, num_new_words=words,
+              problem=PROBLEMS.get(name))
+        for name, walk in WALKS.items()
+        for turn, (action, depth, replies, invalid, words) in enumerate(walk)
+    ]  # fmt: skip
+    asked = [by_hand.question(name, **({} if name == "free" else CHOICE)) for name in WALKS]
+    answers = [
+        by_hand.answer(name, answer=None, problem=PROBLEMS[name]) if name in PROBLEMS
+        else by_hand.answer(name, answer_index=LETTERS.get(name)) for name in WALKS
+    ]  # fmt: skip
+    warehouse, planned = by_hand.Warehouse(tmp_path), []
+    of_document = [by_hand.document(text="word " * 100, num_words=100)]
+    for table, method, made in (("documents", None, of_document), ("questions", None, asked),
+                                ("visits", "memwalker", visits),
+                                ("answers", "memwalker", answers)):  # fmt: skip
+        step = by_hand.step(table, method)
+        of_questions = by_hand.chunk(step, "d1", *WALKS)
+        unit = by_hand.document_unit(step, "d1") if table == "documents" else of_questions
+        warehouse.commit(step, unit, made)
+        planned.append((step, [unit]))
+    warehouse.plan("r", *planned)
     found = rows(warehouse, "select question_id, measure, value, problem from measures")
-    names = {column.measure for column in COLUMNS}
-    table: dict[str, dict[str, float]] = {}
-    for row in [row for row in found if row["measure"] in names]:
-        table.setdefault(row["question_id"], {})[row["measure"]] = row["value"]
-        assert row["problem"] == ("unparseable" if row["question_id"] == "bad" else None)
-    assert table == BY_HAND
+    assert {(row["question_id"], row["measure"]): row["value"] for row in found
+            if row["measure"] in MEASURES} == {
+        (name, measure): value for name, values in BY_HAND.items()
+        for measure, value in zip(MEASURES, values, strict=True) if value is not None
+    }  # fmt: skip
+    assert {row["question_id"] for row in found if row["problem"]} == {"bad"}

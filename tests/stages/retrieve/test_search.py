@@ -1,25 +1,35 @@
-"""Pages found by all queries of a question, and values found by their keys: worked by hand."""
+"""Look-ups without a model, worked by hand: pages found by all queries of a question, and values by
+their keys; BM25, random, latest and oracle pages, and who may see gold."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
+from math import log
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
-from pipeline.core.rows import UnitRows
+from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
+from pipeline.work.stage import GOLD, STAGES, Stage
+from stages.gathered.gathered_pages import GivenGists, PaginateGiven
 from stages.index.search_index import EmbedKeys
+from stages.judge.rate import RateAnswers, RateByType
 from stages.query.make_queries import MakeTimeRange
 from stages.read.answer_kinds import AnswerFromChunks
+from stages.retrieve.look_up import BM25, LatestPages, OraclePages, RandomPages, RankedPages
 from stages.retrieve.search import (
     SearchByBM25,
     SearchByVectors,
     SearchKeysByBM25,
     SearchKeysByVectors,
 )
+from stages.score.score import ScoreAnswers
 from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Dropped, Lookup, Query
+from stages.tables.pages import Page
 from tests.support.reading import adding, always, book, looked_up, never, question, run
 
 WORDS = ("bell", "rope", "tower", "stair", "monk", "oil", "candle", "priest")
@@ -65,15 +75,15 @@ def test_vectors_of_all_queries_find_their_pages() -> None:
         query("bell", 1, question_id="s", problem="timeout"),
     ])  # fmt: skip
     made, _ = run(SearchByVectors(top_k=2, embedder=axes(), mean=False), rows, never())
-    turns = [(t.question_id, t.turn, t.query_index, t.requested, t.used, t.problem) for t in made]
-    assert turns == [
-        ("q", 0, 0, (0, 2), (0, 2), None), ("q", 1, 1, (1, 2), (1,), None),
-        ("r", 0, None, (), (), None), ("s", 0, None, (), None, "upstream"),
-    ]  # fmt: skip
     ranked = [tuple(page.page_index for page in turn.ranked) for turn in made]
     assert ranked == [(0, 2), (1, 2), (), ()], "what shares nothing with a query is not found"
-    assert made[-1].detail == "queries: timeout, queries: timeout"
-    assert made[1].dropped == (Dropped(2, "duplicate"),)
+    twice = "queries: timeout, queries: timeout"
+    assert [replace(turn, ranked=()) for turn in made] == [
+        looked_up(0, 2, query_index=0),
+        looked_up(1, turn=1, query_index=1, requested=(1, 2), dropped=(Dropped(2, "duplicate"),)),
+        looked_up(question_id="r"),
+        looked_up(question_id="s", used=None, problem="upstream", detail=twice),
+    ]
 
 
 def test_the_mean_of_all_vectors_finds_pages_once() -> None:
@@ -87,44 +97,31 @@ def test_the_mean_of_all_vectors_finds_pages_once() -> None:
         query("rope", 3, "question"),
     ])  # fmt: skip
     made, _ = run(SearchByVectors(top_k=1, embedder=axes(), mean=True), rows, never())
-    turns = [(turn.question_id, turn.turn, turn.query_index, turn.used) for turn in made]
-    assert turns == [("r", 0, None, ()), ("q", 0, None, (1,))]
+    assert made == [looked_up(question_id="r"), looked_up(1, ranked=made[1].ranked)]
     assert [page.score for page in made[1].ranked] == [1.0, 0.5, 0.5, 0.5]
     assert Axes.seen == [*((text, "document") for text in texts), ("rope", "query")]
-    turns_by_bm25, _ = run(SearchByBM25(top_k=9, bm25="plus_on_stems", mean=True), rows, never())
-    assert [(turn.question_id, turn.turn) for turn in turns_by_bm25] == [("r", 0), ("q", 0)]
 
 
 @pytest.mark.parametrize("mean", [False, True])
-@pytest.mark.parametrize(
-    ("kind", "text", "used"),
-    [("hypothetical", "zebra quagga", ()), ("hypothetical", "zebra rope", (1, 2)),
-     ("question", "zebra quagga", (0, 1))],
-)  # fmt: skip
-def test_a_page_that_shares_nothing_is_found_by_a_question_alone(
-    mean: bool, kind: str, text: str, used: tuple[int, ...]
-) -> None:
+def test_a_page_that_shares_nothing_is_found_by_a_question_alone(mean: bool) -> None:
     unit = book(["The bell. ", "The rope. ", "A rope, a bell."], questions=[question()])
     stage = SearchByBM25(top_k=2, bm25="plus_on_stems", mean=mean)
-    (turn,), _ = run(stage, adding(unit, {Query: [query(text, kind=kind)]}), never())
-    assert turn.used == used
+    for kind, text, used in (("hypothetical", "zebra quagga", ()), ("question", "zebra", (0, 1)),
+                             ("hypothetical", "zebra rope", (1, 2))):  # fmt: skip
+        (turn,), _ = run(stage, adding(unit, {Query: [query(text, kind=kind)]}), never())
+        assert turn.used == used
 
 
-@pytest.mark.parametrize(
-    ("kind", "guess", "words"),
-    [("span", [], 4), ("draft", ["(A guess, made from memory: The sexton did.)"], 7)],
-)
-def test_a_draft_stands_after_the_chunks(kind: str, guess: list[str], words: int) -> None:
-    rows = adding(
-        book(["The bell. ", "The rope. ", "The end."], questions=[question()]),
-        {Query: [query("bell"), query("The sexton did.", 1, kind)], Lookup: [looked_up(2, 0)]},
-    )
+def test_a_draft_stands_after_the_chunks() -> None:
+    guess = "(A guess, made from memory: The sexton did.)"
+    unit = book(["The bell. ", "The rope. ", "The end."], questions=[question()])
     stage = AnswerFromChunks(first_page=0, answer_words=9, answer_page_tags=False)
-    engine = always("Nobody.")
-    (answer,), _ = run(stage, rows, engine)
-    shown: Any = engine.requests[0].fields
-    assert [passage.text for passage in shown.passages] == ["The bell.", "The end.", *guess]
-    assert (answer.page_indexes, answer.num_context_words) == ((0, 2), words)
+    for kind, more, words in (("span", [], 4), ("draft", [guess], 7)):
+        found, engine = [query("bell"), query("The sexton did.", 1, kind)], always("Nobody.")
+        (answer,), _ = run(stage, adding(unit, {Query: found, Lookup: [looked_up(2, 0)]}), engine)
+        shown: Any = engine.requests[0].fields
+        assert [passage.text for passage in shown.passages] == ["The bell.", "The end.", *more]
+        assert (answer.page_indexes, answer.num_context_words) == ((0, 2), words)
 
 
 ASKED = "bell rope"
@@ -132,30 +129,28 @@ ASKED = "bell rope"
 
 @dataclass
 class History:
-    """A chat whose pages have these keys: page, kind, text, day."""
+    """A chat whose pages have these keys: page, kind, text and perhaps the day."""
 
-    keys: Sequence[tuple[int, str, str | None, str | None]]
+    keys: Sequence[tuple[Any, ...]]
     pages: Sequence[str] = ("a ", "b ", "c ", "d")
     expansions: Sequence[Expansion] = ()
-    queries: list[Query] = field(default_factory=list)
+    queries: Sequence[Query] = ()
 
-    def rows(self) -> UnitRows:
-        keys = [Key(document_id="d", page_index=page, key_index=n, kind=kind, text=text, day=day)
-                for n, (page, kind, text, day) in enumerate(self.keys)]  # fmt: skip
-        unit = book(self.pages, questions=[question(text=ASKED)])
+    def found(self, by_vectors: bool = False, **settings: Any) -> Lookup:
+        keys = [Key(document_id="d", page_index=page, key_index=n, kind=kind, text=text,
+                    day=day[0] if day else None)
+                for n, (page, kind, text, *day) in enumerate(self.keys)]  # fmt: skip
         asked = [query(ASKED, kind="question"), *self.queries]
-        return adding(unit, {Key: keys, Expansion: self.expansions, Query: asked})
-
-    def found(self, by_vectors: bool = False, top_k: int | None = None, **settings: Any) -> Lookup:
+        rows = adding(book(self.pages, questions=[question(text=ASKED)]),
+                      {Key: keys, Expansion: self.expansions, Query: asked})  # fmt: skip
         settings = {"widen_days": 0, "out_of_range": "last", "dated_by": "any", "merge": "score",
-                    "top_k": top_k, **settings}  # fmt: skip
-        rows: UnitRows = self.rows()
+                    "top_k": None, **settings}  # fmt: skip
+        stage: Stage = SearchKeysByBM25(bm25="plus_on_stems", **settings)
         if by_vectors:
             vectors, _ = run(EmbedKeys(embedder=axes()), rows, never())
             rows = adding(rows, {Embedding: vectors})
-            (turn,), _ = run(SearchKeysByVectors(embedder=axes(), **settings), rows, never())
-        else:
-            (turn,), _ = run(SearchKeysByBM25(bm25="plus_on_stems", **settings), rows, never())
+            stage = SearchKeysByVectors(embedder=axes(), **settings)
+        (turn,), _ = run(stage, rows, never())
         assert isinstance(turn, Lookup)
         return turn
 
@@ -167,14 +162,14 @@ def dated(start: str | None, end: str | None, **more: Any) -> History:
     time_range = query(None, 1, "time_range", start_date=start, end_date=end, **more)
     keys = [
         (0, "value", "tower", "2023/05/01"), (0, "value", "bell tower stair oil", "2023/05/20"),
-        (1, "value", "bell rope", "2023/05/10"), (2, "value", "rope monk", None),
+        (1, "value", "bell rope", "2023/05/10"), (2, "value", "rope monk"),
         (3, "value", None, "2023/05/10"),
     ]  # fmt: skip
     return History(keys, expansions=[event], queries=[time_range])
 
 
 def test_a_page_ranks_by_its_best_key_and_one_without_is_never_found() -> None:
-    history = replace(dated(None, None), queries=[])
+    history = replace(dated(None, None), queries=())
     assert history.found().used == (1, 2, 0)
     assert history.found(top_k=1).used == (1,)
     used = history.found(by_vectors=True).used
@@ -182,29 +177,23 @@ def test_a_page_ranks_by_its_best_key_and_one_without_is_never_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "last", "dropped"),
+    ("start", "end", "widen_days", "last", "within"),
     [
-        (None, None, (1, 2, 0), (1, 2, 0)),
-        ("2023/05/15", None, (2, 0, 1), (2, 0)),
-        (None, "2023/05/05", (2, 0, 1), (2, 0)),
-        ("2023/05/11", "2023/05/13", (1, 2, 0), (1, 2)),
-        ("2023/05/02", "2023/05/09", (2, 1, 0), (2,)),
-        ("2024/01/01", "2024/02/01", (2, 1, 0), (2,)),
+        (None, None, 0, (1, 2, 0), 3), ("2023/05/15", None, 0, (2, 0, 1), 2),
+        (None, "2023/05/05", 0, (2, 0, 1), 2), ("2023/05/11", "2023/05/13", 0, (1, 2, 0), 2),
+        ("2023/05/14", "2023/05/18", 0, (2, 1, 0), 1),
+        ("2023/05/14", "2023/05/18", 2, (1, 2, 0), 3),
+        ("2024/01/01", "2024/02/01", 2, (2, 1, 0), 1),
+        ("0001/01/01", "9999/12/31", 2, (1, 2, 0), 3),
     ],
-)
+)  # fmt: skip
 def test_what_is_out_of_range_goes_to_the_end_or_away(
-    start: str | None, end: str | None, last: tuple[int, ...], dropped: tuple[int, ...]
+    start: str | None, end: str | None, widen_days: int, last: tuple[int, ...], within: int
 ) -> None:
     """A page is within by any of its keys and events, and one without a date always."""
-    assert dated(start, end).found().used == last
-    assert dated(start, end).found(out_of_range="drop").used == dropped
-
-
-def test_a_range_is_widened() -> None:
-    near = dated("2023/05/14", "2023/05/18")
-    assert near.found(out_of_range="drop").used == (2,)
-    assert near.found(out_of_range="drop", widen_days=2).used == (1, 2, 0)
-    assert dated("0001/01/01", "9999/12/31").found(widen_days=2).used == (1, 2, 0)
+    found = partial(dated(start, end).found, widen_days=widen_days)
+    assert found().used == last
+    assert found(out_of_range="drop").used == last[:within]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +203,7 @@ def test_the_ranks_of_50_sessions_are_kept(pages_of_session: int | None, ranks: 
     """Of 120 pages in their order; the 50th session of two begins with the 99th page."""
     pages = ["\f[no date]\na " if pages_of_session and n % pages_of_session == 0 else "a "
              for n in range(120)]  # fmt: skip
-    turn = History([(n, "value", ASKED, None) for n in range(120)], pages).found(top_k=3)
+    turn = History([(n, "value", ASKED) for n in range(120)], pages).found(top_k=3)
     assert [page.page_index for page in turn.ranked] == [*range(ranks)]
     assert turn.used == (0, 1, 2)
 
@@ -222,13 +211,11 @@ def test_the_ranks_of_50_sessions_are_kept(pages_of_session: int | None, ranks: 
 @pytest.mark.parametrize(
     ("start", "end", "order", "within"),
     [
-        (None, None, (1, 2, 0), 3),
+        (None, None, (1, 2, 0), 3), (None, "2023/05/12", (1, 0, 2), 2),
         ("2023/05/11", "2023/05/13", (1, 0, 2), 2),  # the event of page 1 is page 0's session's
         ("2023/05/20", "2023/05/20", (1, 2, 0), 0),  # a session's own date is no event's
-        ("2024/01/01", None, (1, 2, 0), 0),
-        (None, "2023/05/12", (1, 0, 2), 2),
     ],
-)
+)  # fmt: skip
 def test_time_goes_by_the_events_of_sessions(
     start: str | None, end: str | None, order: tuple[int, ...], within: int
 ) -> None:
@@ -240,15 +227,12 @@ def test_time_goes_by_the_events_of_sessions(
 
 
 # For "bell rope": the values rank 1, 0, 2, the facts 2, 0; all as one pool 1, 0, 2.
-SEPARATE = History([
-    (0, "value", "bell rope monk stair", None), (0, "fact", "oil", None),
-    (1, "value", "bell rope", None), (2, "value", "monk", None), (2, "fact", "bell", None),
-])  # fmt: skip
-JOINED = History([
-    (0, "value", "weather in Bern monk", None), (1, "value", "stair oil", None),
-    (2, "merged", "The bell has a rope. bell rope", None),
-    (3, "merged", "bell tower rope bell", None),
-])  # fmt: skip
+SEPARATE = History([(0, "value", "bell rope monk stair"), (0, "fact", "oil"),
+                    (1, "value", "bell rope"), (2, "value", "monk"),
+                    (2, "fact", "bell")])  # fmt: skip
+JOINED = History([(0, "value", "weather in Bern monk"), (1, "value", "stair oil"),
+                  (2, "merged", "The bell has a rope. bell rope"),
+                  (3, "merged", "bell tower rope bell")])  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -275,25 +259,130 @@ def test_without_a_reply_nothing_is_looked_up() -> None:
     assert dated(None, None, problem="unparseable").found().used == (1, 2, 0)
 
 
-@pytest.mark.parametrize(
-    ("reply", "start", "end", "problem"),
-    [
-        ('{"start": "2023/05/01", "end": "2023/05/07"}', "2023/05/01", "2023/05/07", None),
-        ("N/A", None, None, None),
-        ('{"start": "2023/05/30", "end": "2023/06/30"}', None, None, None),
-        ('{"end": "2023/06/30"}', None, "2023/06/30", None),
-        ('{"start": "2023/06/01", "end": "2023/05/01"}', None, None, "unparseable"),
-        ("soon", None, None, "unparseable"),
-    ],
-)
-def test_the_time_that_a_question_is_about(
-    reply: str, start: str | None, end: str | None, problem: str | None
-) -> None:
+def test_the_time_that_a_question_is_about() -> None:
     """The question is asked on May 30th: a range cannot begin then."""
     rows = book(["a"], questions=[question(asked_at="2023/05/30 (Tue) 23:40")])
-    made, calls = run(MakeTimeRange(time_aware=True, extraction_examples=True), rows, always(reply))
-    assert [row.kind for row in made] == ["question", "time_range"]
-    assert (made[1].start_date, made[1].end_date, made[1].problem) == (start, end, problem)
-    assert [call.prompt for call in calls] == ["time_range"]
+    for reply, start, end, problem in (
+        ('{"start": "2023/05/01", "end": "2023/05/07"}', "2023/05/01", "2023/05/07", None),
+        ('{"start": "2023/05/30", "end": "2023/06/30"}', None, None, None),
+        ('{"end": "2023/06/30"}', None, "2023/06/30", None), ("soon", None, None, "unparseable"),
+    ):  # fmt: skip
+        made, _ = run(MakeTimeRange(time_aware=True, extraction_examples=True), rows, always(reply))
+        assert [row.kind for row in made] == ["question", "time_range"]
+        assert (made[1].start_date, made[1].end_date, made[1].problem) == (start, end, problem)
     plain, _ = run(MakeTimeRange(time_aware=False, extraction_examples=False), rows, never())
     assert [row.kind for row in plain] == ["question"]
+
+
+PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke rose. "]
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize(("best", "wrong"), [([1, 4], 4), ([1, -1], -1), ([2, 1, 2], 2)])
+def test_a_ranking_of_pages_that_are_not_there_or_there_twice(best: list[int], wrong: int) -> None:
+    class Elsewhere(RandomPages):
+        kind = "elsewhere"
+        version = 1
+
+        def best(self, pages: Sequence[Page], question: Question) -> list[int]:
+            return best
+
+    rows = book(PAGES, questions=[question()])
+    told = f"test_search.py: Elsewhere.best returned {wrong}, which is no page"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        run(Elsewhere(top_k=1, seed=0, repeat=0), rows, never())
+
+
+def look_up(stage: BM25 | RankedPages | OraclePages, rows: UnitRows) -> list[Lookup]:
+    """Its rows without their rankings."""
+    made, _ = run(stage, rows, never())
+    return [replace(row, ranked=()) for row in made]
+
+
+def test_bm25_best_first_ties_to_the_lower_page() -> None:
+    """Twice in page 2 by its stem; `bells?` is no word of any."""
+    rows = book(PAGES, questions=[question(text="bells?")])
+    assert look_up(BM25(top_k=2, bm25="plus_on_stems"), rows) == [looked_up(2, 0)]
+    assert look_up(BM25(top_k=2, bm25="okapi_on_words"), rows) == [looked_up(0, 1)]
+
+
+@pytest.mark.parametrize("num_pages", [0, 2, 4])
+@pytest.mark.parametrize("top_k", [9, None])
+def test_all_pages_where_there_are_no_more_or_no_number_is_set(
+    num_pages: int, top_k: int | None
+) -> None:
+    rows = book(PAGES[:num_pages], questions=[question(evidence=(Span(0, 99),))])
+    for stage in (BM25(top_k=top_k, bm25="okapi_on_words"), OraclePages(top_k=top_k),
+                  RandomPages(top_k=top_k, seed=1, repeat=0)):  # fmt: skip
+        (row,) = look_up(stage, rows)
+        assert sorted(row.used or ()) == [*range(num_pages)]
+    assert look_up(LatestPages(top_k=top_k), rows) == [looked_up(*reversed(range(num_pages)))]
+
+
+def test_bm25_keeps_ranks_and_scores() -> None:
+    """Stems: 2 of 4 pages have `bell`. BM25+ with k1 1.5, b 0.75, delta 1 (Lv and Zhai 2011): idf
+    log(5 / 2), pages of 2, 2, 3 and 2 stems; what delta gives every page is left out."""
+    idf, mean = log(5 / 2), 9 / 4
+
+    def score(times: int, stems: int) -> float:
+        return idf * times * 2.5 / (times + 1.5 * (0.25 + 0.75 * stems / mean))
+
+    rows = book(PAGES, questions=[question(text="the bells")])
+    (row,), _ = run(BM25(top_k=1, bm25="plus_on_stems"), rows, never())
+    assert (row.requested, [page.page_index for page in row.ranked]) == ((2,), [2, 0, 1, 3])
+    assert [page.score for page in row.ranked] == pytest.approx([score(2, 3), score(1, 2), 0, 0])
+
+
+def test_rankings_are_kept_to_depth_50() -> None:
+    rows = book(["word "] * 60, questions=[question(evidence=(Span(0, 300),))])
+    for stage in (BM25(top_k=1, bm25="plus_on_stems"), LatestPages(top_k=1), OraclePages(top_k=1)):
+        (row,), _ = run(stage, rows, never())
+        assert len({page.page_index for page in row.ranked}) == 50
+
+
+def test_random_pages_are_those_of_seed_question_and_repeat() -> None:
+    def drawn(seed: int, repeat: int, num_questions: int = 20) -> list[Any]:
+        rows = book(["word "] * 30, questions=[question(f"q{i}") for i in range(num_questions)])
+        return [row.used for row in look_up(RandomPages(top_k=3, seed=seed, repeat=repeat), rows)]
+
+    many = drawn(0, 0, num_questions=300)
+    first = drawn(0, 0)
+    assert first == many[:20]  # whoever else is asked
+    for other in (drawn(0, 1), drawn(1, 0)):
+        assert sum(a == b for a, b in zip(first, other, strict=True)) <= 2
+    assert len({*first}) >= 18
+    assert all(len({*pages}) == 3 for pages in many)
+    assert {page for pages in many for page in pages} == {*range(30)}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "best"),
+    [
+        ([(0, 3), (25, 60)], [2, 1, 0]),
+        ([(10, 20), (15, 26), (15, 26)], [1, 0]),  # overlaps count once
+        ([(29, 31)], [1, 2]),  # a character of each: a tie
+        ([(40, 50), (3, 9), (16, 24)], [2, 1, 0]),
+    ],
+)
+def test_oracle_orders_pages_by_their_gold_characters(
+    evidence: list[tuple[int, int]], best: list[int]
+) -> None:
+    """It skips a question without any."""
+    pages = ["x" * 15, "x" * 15, "x" * 30, "x" * 6]  # 0-15, 15-30, 30-60, 60-66
+    asked = [question(evidence=tuple(Span(*span) for span in evidence)), question("r")]
+    for top_k in (1, 2, 4):
+        made = look_up(OraclePages(top_k=top_k), book(pages, questions=asked))
+        assert made == [looked_up(*best[:top_k]), looked_up(question_id="r", skipped=True)]
+
+
+OURS = [stage for stage in STAGES.values() if stage.__module__.startswith("stages.")]
+
+
+def test_only_oracle_rate_and_score_are_given_gold() -> None:
+    """And of documents no stage is given more than its text and its length, but one that reads
+    pages and gists of other documents from its metadata."""
+    gold = {stage for stage in OURS if set(stage.question_fields) & set(GOLD)}
+    assert gold == {OraclePages, RateAnswers, RateByType, ScoreAnswers}
+    others = [stage for stage in OURS if stage not in (PaginateGiven, GivenGists)]
+    assert {field for stage in others for field in stage.document_fields} == {"text", "num_words"}
+    assert len(OURS) > 10
