@@ -51,36 +51,33 @@ def test_a_row_has_the_same_id_with_and_without_an_equal_one_in_another_file(
     assert wrong and all(re.match(r"b\.jsonl:1: .*the same content as in a\.", d) for d in wrong)
 
 
-QUESTIONS: list[dict[str, Any]] = [
-    {"document_id": "a", "question": "When?", "references": ["1"]},
-    {"document_id": "a", "question": "When?", "references": ["1"]},
-    {"document_id": "b", "question": "When?"},
-    {"document_id": "a", "question": "When?", "options": ["x", "y"]},
-]  # fmt: skip
-
-
 def test_copies_within_a_file_are_kept_and_have_ids_of_their_own(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.txt").write_text(name)
-    written(tmp_path / "questions.jsonl", *QUESTIONS)
-    whole = [q.question_id for q in asked(loaded(tmp_path, "text"))]
-    assert len(set(whole)) == 4
+
+    def ids(*rows: Any) -> list[str]:
+        written(tmp_path / "questions.jsonl", *rows)
+        return [question.question_id for question in asked(loaded(tmp_path, "text"))]
+
+    when = {"document_id": "a", "question": "When?"}
+    rows = [*[{**when, "references": ["1"]}] * 2, {**when, "document_id": "b"},
+            {**when, "options": ["x", "y"]}]  # fmt: skip
+    whole = ids(*rows)
+    assert len({*whole}) == 4
     # Neither fewer rows nor more of another question or document change the ids of the others.
-    written(tmp_path / "questions.jsonl", QUESTIONS[0])
-    assert [q.question_id for q in asked(loaded(tmp_path, "text"))] == whole[:1]
-    more = {"document_id": "b", "question": "Where?"}
-    written(tmp_path / "questions.jsonl", more, *QUESTIONS[1:])
-    now = [q.question_id for q in asked(loaded(tmp_path, "text"))]
+    assert ids(rows[0]) == whole[:1]
+    now = ids({"document_id": "b", "question": "Where?"}, *rows[1:])
     assert now[:2] == [whole[0], whole[2]] and now[3:] == whole[3:]
 
 
-@pytest.mark.parametrize("name", ["records", "longbench"])
-def test_what_is_not_asked_is_no_part_of_a_questions_id(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("longbench", {"answers": ["b"], "dataset": "qasper"}), ("records", {"level": 3})],
+)
+def test_what_is_not_asked_is_no_part_of_a_questions_id(
+    tmp_path: Path, name: str, more: dict[str, Any]
+) -> None:
     """So a corrected reference or a new column asks no question again."""
-    given: dict[str, dict[str, Any]] = {
-        "longbench": {"answers": ["b"], "dataset": "qasper"},
-        "records": {"level": 3},
-    }
     before = loaded(written(tmp_path / "a.jsonl", row(name, 1)), name)
-    after = loaded(written(tmp_path / "a.jsonl", {**row(name, 1), **given[name]}), name)
+    after = loaded(written(tmp_path / "a.jsonl", {**row(name, 1), **more}), name)
     assert good_ids(before) == good_ids(after)

@@ -31,33 +31,19 @@ def test_how_it_is_read_is_hashed_and_nothing_else(tmp_path: Path, name: str) ->
     assert corpus.model_copy(update={"name": "other"}).hashed() != corpus.hashed()
 
 
-NUMBERS = range(20)
+def test_limit_takes_the_first_and_sample_draws_by_seed_in_corpus_order(tmp_path: Path) -> None:
+    write(tmp_path, [document(n) for n in range(20)], [question(n, of=n) for n in range(20)])
 
+    def ids(*words: str) -> list[str]:
+        resolved = read_run(["corpus=tables", f"corpus.path={tmp_path}", *words])
+        return [loaded.document.document_id for loaded in chosen_documents(resolved.config)]
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> list[str]:
-    write(tmp_path, [document(n) for n in NUMBERS], [question(n, of=n) for n in NUMBERS])
-    return ["corpus=tables", f"corpus.path={tmp_path}"]
-
-
-def ids(words: list[str], *more: str) -> list[str]:
-    return [
-        loaded.document.document_id for loaded in chosen_documents(read_run([*words, *more]).config)
-    ]
-
-
-def test_limit_takes_the_first(corpus: list[str]) -> None:
-    assert ids(corpus) == [f"d{n}" for n in NUMBERS]
-    assert ids(corpus, "limit=3") == ["d0", "d1", "d2"]
-    assert ids(corpus, "limit=99") == ids(corpus)
-
-
-def test_sample_draws_by_seed_in_corpus_order(corpus: list[str]) -> None:
-    drawn = ids(corpus, "sample=5")
-    assert len(set(drawn)) == 5
-    assert drawn == sorted(drawn, key=lambda name: int(name[1:]))
-    assert drawn == ids(corpus, "sample=5", "corpus.seed=0")
-    others = [tuple(ids(corpus, "sample=5", f"corpus.seed={seed}")) for seed in range(1, 9)]
+    everything = [f"d{n}" for n in range(20)]
+    assert ids() == ids("limit=99") == ids("sample=99") == everything
+    assert ids("limit=3") == ["d0", "d1", "d2"]
+    drawn = ids("sample=5")
+    assert len(drawn) == 5 and drawn == sorted(drawn, key=everything.index)
+    assert drawn == ids("sample=5", "corpus.seed=0")
+    others = [tuple(ids("sample=5", f"corpus.seed={seed}")) for seed in range(1, 9)]
     assert len({tuple(drawn), *others}) > 5
-    assert ids(corpus, "sample=99") == ids(corpus)
-    assert set(ids(corpus, "sample=4")) < set(ids(corpus, "sample=8"))
+    assert set(ids("sample=4")) < set(ids("sample=8"))
