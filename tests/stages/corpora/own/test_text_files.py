@@ -4,7 +4,7 @@ texts are extracted again."""
 import gzip
 import json
 from collections.abc import Callable
-from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -21,12 +21,12 @@ from pipeline.work.units import Committed
 from stages.corpora import Loaded, load
 from stages.corpora import corpus_of as of_section
 from stages.corpora.own import text_files
-from stages.corpora.own.text_files import AskCorpus, text_of_file, without_front_matter
+from stages.corpora.own.text_files import AskCorpus, text_of_file
 from stages.extract.extracted import EXTRACTORS, Extracted
 from stages.extract.isolated import Extractor
 from stages.read.imported_answers import read_predictions
 from tests.support.texts.documents import epub, pdf, scan, word
-from tests.support.texts.loading import DATA, asked, corpus_of, details, loaded, written
+from tests.support.texts.loading import asked, corpus_of, details, loaded, written
 
 LINE = "The keeper climbed the tower."
 SUFFIXED = ("paper.md", "paper.txt", "paper.md.txt", "paper.txt.txt")
@@ -38,6 +38,10 @@ def placed(folder: Path, files: dict[str, bytes]) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
     return folder
+
+
+def put(folder: Path, name: str, text: str = LINE) -> Path:
+    return placed(folder, {name: text.encode()}) / name
 
 
 def texts(corpus: list[Loaded]) -> dict[str, str]:
@@ -56,25 +60,45 @@ def test_every_kind_of_document_in_folders_and_sub_folders(tmp_path: Path) -> No
         "d.epub": epub({"a.xhtml": f"<p>{LINE}</p>"}), "deep/e.docx": word(LINE),
         "f.html": f"<p>{LINE}</p>".encode(), "g.htm.gz": gzip.compress(f"<p>{LINE}".encode()),
         "h.markdown": LINE.encode(), "i.txt.gz": gzip.compress(LINE.encode()),
+        "j.pdf": pdf([LINE], [], ["Two."]),
     })  # fmt: skip
-    assert texts(loaded(tmp_path, "text")) == {
+    corpus = loaded(tmp_path, "text")
+    assert texts(corpus) == {
         **dict.fromkeys(("a", "d", "deep/e", "deep/er/c", "f", "g", "h", "i"), LINE),
-        "b": f"# Tower\n\n{LINE}",
-    }
+        "b": f"# Tower\n\n{LINE}", "j": f"{LINE}\n\nTwo.",
+    }  # fmt: skip
+    missing = json.loads(corpus[-1].document.metadata)
+    assert missing == {"missing": "no text in 1 of 3 pages (2)"}
     for name in ("a.TXT", "d.epub", "deep/er/c.PDF", "g.htm.gz"):
         assert [*texts(loaded(tmp_path / name, "text")).values()] == [LINE]
 
 
-def test_what_a_file_says_of_itself_is_metadata(tmp_path: Path) -> None:
-    placed(tmp_path, {
-        "a.md": f"---\ntitle: Tower\ndate: 1893-05-01\n---\n{LINE}".encode(),
-        "b.txt": b"---\na: 1\n---\nB", "c.pdf": pdf([LINE], [], ["Two."]),
-    })  # fmt: skip
-    corpus = loaded(tmp_path, "text")
-    assert texts(corpus) == {"a": LINE, "b": "---\na: 1\n---\nB", "c": f"{LINE}\n\nTwo."}
-    assert [json.loads(item.document.metadata) for item in corpus] == [
-        {"title": "Tower", "date": "1893-05-01"}, {}, {"missing": "no text in 1 of 3 pages (2)"},
-    ]  # fmt: skip
+# Content of a Markdown file: the text that is read, and the metadata.
+FRONT_MATTER: dict[str, tuple[str, dict[str, Any]]] = {
+    "---\ntitle: The Tower\ntags: [oil, sea]\ndate: 1893-05-01\n1: x\n---\n\n# Tower\n": (
+        "# Tower\n",
+        {"title": "The Tower", "tags": ["oil", "sea"], "date": "1893-05-01", "1": "x"},
+    ),
+    "---\na: {2024-01-01: .nan}\n...\nText": ("Text", {"a": {"2024-01-01": "nan"}}),
+    **{text: (text, {}) for text in (
+        "# Tower\n",
+        "---\na: [\n---\nText",
+        "---\na: 1\nand no end",
+        "---\na: &a [x]\nb: [*a, *a]\n---\nText",  # what is repeated unfolds to any size
+        "---\n- a\n---\nText",
+        "---\na: !!python/object:os.system x\n---\nText",
+        "---\n---\nText",
+    )},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", FRONT_MATTER)
+def test_the_front_matter_of_markdown_is_its_metadata(tmp_path: Path, content: str) -> None:
+    [item] = loaded(put(tmp_path, "a.md", content), "text")
+    metadata = json.loads(item.document.metadata)
+    assert (item.document.text, metadata) == FRONT_MATTER[content]
+    [plain] = loaded(put(tmp_path, "b.txt", content), "text")
+    assert (plain.document.text, plain.document.metadata) == (content, "{}")
 
 
 def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
@@ -265,37 +289,12 @@ def test_what_may_not_be_looked_at_costs_itself(
     assert details(corpus) == [f"{name}: Permission denied; fix or delete it"]
 
 
-def test_text_folder_of_real_books() -> None:
-    corpus = loaded(DATA / "txt", "text")
-    for item in corpus:
-        content = (DATA / "txt" / f"{item.document.document_id}.txt").read_bytes()
-        assert item.document.num_words == len(content.decode("latin-1").split())
-        assert "\r" not in item.document.text and item.document.num_paragraphs > 90
-        assert item.document.problem is None and item.questions == ()
-    [book] = loaded(DATA / "txt" / "pg375.txt", "text")
-    assert book in corpus
-
-
 # A name in Unicode's NFC and in its NFD, as file systems of Macs have it, is one name.
 
 BOOK = "Łódź/café Zoë"
-ZOE = "Zoe\u0308 sold the cafe\u0301 in Malmo\u0308."
-Form = Callable[[str], str]
-
-
-def nfc(text: str) -> str:
-    return normalize("NFC", text)
-
-
-def nfd(text: str) -> str:
-    return normalize("NFD", text)
-
-
+nfc, nfd = partial(normalize, "NFC"), partial(normalize, "NFD")
 FORMS = (nfc, nfd)
-
-
-def put(folder: Path, name: str, text: str = ZOE) -> Path:
-    return placed(folder, {name: text.encode()}) / name
+Form = Callable[[str], str]
 
 
 @pytest.mark.parametrize("of_file", FORMS)
@@ -322,7 +321,7 @@ def test_two_files_of_one_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_ids_in_rows(tmp_path: Path, form: Form) -> None:
-    rows = [{"document_id": form(name), "text": ZOE} for name in ("é", "ö")]
+    rows = [{"document_id": form(name), "text": LINE} for name in ("é", "ö")]
     written(tmp_path / "documents.jsonl", *rows)
     question = {"document_id": "é", "question_id": form("ü"), "question": "Who?"}
     written(tmp_path / "questions.jsonl", question)
@@ -338,7 +337,7 @@ def test_ids_in_rows(tmp_path: Path, form: Form) -> None:
 @pytest.mark.parametrize(("on_disk", "named"), [(nfc, nfd), (nfd, nfc), (nfd, nfd)])
 def test_a_path_leads_to_what_is_there(tmp_path: Path, on_disk: Form, named: Form) -> None:
     file = put(tmp_path, f"{on_disk(BOOK)}.txt")
-    assert as_path(tmp_path / f"{named(BOOK)}.txt").read_text() == ZOE
+    assert as_path(tmp_path / f"{named(BOOK)}.txt").read_text() == LINE
     new = tmp_path / named("Łódź/new é")
     assert as_path(new) == file.parent / new.name
     section = corpus_of(tmp_path, "text").model_dump(mode="json")
@@ -348,34 +347,7 @@ def test_a_path_leads_to_what_is_there(tmp_path: Path, on_disk: Form, named: For
     assert len([*load(corpus)]) == 1
 
 
-# Front matter, and texts of files that were extracted before.
-
-
-def test_front_matter_is_the_metadata() -> None:
-    text = "---\ntitle: The Tower\ntags: [oil, sea]\ndate: 1893-05-01\n1: x\n---\n\n# Tower\n"
-    assert without_front_matter(text) == Extracted(
-        "# Tower\n",
-        metadata={"title": "The Tower", "tags": ["oil", "sea"], "date": date(1893, 5, 1), "1": "x"},
-    )
-    assert without_front_matter("---\na: {2024-01-01: .nan}\n...") == Extracted(
-        "", metadata={"a": {"2024-01-01": "nan"}}
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# Tower\n",
-        "---\na: [\n---\nText",
-        "---\na: 1\nand no end",
-        "---\na: &a [x]\nb: [*a, *a]\n---\nText",  # what is repeated unfolds to any size
-        "---\n- a\n---\nText",
-        "---\na: !!python/object:os.system x\n---\nText",
-        "---\n---\nText",
-    ],
-)
-def test_what_is_no_front_matter_is_text(text: str) -> None:
-    assert without_front_matter(text) == Extracted(text)
+# Texts of files that were extracted before.
 
 
 class Counting(Extractor):
