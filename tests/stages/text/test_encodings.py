@@ -10,9 +10,7 @@ CHINESE = """第一章　老王在灯塔上住了三十年。
 
 两天以后，面包师来救了他。
 """
-TAIWAN = """老王在燈塔上住了三十年。
-每天傍晚，他提著油燈走上台階。兩天以後，麵包師來救了他。
-"""
+TAIWAN = "老王在燈塔上住了三十年。\n每天傍晚，他提著油燈走上台階。兩天以後，麵包師來救了他。\n"
 JAPANESE = """灯台守は毎晩、塔に登った。
 疲れた彼は港の上のカモメに挨拶した。二日後にパン屋が来て、彼を助けた。
 """
@@ -22,33 +20,23 @@ KOREAN = """등대지기는 매일 저녁 탑에 올랐다.
 RUSSIAN = """Смотритель каждый вечер поднимался на башню.
 Пекарь пришёл через два дня и освободил его.
 """
-GREEK = """Ο φύλακας ανέβαινε κάθε βράδυ στον πύργο.
-Ο φούρναρης ήρθε μετά από δύο μέρες.
-"""
+GREEK = "Ο φύλακας ανέβαινε κάθε βράδυ στον πύργο.\nΟ φούρναρης ήρθε μετά από δύο μέρες.\n"
 HEBREW = """השומר עלה כל ערב אל המגדל. עייף הוא בירך את השחפים מעל הנמל.
 האופה בא אחרי יומיים ושחרר אותו.
 """
 ARABIC = """كان الحارس يصعد كل مساء إلى البرج. وكان يحيي النوارس فوق الميناء.
 جاء الخباز بعد يومين وحرره.
 """
-THAI = """คนเฝ้าประภาคารขึ้นหอคอยทุกเย็น
-เขาเหนื่อยและทักทายนกนางนวลเหนือท่าเรือ
-"""
+THAI = "คนเฝ้าประภาคารขึ้นหอคอยทุกเย็น\nเขาเหนื่อยและทักทายนกนางนวลเหนือท่าเรือ\n"
 POLISH = """Latarnik wchodził codziennie na wieżę.
 Piekarz przyszedł po dwóch dniach, żeby mógł zejść.
 """
-TURKISH = """Bekçi her akşam kuleye çıkardı. Işık söndü, ağaç büyüdü.
-Fırıncı iki gün sonra geldi.
-"""
-GERMAN = """Der Wärter stieg täglich auf den Turm.
-Müde grüßte er die Möwen über dem Hafen.
-"""
+TURKISH = "Bekçi her akşam kuleye çıkardı. Işık söndü, ağaç büyüdü.\nFırıncı iki gün sonra geldi.\n"
+GERMAN = "Der Wärter stieg täglich auf den Turm.\nMüde grüßte er die Möwen über dem Hafen.\n"
 FRENCH = """Le gardien monta l’escalier à six heures. « Où êtes-vous ? »
 Là-bas, la mer était agitée.
 """
-ENGLISH = """The keeper’s lamp—an old one—was lit. “Who is there?” he asked…
-The fee was €5.
-"""
+ENGLISH = "The keeper’s lamp—an old one—was lit. “Who is there?” he asked…\nThe fee was €5.\n"
 PAGE = '<html><head><meta charset="{}"></head><p>{}</p></html>'
 
 # text, encoding in which it is written; what it is read as is compared as text alone.

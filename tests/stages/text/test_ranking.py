@@ -1,4 +1,5 @@
-"""Terms of every script, as a person would cut words; ranks by BM25, and centrality."""
+"""Terms of every script, as a person would cut words; ranks by BM25, and centrality; and what rests
+on them: gists and excerpts of whole sentences."""
 
 import math
 import os
@@ -11,9 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rank_bm25 import BM25
 
+from stages.text.excerpts import best_clauses, best_sentences, gist
 from stages.text.ranking import Ranking, centrality, rank, ranking, relevance, terms
+from stages.text.words import num_words
 from tests.support.command import ROOT
 
 # A page, its words as a person would cut them, a question that only it answers, and another page.
@@ -149,13 +154,9 @@ def test_the_order_does_not_hang_on_the_hash_seed() -> None:
         "print(gist(text), best_sentences([text], 'Where did w3 meet y5?', 40))"
     )
     outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-        ).stdout
+        subprocess.check_output(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, cwd=ROOT
+        )
         for seed in ("1", "2", "3")
     }
     assert len(outputs) == 1
@@ -181,3 +182,49 @@ def test_threads_that_ask_at_once_get_one_index(
         rankings = list(threads.map(partial(ranking, bm25), pages, queries))
     assert built == [4]
     assert rankings[0] == rankings[2] == ranking(bm25, pages[0], "bell")
+
+
+CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
+
+
+def words(count: int) -> str:
+    return " ".join(f"word{i % 90}" for i in range(count))
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("", ""),
+        ("{vocalsound} {disfmarker}", ""),
+        ("A: Yes {gap} I  do .\nB: No.", "A: Yes I do . B: No."),
+        (words(59), words(59)),
+    ],
+)
+def test_a_short_page_comes_whole_without_tags(page: str, expected: str) -> None:
+    assert gist(page) == expected
+
+
+@pytest.mark.parametrize("page", [words(400), CHINESE, "Yeah. " * 300])
+def test_gists_of_odd_pages_keep_the_limits(page: str) -> None:
+    assert 40 <= num_words(gist(page)) <= 110
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 250), min_size=1, max_size=40))
+def test_no_long_page_is_told_by_its_beginning(lengths: list[int]) -> None:
+    page = " ".join(" ".join(f"w{i}x{j}" for j in range(n)) + "." for i, n in enumerate(lengths))
+    if num_words(page) >= 200:
+        assert 40 <= num_words(gist(page)) <= 110
+        assert not page.startswith(gist(page))
+
+
+def test_a_long_sentence_is_cut_to_its_clauses() -> None:
+    sentence = "In the spring, when it rained, the whale hit the ship, and all went home, at last."
+    assert best_clauses(sentence, "Which whale hit the ship?", 6) == "the whale hit the ship"
+    assert best_clauses(words(50), "word3", 5) == words(5)
+    assert best_clauses("Short.", "Which whale hit the ship?", 5) == "Short."
+
+
+def test_a_sentence_is_not_said_twice_in_an_answer() -> None:
+    text = "The whale hit the ship with all of the strength that it had left. "
+    assert best_sentences([text, text * 3], "Which whale?", 72) == text.strip()
