@@ -60,48 +60,42 @@ def read(content: bytes) -> list[str]:
 # Heads and feet.
 
 
-def test_heads_that_recur_and_numbers_that_count_are_left_out() -> None:
-    pages = [
-        [(60, 760, "The Coast Gazette"), (480, 760, f"Vol. {n // 2}"),
-         *lines(*PROSE[n % 4 :], *PROSE[: n % 4]), (60, 652, f"It was day {n * n}."),
-         (300, 40, f"- {n} -")]
-        for n in range(1, 5)
-    ]  # fmt: skip
+def prose(page: int) -> list[Text]:
+    """The same lines on every page, at other heights."""
+    return lines(*PROSE[page % 4 :], *PROSE[: page % 4])
+
+
+TITLES = ("The stairs", "The lamp", "The oil", "The village")
+EXERCISES = [f"Exercise {n}: the {what}" for n, what in enumerate(
+    ("tower", "stairs", "oil", "bread", "lamp", "village", "boat", "rope"), 1)]  # fmt: skip
+CHAPTERS = ["2 The Tower", "The Fall 3", "4 The Tower", "The Rescue 5", "6 The Tower"]
+# What is drawn; what of it is text, and what is not.
+HEADS: dict[str, tuple[list[list[Text]], Sequence[str], Sequence[str]]] = {
+    "what recurs is none, whole or in part": (
+        [[(60, 760, "The Coast Gazette"), (480, 760, f"Vol. {n // 2}"), *prose(n),
+          (60, 652, f"It was day {n * n}."), (300, 40, f"- {n} -")] for n in range(1, 5)],
+        ["It was day 9."], ["Gazette", "Vol.", "- 2 -"]),
+    "that of a chapter of one page, beside its number, is none": (
+        [lines("THE START", *PROSE), *([(60, 760, head), *lines(f"Page {n} says:", *PROSE)]
+                                       for n, head in enumerate(CHAPTERS))],
+        ["THE START", "Page 1 says:"], ["The Fall", "The Rescue", "The Tower"]),
+    "titles of slides beside one are text": (
+        [[(60, 760, "Coast Gazette"), (300, 760, title), *prose(n)]
+         for n, title in enumerate(TITLES)], TITLES, ["Gazette"]),
+    "names behind a label are text, as is their row": (
+        [[(60, 760, "Keeper:"), (300, 760, title), *prose(n)] for n, title in enumerate(TITLES)],
+        [f"Keeper: {title}" for title in TITLES], []),
+    "headings with numbers that go up with the pages are text": (
+        [[(60, 760, head), *prose(n)] for n, head in enumerate(EXERCISES)], EXERCISES, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HEADS)
+def test_running_heads(case: str) -> None:
+    pages, kept, gone = HEADS[case]
     text = " ".join(read(drawn(*pages)))
-    assert text.count(PROSE[1]) == 4 and "It was day 9." in text
-    assert "Gazette" not in text and "Vol." not in text and "- 2 -" not in text
-
-
-def test_a_head_of_a_chapter_that_has_one_page_is_one() -> None:
-    """On even pages the book's name, on odd ones the chapter's; the number is beside it."""
-    heads = ["", "2 The Tower", "The Fall 3", "4 The Tower", "The Rescue 5", "6 The Tower"]
-    pages = [[(60, 760, head), *lines(f"Page {'abcdef'[n]} says:", *PROSE)] if head else
-             lines("THE START", *PROSE) for n, head in enumerate(heads)]  # fmt: skip
-    text = " ".join(read(drawn(*pages)))
-    assert "The Fall" not in text and "The Rescue" not in text and "The Tower" not in text
-    assert "THE START" in text and "Page c says:" in text
-
-
-def test_a_part_of_a_row_that_stands_on_its_page_alone_is_text() -> None:
-    """Beside a head titles of slides; behind a label, whose row is no head, names."""
-    titles = ("The stairs", "The lamp", "The oil", "The village")
-    slides = [[(60, 760, "Coast Gazette"), (300, 760, title), *lines(*PROSE[n:], *PROSE[:n])]
-              for n, title in enumerate(titles)]  # fmt: skip
-    text = " ".join(read(drawn(*slides)))
-    assert "Gazette" not in text and all(title in text for title in titles)
-    forms = [[(60, 760, "Keeper:"), (300, 760, title), *lines(*PROSE[n:], *PROSE[:n])]
-             for n, title in enumerate(titles)]  # fmt: skip
-    text = " ".join(read(drawn(*forms)))
-    assert all(f"Keeper: {title}" in text for title in titles)
-
-
-def test_headings_with_numbers_that_go_up_with_the_pages_are_text() -> None:
-    whats = ("tower", "stairs", "oil", "bread", "lamp", "village", "boat", "rope")
-    heads = [f"Exercise {n}: the {what}" for n, what in enumerate(whats, 1)]
-    pages = [[(60, 760, head), *lines(*PROSE[n % 4 :], *PROSE[: n % 4])]
-             for n, head in enumerate(heads)]  # fmt: skip
-    text = " ".join(read(drawn(*pages)))
-    assert all(head in text for head in heads)
+    assert [words for words in kept if words not in text] == []
+    assert [words for words in gone if words in text] == []
 
 
 @pytest.mark.parametrize(
@@ -121,10 +115,9 @@ def test_numbers_of_pages_are_left_out(feet: Sequence[str], is_kept: bool) -> No
 
 @pytest.mark.parametrize("letter", ["\u0130", "\u0131", "\u017f"])
 def test_letters_that_only_look_roman_are_text(letter: str) -> None:
-    line = Line((Word(letter, 60.0, 70.0),), bottom=40.0, height=10.0)
-    assert without_running_heads([[line], [line._replace(bottom=400.0)]]) == [
-        [line], [line._replace(bottom=400.0)],
-    ]  # fmt: skip
+    low = Line((Word(letter, 60.0, 70.0),), bottom=40.0, height=10.0)
+    high = low._replace(bottom=400.0)
+    assert without_running_heads([[low], [high]]) == [[low], [high]]
 
 
 def page_of(name: str, num: int, changed: int = -1) -> list[str]:
