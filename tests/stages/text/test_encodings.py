@@ -78,20 +78,13 @@ def test_what_is_certain_has_no_note(content: bytes) -> None:
 
 # declared, the text, in what it is written.
 DECLARED = [
-    ("windows-1252", FRENCH, "cp1252"),
-    ("ISO-8859-1", ENGLISH, "cp1252"),
-    ("us-ascii", ENGLISH, "cp1252"),
-    ("iso-8859-2", POLISH, "iso8859-2"),
-    ("koi8-r", "да", "koi8-r"),
-    ("gb2312", "镕", "gbk"),
-    ("Shift_JIS", "①", "cp932"),
-    ("x-sjis", JAPANESE, "cp932"),
-    ("euc-kr", "똠", "cp949"),
-    ("hz-gb-2312", CHINESE, "hz"),
-    ("iso-2022-kr", KOREAN, "iso2022_kr"),
-    ("iso-8859-1", GERMAN, "utf-8"),
+    ("windows-1252", FRENCH, "cp1252"), ("ISO-8859-1", ENGLISH, "cp1252"),
+    ("us-ascii", ENGLISH, "cp1252"), ("iso-8859-2", POLISH, "iso8859-2"),
+    ("koi8-r", "да", "koi8-r"), ("gb2312", "镕", "gbk"), ("Shift_JIS", "①", "cp932"),
+    ("x-sjis", JAPANESE, "cp932"), ("euc-kr", "똠", "cp949"), ("hz-gb-2312", CHINESE, "hz"),
+    ("iso-2022-kr", KOREAN, "iso2022_kr"), ("iso-8859-1", GERMAN, "utf-8"),
     ("utf-16", ENGLISH, "utf-8"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

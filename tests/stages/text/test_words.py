@@ -48,23 +48,15 @@ def test_a_long_text_is_counted_without_being_split_wrongly(unit: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", 0),
-        (" \n\f", 0),
-        ("他们在山上", 5),
-        ("他们，在山上。", 5),
+        ("", 0), (" \n\f", 0), ("他们在山上", 5), ("他们，在山上。", 5),
         ("「他们」在 山上 ABC 12", 8),  # 「, 他, 们」, 在, 山, 上, ABC, 12
-        ("カタカナとひらがな", 9),
-        ("한국어는 띄어쓰기가 있다", 3),
+        ("カタカナとひらがな", 9), ("한국어는 띄어쓰기가 있다", 3), ("Kant说：Ja", 3),
         ("สวัสดีครับ", 3),  # ten characters, four a word
-        ("Kant说：Ja", 3),
-        ("\U00020000\U00020001", 2),
-        ("བོད་སྐད་ཡིན། ལས༎", 4),  # syllables
-        ("༄༅།།བོད་", 2),
-        ("a" * 1000, 1),
-        ("a" * 1001, 251),  # longer than any word: four characters a word
+        ("\U00020000\U00020001", 2), ("བོད་སྐད་ཡིན། ལས༎", 4), ("༄༅།།བོད་", 2),  # Tibetan: syllables
+        ("a" * 1000, 1), ("a" * 1001, 251),  # longer than any word: four characters a word
         ("one " + "é" * 1400 + " two", 352),
     ],
-)
+)  # fmt: skip
 def test_scripts_without_spaces(text: str, words: int) -> None:
     assert num_words(text) == words
     assert len(word_spans(text)) == words
@@ -75,12 +67,10 @@ def test_scripts_without_spaces(text: str, words: int) -> None:
     [
         ("\f[2023/05/30 (Tue) 21:48]\nuser: hello", 2, "[2023/05/30 (Tue) 21:48]"),
         ("\f[a b]\none\f[c d]\ntwo", 2, "[a b]"),
-        ("\fone two", 2, None),
-        ("[a b] one", 3, None),
-        ("one\f[a b]\ntwo", 2, None),
+        ("\fone two", 2, None), ("[a b] one", 3, None), ("one\f[a b]\ntwo", 2, None),
         ("\f[not closed\none", 3, None),
     ],
-)
+)  # fmt: skip
 def test_a_header_is_text_but_no_words(text: str, words: int, header: str | None) -> None:
     assert (num_words(text), header_of(text)) == (words, header)
     rest = text if header is None else text.partition("\n")[2]
@@ -157,15 +147,12 @@ def test_sentence_ends(text: str, sentences: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "how", "paragraphs"),
     [
-        ("a\nb\n\nc", "lines", ["a\n", "b\n\n", "c"]),
+        ("a\nb\n\nc", "lines", ["a\n", "b\n\n", "c"]), ("\n\na", "lines", ["\n\na"]),
         ("a\nb\n \nc\n", "blank_lines", ["a\nb\n \n", "c\n"]),
-        ("a\nb\n\nc", "auto", ["a\nb\n\n", "c"]),
-        ("a\nb\n\n", "auto", ["a\n", "b\n\n"]),
-        ("\n\na", "lines", ["\n\na"]),
-        (" \n ", "auto", [" \n "]),
-        ("", "auto", []),
+        ("a\nb\n\nc", "auto", ["a\nb\n\n", "c"]), ("a\nb\n\n", "auto", ["a\n", "b\n\n"]),
+        (" \n ", "auto", [" \n "]), ("", "auto", []),
     ],
-)
+)  # fmt: skip
 def test_paragraph_ends(text: str, how: Paragraphs, paragraphs: list[str]) -> None:
     assert cut(text, paragraph_spans(text, how)) == paragraphs
 

@@ -350,54 +350,47 @@ def test_a_path_leads_to_what_is_there(tmp_path: Path, on_disk: Form, named: For
 # Texts of files that were extracted before.
 
 
-class Counting(Extractor):
-    """Counts the files that it extracts."""
-
-    num_files = 0
-
-    def extract(self, kind: str, content: bytes) -> Extracted:
-        self.num_files += 1
-        return super().extract(kind, content)
-
-
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def extracted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of the files that are extracted; their texts are kept in tmp_path."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "gistmill" / "texts"
+    kinds: list[str] = []
+
+    def extract(_: Extractor, kind: str, content: bytes) -> Extracted:
+        kinds.append(kind)
+        return EXTRACTORS[kind](content)
+
+    monkeypatch.setattr(Extractor, "extract", extract)
+    return kinds
 
 
 @pytest.mark.parametrize("change", ["name", "content", "code", "damage", "deleted"])
 def test_a_file_is_extracted_once_for_its_content_and_the_code(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+    extracted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    content = epub({"a.xhtml": f"<p>{LINE}</p>"})
-    file = UPath(placed(tmp_path, {"a.epub": content}) / "a.epub")
-    with Counting() as extractor:
-        assert text_of_file(file, extractor) == Extracted(LINE)
-        (entry,) = cache.iterdir()
-        if change == "name":
-            file = file.rename(file.parent / "other.epub")
-        elif change == "content":
-            file.write_bytes(epub({"a.xhtml": f"<h1></h1><p>{LINE}</p>"}))
-        elif change == "code":
-            monkeypatch.setattr(text_files, "_code", lambda: "another")
-        elif change == "damage":
-            entry.write_bytes(entry.read_bytes()[:-9])
-        else:
-            entry.unlink()
-        assert text_of_file(file, extractor) == Extracted(LINE)
-        assert extractor.num_files == (1 if change == "name" else 2)
+    file = UPath(placed(tmp_path, {"a.epub": epub({"a.xhtml": f"<p>{LINE}</p>"})}) / "a.epub")
+    assert text_of_file(file, Extractor()) == Extracted(LINE)
+    cache = tmp_path / "cache" / "gistmill" / "texts"
+    (entry,) = cache.iterdir()
+    if change == "name":
+        file = file.rename(file.parent / "other.epub")
+    elif change == "content":
+        file.write_bytes(epub({"a.xhtml": f"<h1></h1><p>{LINE}</p>"}))
+    elif change == "code":
+        monkeypatch.setattr(text_files, "_code", lambda: "another")
+    elif change == "damage":
+        entry.write_bytes(entry.read_bytes()[:-9])
+    else:
+        entry.unlink()
+    assert text_of_file(file, Extractor()) == Extracted(LINE)
+    assert extracted == ["epub"] * (1 if change == "name" else 2)
     assert cache.stat().st_mode & 0o077 == 0, "nobody else may read it"
 
 
 def test_what_a_plugin_extracts_is_not_kept(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    extracted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def subtitles(content: bytes) -> Extracted:
-        return Extracted(content.decode())
-
-    monkeypatch.setitem(EXTRACTORS, "srt", subtitles)
-    monkeypatch.setattr(Extractor, "extract", lambda _, kind, content: EXTRACTORS[kind](content))
-    placed(tmp_path, {"film.srt": b"a line"})
-    assert text_of_file(UPath(tmp_path / "film.srt"), Extractor()).text == "a line"
-    assert not cache.exists()
+    monkeypatch.setitem(EXTRACTORS, "srt", lambda content: Extracted(content.decode()))
+    file = UPath(put(tmp_path, "film.srt"))
+    assert [text_of_file(file, Extractor()).text for _ in "ab"] == [LINE, LINE]
+    assert extracted == ["srt", "srt"]
