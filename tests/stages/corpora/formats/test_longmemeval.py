@@ -145,26 +145,21 @@ def test_marked_turns_are_the_evidence_where_there_are_any(
 
 
 @pytest.mark.parametrize(
-    ("change", "references", "only_judged", "task"),
+    ("change", "references", "only_judged"),
     [
-        ({}, ("at noon",), False, None),
-        ({"answer": 3}, ("3",), False, None),
-        ({"answer": None}, (), False, None),
-        ({"question_id": "q1_abs"}, ("at noon",), True, "abstention"),
-        ({"question_type": "single-session-preference"}, ("at noon",), True, None),
+        ({}, ("at noon",), False), ({"answer": 3}, ("3",), False), ({"answer": None}, (), False),
+        ({"question_id": "q1_abs"}, ("at noon",), True),
+        ({"question_type": "single-session-preference"}, ("at noon",), True),
     ],
-)
+)  # fmt: skip
 def test_answers(
-    tmp_path: Path,
-    change: dict[str, Any],
-    references: tuple[str, ...],
-    only_judged: bool,
-    task: str | None,
+    tmp_path: Path, change: dict[str, Any], references: tuple[str, ...], only_judged: bool
 ) -> None:
     [question] = read(tmp_path, **change).questions
     assert (question.references, question.only_judged) == (references, only_judged)
-    assert question.task == task
-    assert json.loads(question.metadata)["is_abstention"] is (task is not None)
+    is_abstention = "question_id" in change
+    assert question.task == ("abstention" if is_abstention else None)
+    assert json.loads(question.metadata)["is_abstention"] is is_abstention
 
 
 @pytest.mark.parametrize(
