@@ -127,32 +127,32 @@ def test_a_misspelt_field_is_one_error(tmp_path: Path, fields: Any, words: str) 
         read(tmp_path, "[1]", {**ROW, "in": [{"text": "a", "start": 1}]}, fields=fields)
 
 
-# Rows as datasets have them, with what fields are set to and what is left for metadata.
-NESTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+NAN = float("nan")
+# Rows as datasets have them: the path to the references, these, and what is left for metadata.
+NESTED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "SQuAD": ({"answers": {"text": ["He", "he"], "answer_start": [3, 3]}},
-              {"references": "answers.text"}, {"answers": {"answer_start": [3, 3]}}),
+              "answers.text", {"answers": {"answer_start": [3, 3]}}),
     "a list of objects": ({"answers": [{"text": "He", "start": 3}, {"text": "he", "start": 3}]},
-                          {"references": "answers.text"},
-                          {"answers": [{"start": 3}, {"start": 3}]}),
+                          "answers.text", {"answers": [{"start": 3}, {"start": 3}]}),
     "a list of objects with lists": ({"notes": [{"a": {"spans": ["He"]}}, {"a": {"spans": []}},
                                                 {"a": {"spans": ["he"]}}, {"a": None}]},
-                                     {"references": "notes.a.spans"}, {"notes": [{"a": None}]}),
+                                     "notes.a.spans", {"notes": [{"a": None}]}),
     "objects without it": ({"answers": [{"text": "He"}, {"text": None}, {}, {"text": "he"}]},
-                           {"references": "answers.text"}, {}),
+                           "answers.text", {}),
     "a key with a dot beside": ({"answers": {"text": ["x"]}, "answers.text": ["He", "he"]},
-                                {"references": "answers.text"}, {"answers": {"text": ["x"]}}),
-    "a key with a dot within": ({"a": {"b.c": {"d": ["He", "he"]}}}, {"references": "a.b.c.d"}, {}),
+                                "answers.text", {"answers": {"text": ["x"]}}),
+    "a key with a dot within": ({"a": {"b.c": {"d": ["He", "he"]}}}, "a.b.c.d", {}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", NESTED)
 def test_a_path_of_keys_leads_to_a_field(tmp_path: Path, case: str) -> None:
-    more, fields, left = NESTED[case]
+    more, path, left = NESTED[case]
     rows = [{"text": TEXT, "question": "Who?", **more}, {"text": TEXT, "question": "Which?"}]
     written(tmp_path / "rows.jsonl", *rows)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
     for file in tmp_path.iterdir():
-        [item] = loaded(file, "records", fields=fields)
+        [item] = loaded(file, "records", fields={"references": path})
         assert [question.references for question in item.questions] == [("He", "he"), ()]
         assert details([item]) == []
         if file.suffix == ".jsonl":  # in Parquet all objects have all keys
@@ -165,33 +165,28 @@ def test_a_path_of_keys_leads_to_a_field(tmp_path: Path, case: str) -> None:
         (1893, ("1893",)), (1893.0, ("1893",)), (-0.5, ("-0.5",)), (True, ("true",)),
         (False, ("false",)), (0, ("0",)), ([1, "one", 1.5, True], ("1", "one", "1.5", "true")),
         (None, ()), ([], ()), (date(1893, 3, 9), ("1893-03-09",)), (Decimal("1.10"), ("1.10",)),
-        (float("nan"), ()),
+        (NAN, ()),
     ],
 )  # fmt: skip
-def test_numbers_and_booleans_are_references(
+def test_numbers_and_booleans_are_references_and_nan_is_null(
     tmp_path: Path, value: Any, texts: tuple[str, ...]
 ) -> None:
-    """In Parquet and, but for what JSON has no word for, in JSON."""
+    """In Parquet and, but for what JSON has no word for, in JSON. pandas has NaN where a table of
+    numbers or labels has a gap."""
     row = {"text": TEXT, "question": "When?", "references": value}
-    if not isinstance(value, list) or len(value) < 2:
-        pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    fields = {"references": "references"}
     if not isinstance(value, (date, Decimal)) and value == value:
-        written(tmp_path / "rows.jsonl", row)
-    for file in tmp_path.iterdir():
-        [item] = loaded(file, "records", fields={"references": "references"})
+        [item] = loaded(written(tmp_path / "rows.jsonl", row), "records", fields=fields)
         assert [question.references for question in item.questions] == [texts]
-
-
-def test_what_is_no_number_is_null(tmp_path: Path) -> None:
-    """pandas has NaN where a table of numbers or labels has a gap."""
-    nan = float("nan")
-    row = {"text": TEXT, "question": "Who?", "kind": nan, "score": nan, "vector": [1.0, nan],
-           "about": {"n": nan, "m": 1.5}}  # fmt: skip
-    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
-    [item] = loaded(tmp_path / "rows.parquet", "records", fields={"question_type": "kind"})
-    [question] = item.questions
-    assert (question.problem, question.question_type) == (None, None)
-    assert json.loads(question.metadata) == {"vector": [1.0, None], "about": {"n": None, "m": 1.5}}
+    if value in (None, []) or not isinstance(value, list):
+        gaps = {"kind": NAN, "score": NAN, "vector": [1.0, NAN], "about": {"n": NAN, "m": 1.5}}
+        pq.write_table(pa.Table.from_pylist([{**row, **gaps}]), tmp_path / "rows.parquet")
+        fields["question_type"] = "kind"
+        [item] = loaded(tmp_path / "rows.parquet", "records", fields=fields)
+        [question] = item.questions
+        assert (question.references, question.question_type) == (texts, None)
+        left = {"vector": [1.0, None], "about": {"n": None, "m": 1.5}}
+        assert (question.problem, json.loads(question.metadata)) == (None, left)
 
 
 @pytest.mark.parametrize(
