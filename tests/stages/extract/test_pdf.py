@@ -11,7 +11,7 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from stages.extract import pdf_pages
-from stages.extract.extracted import Extracted, UnreadableError
+from stages.extract.extracted import UnreadableError
 from stages.extract.pdf import pdf_text, without_running_heads
 from stages.extract.pdf_pages import Line, Word
 from tests.support.texts.documents import pdf, scan
@@ -310,11 +310,6 @@ def test_the_lines_of_a_turned_page_are_whole() -> None:
 
 
 # What cannot be read.
-
-
-def test_a_pdf_without_text_is_a_scan_and_pages_without_text_are_named() -> None:
-    mixed = pdf(["One."], [], ["Two."], [])
-    assert pdf_text(mixed) == Extracted("One.\n\nTwo.", "no text in 2 of 4 pages (2, 4)")
 
 
 @pytest.mark.parametrize(

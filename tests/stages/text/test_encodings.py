@@ -2,7 +2,7 @@
 
 import pytest
 
-from stages.text.encodings import decoded, decoded_lines, without_c1
+from stages.text.encodings import decoded
 
 CHINESE = """第一章　老王在灯塔上住了三十年。
 
@@ -126,21 +126,3 @@ def test_a_stray_byte_costs_itself(text: str, bytes_: bytes, num: int) -> None:
 def test_what_cannot_be_told_is_refused(content: bytes) -> None:
     with pytest.raises(UnicodeError):
         decoded(content)
-
-
-def test_lines_are_one_encoding_from_the_first_that_tells_it() -> None:
-    lines = [b"one\n", "zwölf\n".encode("cp1252"), b"two\n", "fünf\n".encode("cp1252")]
-    results = [*decoded_lines(lines)]
-    assert [line.text for line in results] == ["one\n", "zwölf\n", "two\n", "fünf\n"]
-    assert [line.is_detected for line in results] == [False, True, False, True]
-    lines[0] = "drei Löwen\n".encode()  # so it is UTF-8 with a stray byte
-    results = [*decoded_lines(lines)]
-    assert [line.text for line in results][1:] == ["zw\ufffdlf\n", "two\n", "f\ufffdnf\n"]
-    assert [line.num_lost for line in results] == [0, 1, 0, 1]
-
-
-def test_control_characters_c1_are_what_windows_has_there() -> None:
-    text = "it\x92s \x93here\x94\x85 \x80\x81"
-    assert without_c1(text) == "it’s “here”… €\ufffd"
-    assert len(without_c1(text)) == len(text)
-    assert without_c1("Müller\n\t\x0c\xa0") == "Müller\n\t\x0c\xa0"

@@ -191,14 +191,14 @@ def test_ids_are_kept_as_they_are(tmp_path: Path) -> None:
 
 
 def test_no_document_has_control_characters_c1(tmp_path: Path) -> None:
-    text = "it\x92s \x93here\x94\x85 now"
+    text = "it\x92s \x93here\x94\x85 \x80\x81 now"
     row = {"document_id": "a", "text": text}
     written(tmp_path / "documents.jsonl", row)
     (tmp_path / "b.txt").write_text(text, encoding="utf-8")
-    (tmp_path / "c.html").write_text("<p>it&#146;s &#147;here&#148;&#133; now</p>")
+    (tmp_path / "c.html").write_text("<p>it&#146;s &#147;here&#148;&#133; &#128;&#129; now</p>")
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
     corpora = [loaded(tmp_path, "tables"), loaded(tmp_path, "text"),
                loaded(tmp_path, "parquet", fields={"question": None})]  # fmt: skip
     texts = [item.document.text for corpus in corpora for item in corpus
              if not item.document.skipped]  # fmt: skip
-    assert texts == ["it’s “here”… now"] * 4
+    assert texts == ["it’s “here”… €\ufffd now"] * 4

@@ -1,4 +1,5 @@
-"""Ids made for rows that have none: of their content, whatever else is loaded, and no two alike."""
+"""Ids made for rows that have none: of their content, whatever else is loaded, and no two alike;
+which documents `limit` and `sample` choose; and which settings of a corpus name its steps."""
 
 import json
 import re
@@ -7,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from jobs.graph.preparation import chosen_documents
+from jobs.graph.resolved_run import read_run
+from pipeline.core.settings import CONF
 from stages.corpora import Loaded
-from tests.support.texts.loading import asked, details, loaded, written
+from tests.support.texts.loading import asked, corpus_of, details, loaded, written
+from tests.support.texts.small_corpus import document, question, write
 
 MADE = re.compile("[0-9a-f]{16}")
 # A row without ids, {} for what tells it from others.
@@ -81,3 +86,38 @@ def test_what_is_not_asked_is_no_part_of_a_questions_id(
     before = loaded(written(tmp_path / "a.jsonl", row(name, 1)), name)
     after = loaded(written(tmp_path / "a.jsonl", {**row(name, 1), **more}), name)
     assert good_ids(before) == good_ids(after)
+
+
+OF_FILES = sorted({file.stem for file in (CONF / "corpus").glob("*.yaml")} - {"synthetic"})
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_how_it_is_read_is_hashed_and_nothing_else(tmp_path: Path, name: str) -> None:
+    corpus = corpus_of(tmp_path / "here", name)
+    moved = {"stories": str(tmp_path / "there")} if name == "narrativeqa" else {}
+    there = corpus_of(tmp_path / "there", name, **moved)
+    assert there.hashed() == corpus.hashed() and str(tmp_path) not in json.dumps(corpus.hashed())
+    assert there.selection() != corpus.selection()
+    unread: dict[str, Any] = {"split": "x", "seed": 7, "family": "other"}
+    assert corpus_of(tmp_path, name, **unread).hashed() == corpus.hashed()
+    other = "lines" if corpus.paragraphs != "lines" else "blank_lines"
+    assert corpus_of(tmp_path, name, paragraphs=other).hashed() != corpus.hashed()
+    assert corpus.model_copy(update={"name": "other"}).hashed() != corpus.hashed()
+
+
+def test_limit_takes_the_first_and_sample_draws_by_seed_in_corpus_order(tmp_path: Path) -> None:
+    write(tmp_path, [document(n) for n in range(20)], [question(n, of=n) for n in range(20)])
+
+    def ids(*words: str) -> list[str]:
+        resolved = read_run(["corpus=tables", f"corpus.path={tmp_path}", *words])
+        return [loaded.document.document_id for loaded in chosen_documents(resolved.config)]
+
+    everything = [f"d{n}" for n in range(20)]
+    assert ids() == ids("limit=99") == ids("sample=99") == everything
+    assert ids("limit=3") == ["d0", "d1", "d2"]
+    drawn = ids("sample=5")
+    assert len(drawn) == 5 and drawn == sorted(drawn, key=everything.index)
+    assert drawn == ids("sample=5", "corpus.seed=0")
+    others = [tuple(ids("sample=5", f"corpus.seed={seed}")) for seed in range(1, 9)]
+    assert len({tuple(drawn), *others}) > 5
+    assert set(ids("sample=4")) < set(ids("sample=8"))
