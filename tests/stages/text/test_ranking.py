@@ -9,7 +9,6 @@ import sys
 import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -162,21 +161,18 @@ def test_threads_that_ask_at_once_get_one_index(
     bm25: Ranking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each thread has its own copies of the pages, as each method has."""
-    built: list[int] = []
+    init, built = BM25.__init__, list[int]()
 
     def slow(self: BM25, corpus: list[list[str]], *args: object) -> None:
         built.append(len(corpus))
         time.sleep(0.05)  # a second thread comes while the first builds
         init(self, corpus, *args)
 
-    init = BM25.__init__
     monkeypatch.setattr(BM25, "__init__", slow)
-    queries = ["bell", "rope", "bell", "mill"]
-    with ThreadPoolExecutor(len(queries)) as threads:
-        pages = [[f"{bm25} {word} {n}" for n, word in enumerate(queries)] for _ in queries]
-        rankings = list(threads.map(partial(ranking, bm25), pages, queries))
-    assert built == [4]
-    assert rankings[0] == rankings[2] == ranking(bm25, pages[0], "bell")
+    pages = [f"{bm25} {word} {n}" for n, word in enumerate(["bell", "rope", "mill"])]
+    with ThreadPoolExecutor(4) as threads:
+        rankings = list(threads.map(lambda _: ranking(bm25, [*pages], "bell"), range(4)))
+    assert built == [3] and rankings == [ranking(bm25, pages, "bell")] * 4
 
 
 CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
