@@ -133,11 +133,9 @@ def test_sentences_and_paragraphs_tile_the_text(text: str, how: Paragraphs) -> N
         ("Mr. Ash met J. R. Oak, i.e. me. So do I. Bye", [
             "Mr. Ash met J. R. Oak, i.e. me. ", "So do I. ", "Bye",
         ]),
-        ("你好。再见！", ["你好。", "再见！"]),
+        ("你好。再见！", ["你好。", "再见！"]), ("no end", ["no end"]), ("", []),
         ("A: one\nPhD B: two\nor three", ["A: one\n", "PhD B: two\nor three"]),
         ("A heading\n\n  Text", ["A heading\n\n  ", "Text"]),
-        ("no end", ["no end"]),
-        ("", []),
     ],
 )  # fmt: skip
 def test_sentence_ends(text: str, sentences: list[str]) -> None:
@@ -178,29 +176,21 @@ NO_HEADINGS = [
 
 
 GOING_ON = [
-    ("She put down the lamp and she added,", '"I shall go."'),
-    ("As the poet has it:", "  Full fathom five\n  thy father lies."),
+    ("She put down the lamp and she added,", '"I shall go."'), ("He said this--", '"Go!"'),
+    ("As the poet has it:", "  Full fathom five\n  thy father lies."), ("Take these:", "- a lamp"),
     ("Full fathom five thy father lies;\nOf his bones are coral made;", "Those are pearls"),
     ("weary and worn, 105", "She slept."),  # the number of a verse
-    ("“I mind the oak,’”", "quoted Anne."),
-    ("He said this--", '"Go!"'),
-    ("The tower, which", "[Illustration: the tower]"),
+    ("“I mind the oak,’”", "quoted Anne."), ("The tower, which", "[Illustration: the tower]"),
     ("It was in 1066", "that they came."),
-    ("Take these:", "- a lamp"),
-]
+]  # fmt: skip
 ENDED = [
-    ("The stairs gave way.", "He waited."),
+    ("The stairs gave way.", "He waited."), ("She slept.* 105", "He did not."),
     ('"Go away!"', "he said, and went."),  # who ends in a mark has ended
     ("“And then I—”", "“Stop!”"),  # cut short by another
-    ("She slept.* 105", "He did not."),
-    ("user: thanks", "assistant: You are welcome."),
-    ("Grad A: we started,", "Grad B: Yes ."),
-    ("- a lamp", "- a rope"),
-    ("| a | b |", "| c | d |"),
-    ("他们看见了", "一只鸟"),
-    ("It rose in 1066", "Then it fell."),
-    ("", "x"),
-]
+    ("user: thanks", "assistant: You are welcome."), ("Grad A: we started,", "Grad B: Yes ."),
+    ("- a lamp", "- a rope"), ("| a | b |", "| c | d |"), ("他们看见了", "一只鸟"),
+    ("It rose in 1066", "Then it fell."), ("", "x"),
+]  # fmt: skip
 
 
 def test_headings_and_whether_a_sentence_goes_on() -> None:

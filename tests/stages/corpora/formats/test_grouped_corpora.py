@@ -161,19 +161,15 @@ def exam(instruction: str, output: str | None, kind: str | None = "exam") -> dic
     [
         ("longbench_v2", V2, ("Which\nof them?", 4, 1)),
         ("longbench_v2", {**V2, "answer": " d "}, ("Which\nof them?", 4, 3)),
-        ("infinitebench", {**CHOICE, "answer": "river"}, ("Where?", 4, 1)),
-        ("infinitebench", {**CHOICE, "answer": ["river", "B"]}, ("Where?", 4, 1)),
-        ("infinitebench", {**CHOICE, "answer": "D"}, ("Where?", 4, 3)),
-        ("infinitebench", {**CHOICE, "answer": []}, ("Where?", 4, None)),
-        ("leval", exam(EXAM, "(B) a 1990."), ("Which?", 4, 1)),
-        ("leval", exam(EXAM, "C"), ("Which?", 4, 2)),
-        ("leval", exam(THREE, "B"), ("What is it?", 3, 1)),
-        ("leval", exam(EXAM, "(E) none"), (EXAM, 0, None)),
-        ("leval", exam("How many?", "12"), ("How many?", 0, None)),
-        ("leval", exam(EXAM, "(B) sea", "f1"), (EXAM, 0, None)),
-        ("leval", exam("Who?", "Ann", None), ("Who?", 0, None)),
+        *(("infinitebench", {**CHOICE, "answer": answer}, ("Where?", 4, right))
+          for answer, right in (("river", 1), (["river", "B"], 1), ("D", 3), ([], None))),
+        *(("leval", exam(*asked), expected) for asked, expected in (
+            ((EXAM, "(B) a 1990."), ("Which?", 4, 1)), ((EXAM, "C"), ("Which?", 4, 2)),
+            ((THREE, "B"), ("What is it?", 3, 1)), ((EXAM, "(E) none"), (EXAM, 0, None)),
+            ((EXAM, "(B) sea", "f1"), (EXAM, 0, None)), (("Who?", "Ann", None), ("Who?", 0, None)),
+            (("How many?", "12"), ("How many?", 0, None)))),
     ],
-)
+)  # fmt: skip
 def test_the_right_option(
     tmp_path: Path, name: str, row: dict[str, Any], expected: tuple[str, int, int | None]
 ) -> None:

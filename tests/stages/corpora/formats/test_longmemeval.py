@@ -27,16 +27,12 @@ def turn(content: str, role: str = "user", **more: Any) -> dict[str, Any]:
 
 
 HISTORY: dict[str, Any] = {
-    "question_id": "q1",
-    "question_type": "multi-session",
-    "question": "When?",
-    "answer": "at noon",
-    "question_date": "2023/06/01 (Thu) 10:00",
-    "haystack_session_ids": ["answer_1", "s2"],
+    "question_id": "q1", "question_type": "multi-session", "question": "When?",
+    "answer": "at noon", "question_date": "2023/06/01 (Thu) 10:00",
+    "haystack_session_ids": ["answer_1", "s2"], "answer_session_ids": ["answer_1"],
     "haystack_dates": ["2023/05/30 (Tue) 21:48", "2023/05/20 (Sat) 02:21"],
     "haystack_sessions": [[turn("We leave at noon."), turn("Fine.", "assistant")], [turn("Hi.")]],
-    "answer_session_ids": ["answer_1"],
-}
+}  # fmt: skip
 EARLY, LATE = sorted(HISTORY["haystack_dates"])
 NOON, HI = "user: We leave at noon.\n\nassistant: Fine.\n\n", "user: Hi.\n\n"
 TEXT = f"\f[{EARLY}]\n{HI}\f[{LATE}]\n{NOON}"
