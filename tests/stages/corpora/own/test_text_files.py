@@ -132,7 +132,7 @@ def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
 FOLDERS: dict[str, tuple[dict[str, str | bytes], dict[str, str], list[str]]] = {
     "a warehouse's own folders are not read": (
         {"a.txt": "A", "gistmill.json": "{}", "runs/n/report.md": "# n", "x/runs/b.txt": "B"},
-        {"a": "A", "x/runs/b": "B"}, ["gistmill.json: none of"]),
+        {"a": "A", "x/runs/b": "B"}, ["gistmill.json: its folder is a warehouse, "]),
     "documents of one name keep their suffix": (
         {"a.pdf": pdf(["Pdf."]), "a.txt": "A", "b.txt": "B", "sub/a.txt": "Below."},
         {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}, []),
