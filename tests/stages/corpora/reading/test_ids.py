@@ -118,6 +118,6 @@ def test_limit_takes_the_first_and_sample_draws_by_seed_in_corpus_order(tmp_path
     drawn = ids("sample=5")
     assert len(drawn) == 5 and drawn == sorted(drawn, key=everything.index)
     assert drawn == ids("sample=5", "corpus.seed=0")
-    others = [tuple(ids("sample=5", f"corpus.seed={seed}")) for seed in range(1, 9)]
-    assert len({tuple(drawn), *others}) > 5
+    others = [tuple(ids("sample=5", f"corpus.seed={seed}")) for seed in range(1, 5)]
+    assert len({tuple(drawn), *others}) == 5
     assert set(ids("sample=4")) < set(ids("sample=8"))
