@@ -84,6 +84,8 @@ NEVER_ASKED = answer(None, num_context_words=None, problem="context_overflow")
         *((question(references=REFERENCES), answer(REFERENCES[0], problem=problem),
            dict.fromkeys(STAGE.metrics, (0.0, "upstream")) | {"evidence_recall": (None, None)})
           for problem in ("truncated", "unparseable", "timeout", "upstream")),
+        (question(references=REFERENCES), answer(""),
+         dict.fromkeys(STAGE.metrics, (0.0, None)) | {"evidence_recall": (None, None)}),
         # Without a key there is evidence recall alone.
         (question(), answer(), {"evidence_recall": (None, None)}),
         (question(options=("a", "b")), answer(), {"evidence_recall": (None, None)}),

@@ -200,12 +200,22 @@ def test_headings_and_whether_a_sentence_goes_on() -> None:
     assert [pair for pair in ENDED if goes_on(*pair)] == []
 
 
-def test_a_table_of_contents_may_be_cut_and_a_poem_without_a_full_stop() -> None:
-    nine, many = "word " * 8 + "word.", "word " * 89 + "word."
-    # Ten headings of 2 words: the ends of at most 5 words from its first, and from the text, go.
-    assert ends_at_pauses([nine, *["The Tower"] * 10, many], near=5) == [0, 3, 4, 5, 6, 7, 11]
-    # 24 stanzas of 2 words, ends at 6 to 42 words of 48.
-    assert ends_at_pauses(["word word,"] * 24, near=5) == [*range(2, 21), 23]
+def test_ends_of_pages_that_are_no_pauses() -> None:
+    def words(num: int, end: str = ".") -> str:
+        return "word " * (num - 1) + "word" + end
+
+    # Never between a heading and its text, however long that is; inside a sentence where no pause
+    # is near.
+    assert ends_at_pauses([words(9), "THE TOWER", words(90), words(9)], near=5) == [0, 2, 3]
+    heads = ["THE TOWER", "CHAPTER I", "A Night"]
+    assert ends_at_pauses([words(9), *heads, words(90), words(9)], near=5) == [0, 4, 5]
+    assert ends_at_pauses([words(300), words(5, ","), words(90), words(9)], near=5) == [0, 2, 3]
+    assert ends_at_pauses([words(300), words(6, ","), words(6), words(9)], near=5) == [0, 1, 2, 3]
+    # A poem without a full stop: 24 stanzas of 2 words, ends at 6 to 42 words of 48.
+    assert ends_at_pauses([words(2, ",")] * 24, near=5) == [*range(2, 21), 23]
+    # Of contents, ten headings of 2 words, the ends near their first and the text go.
+    contents = [words(9), *["The Tower"] * 10, words(90)]
+    assert ends_at_pauses(contents, near=5) == [0, 3, 4, 5, 6, 7, 11]
 
 
 @pytest.mark.parametrize(
