@@ -89,8 +89,8 @@ ROWS: dict[str, tuple[str, list[Any], list[str], list[tuple[str, tuple[str, ...]
                            ["1: `answer` 2 is no letter of ABCD"]),
     "no option": ("longbench_v2", [{**V2, "choice_C": None}], [BOOK], [],
                   ["1: no `choice_C`; add it"]),
-    **{f"right option {answer}": ("infinitebench", [{**CHOICE, "answer": answer}], [BOOK], [],
-                                  ["1: `answer` "]) for answer in ("E", 3)},
+    "no such option": ("infinitebench", [{**CHOICE, "answer": "E"}], [BOOK], [], ["1: `answer` "]),
+    "a number for one": ("infinitebench", [{**CHOICE, "answer": 3}], [BOOK], [], ["1: `answer` "]),
 }  # fmt: skip
 
 

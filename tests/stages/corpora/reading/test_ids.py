@@ -64,7 +64,7 @@ def test_copies_within_a_file_are_kept_and_have_ids_of_their_own(tmp_path: Path)
         written(tmp_path / "questions.jsonl", *rows)
         return [question.question_id for question in asked(loaded(tmp_path, "text"))]
 
-    when = {"document_id": "a", "question": "When?"}
+    when: dict[str, Any] = {"document_id": "a", "question": "When?"}
     rows = [*[{**when, "references": ["1"]}] * 2, {**when, "document_id": "b"},
             {**when, "options": ["x", "y"]}]  # fmt: skip
     whole = ids(*rows)
