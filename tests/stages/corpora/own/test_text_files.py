@@ -197,9 +197,8 @@ nobody;Who?;;;;
 
 
 def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
-    files = {"a.txt": LINE, "sub/b.pdf": pdf([LINE]), "questions.csv": QUESTIONS}
-    corpus = read(tmp_path, files)
-    first, second, third, lost = asked(corpus)
+    placed(tmp_path, {"a.txt": LINE, "sub/b.pdf": pdf([LINE]), "questions.csv": QUESTIONS})
+    first, second, third, lost = asked(loaded(tmp_path, "text"))
     assert (first.document_id, first.references, json.loads(first.metadata)) == (
         "a", ("The keeper",), {"page": "3"},
     )  # fmt: skip
