@@ -191,25 +191,24 @@ def pdf(
     return file.getvalue()
 
 
-def web(document: Sequence[Part], is_semantic: bool) -> bytes:
-    links = "".join(f'<li><a href="/{name}">{name}</a></li>' for name in
-                    ("Home", "Timetables", "Tickets and Fares"))  # fmt: skip
-    name, foot = "The Railway Gazette", "Printed by the Railway Gazette, all rights reserved"
-    if is_semantic:
-        before = (f"<header><a href='/'>{name}</a></header><nav><ul>{links}</ul></nav>"
-                  "<main><article>")  # fmt: skip
-        after = (f"</article></main><aside><h4>Most read</h4><ul>{links}</ul></aside>"
-                 f"<footer>{foot}</footer>")  # fmt: skip
-    else:
-        before = ("<div id='cookie-notice'>We use cookies. <button>Accept</button></div>"
-                  f"<div class='site-header'><b>{name}</b></div><div><ul>{links}</ul></div>"
-                  "<div class='breadcrumbs'>Home &gt; Timetables</div>"
-                  "<div class='c1'>")  # fmt: skip
-        after = (f"</div><div class='sidebar'>Most read<ul>{links}</ul></div>"
-                 f"<div class='footer'>{foot}</div>")  # fmt: skip
+# Pages with the text and lists of links in them.
+SEMANTIC = """<header><a href='/'>The Railway Gazette</a></header><nav>LINKS</nav>
+<main><article>TEXT</article></main><aside><h4>Most read</h4>LINKS</aside>
+<footer>Printed by the Railway Gazette, all rights reserved</footer>"""
+BY_CLASSES = """<div id='cookie-notice'>We use cookies. <button>Accept</button></div>
+<div class='site-header'><b>The Railway Gazette</b></div><div>LINKS</div>
+<div class='breadcrumbs'>Home &gt; Timetables</div><div class='c1'>TEXT</div>
+<div class='sidebar'>Most readLINKS</div>
+<div class='footer'>Printed by the Railway Gazette, all rights reserved</div>"""
+
+
+def web(document: Sequence[Part], page: str) -> bytes:
+    names = ("Home", "Timetables", "Tickets and Fares")
+    links = "".join(f'<li><a href="/{name}">{name}</a></li>' for name in names)
     text = "".join(part.html() for part in document)
-    page = f"<head><title>Gazette</title></head><body>{before}{text}{after}</body>"
-    return f"<!doctype html><html>{page}</html>".encode()
+    body = page.replace("LINKS", f"<ul>{links}</ul>").replace("TEXT", text)
+    head = "<head><title>Gazette</title></head>"
+    return f"<!doctype html><html>{head}<body>{body}</body></html>".encode()
 
 
 def docx(document: Sequence[Part]) -> bytes:
@@ -258,8 +257,8 @@ def known_documents() -> dict[str, tuple[list[Part], bytes, tuple[str, ...]]]:
         "report.epub": (report, book(report), contents),
         "report.docx": (report, docx(report), word_heads),
         "tables.docx": (tables, docx(tables), word_heads),
-        "article.html": (report, web(report, is_semantic=True), gazette),
-        "tables.html": (tables, web(tables, is_semantic=False), gazette),
+        "article.html": (report, web(report, SEMANTIC), gazette),
+        "tables.html": (tables, web(tables, BY_CLASSES), gazette),
         "report.md": (report, text.encode(), ("title:", "author:")),
     }  # fmt: skip
 
