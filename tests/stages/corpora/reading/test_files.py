@@ -16,7 +16,7 @@ from upath import UPath
 from pipeline.core.errors import UsageError
 from stages.corpora.reading.files import read_rows
 from stages.corpora.reading.values import Row
-from tests.support.texts.loading import details, loaded, notes
+from tests.support.texts.loading import details, loaded
 
 ROWS = [{"n": str(n), "text": f'line\n\n{n}, with; "quotes"|\tand é'} for n in range(50)]
 
@@ -129,34 +129,30 @@ def test_what_is_torn_is_one_bad_row(tmp_path: Path, case: str) -> None:
 
 UMLAUTS = "text,n\r\nzwölf Löwen,1\r\nplain,2\r\nfünf Möwen,3\r\n"
 CHINESE = "text,n\n老王在灯塔上住了三十年。,1\nplain,2\n两天以后，面包师来救了他。,3\n"
-ENCODED: dict[str, tuple[str, str, str | None]] = {
-    "windows-1252": (UMLAUTS, "cp1252", "cp1252"),
-    "GBK": (CHINESE, "gbk", "gb18030"),
-    "UTF-16 without a mark": (CHINESE, "utf-16-le", None),
-    "UTF-8 with a mark": (UMLAUTS, "utf-8-sig", None),
-}
+STRAY = "text,n\nzwölf,1\nfünf \ufffd\ufffd Möwen,2\ndrei,3\n"
+# What is read, what is written, what is said, and how that begins for each row.
+ENCODED: dict[str, tuple[str, bytes, str, list[str]]] = {
+    "windows-1252": (UMLAUTS, UMLAUTS.encode("cp1252"), "read as cp1252; ",
+                     ["a.csv: ", "", "a.csv: "]),  # ASCII is the same in all
+    "GBK": (CHINESE, CHINESE.encode("gbk"), "read as gb18030; ", ["a.csv: ", "", "a.csv: "]),
+    "UTF-16 without a mark": (CHINESE, CHINESE.encode("utf-16-le"), "", [""] * 3),
+    "UTF-8 with a mark": (UMLAUTS, UMLAUTS.encode("utf-8-sig"), "", [""] * 3),
+    "stray bytes": (STRAY, STRAY.encode().replace("\ufffd".encode(), b"\x96"), ": 2; ",
+                    ["", "a.csv:3: ", ""]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", ENCODED)
-def test_a_csv_in_another_encoding_is_read_and_named_once(tmp_path: Path, case: str) -> None:
-    text, encoding, named = ENCODED[case]
-    (tmp_path / "a.csv").write_bytes(text.encode(encoding))
+def test_a_csv_in_another_encoding_is_read_and_named(tmp_path: Path, case: str) -> None:
+    text, content, words, begins = ENCODED[case]
+    (tmp_path / "a.csv").write_bytes(content)
     corpus = loaded(tmp_path, "csv", fields={"question": None})
     wanted = [line.split(",")[0] for line in text.splitlines()[1:]]
     assert [item.document.text for item in corpus] == wanted
-    said = notes(corpus)
-    assert len(said) == bool(named) and all(f"read as {named}; " in line for line in said)
-    assert all(line.startswith("a.csv: ") for line in said)
-    assert corpus[1].document.detail is None  # ASCII is the same in all
-
-
-def test_a_stray_byte_in_a_csv_costs_itself(tmp_path: Path) -> None:
-    content = "text,n\nzwölf,1\nfünf ~~ Möwen,2\ndrei,3\n".encode().replace(b"~", b"\x96")
-    (tmp_path / "a.csv").write_bytes(content)
-    corpus = loaded(tmp_path, "csv", fields={"question": None})
-    assert [item.document.text for item in corpus] == ["zwölf", "fünf \ufffd\ufffd Möwen", "drei"]
-    [said] = notes(corpus)
-    assert said.startswith("a.csv:3: ") and ": 2; " in said
+    said = [item.document.detail for item in corpus]
+    assert [bool(detail) for detail in said] == [bool(begin) for begin in begins]
+    for detail, begin in zip(said, begins, strict=True):
+        assert not detail or (detail.startswith(begin) and words in detail)
 
 
 @pytest.mark.parametrize("name", ["rows.jsonl", "list.json", "rows.csv"])
