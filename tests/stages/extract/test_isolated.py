@@ -78,13 +78,3 @@ def test_a_library_that_is_not_installed_is_named(
     with Extractor() as extractor:
         said = unreadable(extractor, kind, word("One.") if kind == "docx" else pdf(["One."]))
     assert said.startswith(f"needs {library}, which is not installed; pip install ")
-
-
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_a_text_is_the_same_in_every_process(monkeypatch: pytest.MonkeyPatch, seed: str) -> None:
-    """Units of work are named by it."""
-    contents = [("pdf", pdf(["One."])), ("docx", word("# A", "Two.")), ("epub", BOOK)]
-    monkeypatch.setenv("PYTHONHASHSEED", seed)
-    with Extractor() as extractor:
-        texts = [extractor.extract(*content).text for content in contents]
-    assert texts == ["One.", "# A\n\nTwo.", "A"]

@@ -34,6 +34,10 @@ def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> UnitRows:
     return adding(book(["The bell rings."], questions=questions), {Answer: answers})
 
 
+def rating(rater: str = "listener-test", **more: Any) -> Rating:
+    return Rating(document_id="d", question_id="q", rater=rater, rater_is_model=True, **more)
+
+
 ASKED = question(references=("the wind", "a gust"))
 
 
@@ -43,13 +47,12 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
     rules = ({"prompt": f"rate_{rubric}", "match": reference, "reply": reply}
              for (rubric, reference), reply in replies.items())  # fmt: skip
     made, calls = run(STAGE, rows([ASKED], [answer()]), scripted(tmp_path, *rules))
-    shared: dict[str, Any] = {"document_id": "d", "question_id": "q",
-                              "rater": "scripted:script-test", "rater_is_model": True}  # fmt: skip
+    rater = "scripted:script-test"
     assert made == [
-        Rating(**shared, reference_index=0, rubric="strict", label="yes", value=1.0),
-        Rating(**shared, reference_index=0, rubric="permissive", label="yes", value=1.0),
-        Rating(**shared, reference_index=1, rubric="strict", label="no", value=0.0),
-        Rating(**shared, reference_index=1, rubric="permissive", label="partially", value=0.5),
+        rating(rater, reference_index=0, rubric="strict", label="yes", value=1.0),
+        rating(rater, reference_index=0, rubric="permissive", label="yes", value=1.0),
+        rating(rater, reference_index=1, rubric="strict", label="no", value=0.0),
+        rating(rater, reference_index=1, rubric="permissive", label="partially", value=0.5),
     ]
     assert [(call.question_id, call.reference_index, call.prompt) for call in calls] == [
         ("q", index, f"rate_{rubric}") for index in (0, 1) for rubric in ("permissive", "strict")
@@ -103,20 +106,18 @@ def test_a_rater_without_room_is_not_asked_and_one_that_is_no_model_says_so() ->
     ],
 )
 def test_nothing_to_rate_is_one_skipped_row(asked: Question, given: Answer) -> None:
-    (rating,), _ = run(STAGE, rows([asked], [given]), never())
-    assert (rating.skipped, rating.problem, rating.reference_index) == (True, None, None)
-    assert (rating.rubric, rating.label, rating.value) == (None, None, None)
+    made, _ = run(STAGE, rows([asked], [given]), never())
+    assert made == [rating(skipped=True)]
 
 
 @pytest.mark.parametrize("problem", ["truncated", "context_overflow", "upstream"])
 def test_an_answer_with_a_problem_is_upstream(problem: Any) -> None:
     made, _ = run(STAGE, rows([ASKED], [answer(problem=problem)]), never())
-    assert [(row.reference_index, row.rubric) for row in made] == [
-        (index, rubric) for index in (0, 1) for rubric in ("strict", "permissive")
-    ]
-    assert {(row.problem, row.detail, row.label, row.value, row.skipped) for row in made} == {
-        ("upstream", f"answer: {problem}", None, 0.0, False)
-    }
+    assert made == [
+        rating(reference_index=index, rubric=rubric, value=0.0, problem="upstream",
+               detail=f"answer: {problem}")
+        for index in (0, 1) for rubric in ("strict", "permissive")
+    ]  # fmt: skip
 
 
 def test_every_question_must_have_its_ratings() -> None:
@@ -153,24 +154,20 @@ def test_a_reference_is_not_compared_with_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "task", "rubric"),
     [  # types of the dataset, and abstention in place of any of them
-        ("multi-session", None, "generic"),
-        ("temporal-reasoning", None, "temporal"),
+        ("multi-session", None, "generic"), ("temporal-reasoning", None, "temporal"),
         ("knowledge-update", None, "knowledge_update"),
         ("single-session-preference", None, "preference"),
         ("temporal-reasoning", "abstention", "abstention"),
         (None, None, "generic"),  # another corpus
     ],
-)
+)  # fmt: skip
 def test_a_questions_type_chooses_the_rubric(
     kind: str | None, task: str | None, rubric: Any
 ) -> None:
     engine = always("Yes")
     asked = question(references=("at noon",), question_type=kind, task=task)
     made, calls = run(RateByType(), rows([asked], [answer()]), engine, "longmemeval")
-    assert made == [
-        Rating(document_id="d", question_id="q", rater="listener-test", rater_is_model=True,
-               rubric=rubric, reference_index=None, label="yes", value=1.0)
-    ]  # fmt: skip
+    assert made == [rating(rubric=rubric, label="yes", value=1.0)]
     [request] = engine.requests
     assert (request.prompt, request.max_reply_tokens) == (f"judge_{rubric}", 10)
     assert [(call.question_id, call.reference_index) for call in calls] == [("q", None)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stages.text.encodings import decoded, decoded_lines, without_c1
+from stages.text.encodings import decoded
 
 CHINESE = """第一章　老王在灯塔上住了三十年。
 
@@ -10,9 +10,7 @@ CHINESE = """第一章　老王在灯塔上住了三十年。
 
 两天以后，面包师来救了他。
 """
-TAIWAN = """老王在燈塔上住了三十年。
-每天傍晚，他提著油燈走上台階。兩天以後，麵包師來救了他。
-"""
+TAIWAN = "老王在燈塔上住了三十年。\n每天傍晚，他提著油燈走上台階。兩天以後，麵包師來救了他。\n"
 JAPANESE = """灯台守は毎晩、塔に登った。
 疲れた彼は港の上のカモメに挨拶した。二日後にパン屋が来て、彼を助けた。
 """
@@ -22,33 +20,23 @@ KOREAN = """등대지기는 매일 저녁 탑에 올랐다.
 RUSSIAN = """Смотритель каждый вечер поднимался на башню.
 Пекарь пришёл через два дня и освободил его.
 """
-GREEK = """Ο φύλακας ανέβαινε κάθε βράδυ στον πύργο.
-Ο φούρναρης ήρθε μετά από δύο μέρες.
-"""
+GREEK = "Ο φύλακας ανέβαινε κάθε βράδυ στον πύργο.\nΟ φούρναρης ήρθε μετά από δύο μέρες.\n"
 HEBREW = """השומר עלה כל ערב אל המגדל. עייף הוא בירך את השחפים מעל הנמל.
 האופה בא אחרי יומיים ושחרר אותו.
 """
 ARABIC = """كان الحارس يصعد كل مساء إلى البرج. وكان يحيي النوارس فوق الميناء.
 جاء الخباز بعد يومين وحرره.
 """
-THAI = """คนเฝ้าประภาคารขึ้นหอคอยทุกเย็น
-เขาเหนื่อยและทักทายนกนางนวลเหนือท่าเรือ
-"""
+THAI = "คนเฝ้าประภาคารขึ้นหอคอยทุกเย็น\nเขาเหนื่อยและทักทายนกนางนวลเหนือท่าเรือ\n"
 POLISH = """Latarnik wchodził codziennie na wieżę.
 Piekarz przyszedł po dwóch dniach, żeby mógł zejść.
 """
-TURKISH = """Bekçi her akşam kuleye çıkardı. Işık söndü, ağaç büyüdü.
-Fırıncı iki gün sonra geldi.
-"""
-GERMAN = """Der Wärter stieg täglich auf den Turm.
-Müde grüßte er die Möwen über dem Hafen.
-"""
+TURKISH = "Bekçi her akşam kuleye çıkardı. Işık söndü, ağaç büyüdü.\nFırıncı iki gün sonra geldi.\n"
+GERMAN = "Der Wärter stieg täglich auf den Turm.\nMüde grüßte er die Möwen über dem Hafen.\n"
 FRENCH = """Le gardien monta l’escalier à six heures. « Où êtes-vous ? »
 Là-bas, la mer était agitée.
 """
-ENGLISH = """The keeper’s lamp—an old one—was lit. “Who is there?” he asked…
-The fee was €5.
-"""
+ENGLISH = "The keeper’s lamp—an old one—was lit. “Who is there?” he asked…\nThe fee was €5.\n"
 PAGE = '<html><head><meta charset="{}"></head><p>{}</p></html>'
 
 # text, encoding in which it is written; what it is read as is compared as text alone.
@@ -90,20 +78,13 @@ def test_what_is_certain_has_no_note(content: bytes) -> None:
 
 # declared, the text, in what it is written.
 DECLARED = [
-    ("windows-1252", FRENCH, "cp1252"),
-    ("ISO-8859-1", ENGLISH, "cp1252"),
-    ("us-ascii", ENGLISH, "cp1252"),
-    ("iso-8859-2", POLISH, "iso8859-2"),
-    ("koi8-r", "да", "koi8-r"),
-    ("gb2312", "镕", "gbk"),
-    ("Shift_JIS", "①", "cp932"),
-    ("x-sjis", JAPANESE, "cp932"),
-    ("euc-kr", "똠", "cp949"),
-    ("hz-gb-2312", CHINESE, "hz"),
-    ("iso-2022-kr", KOREAN, "iso2022_kr"),
-    ("iso-8859-1", GERMAN, "utf-8"),
+    ("windows-1252", FRENCH, "cp1252"), ("ISO-8859-1", ENGLISH, "cp1252"),
+    ("us-ascii", ENGLISH, "cp1252"), ("iso-8859-2", POLISH, "iso8859-2"),
+    ("koi8-r", "да", "koi8-r"), ("gb2312", "镕", "gbk"), ("Shift_JIS", "①", "cp932"),
+    ("x-sjis", JAPANESE, "cp932"), ("euc-kr", "똠", "cp949"), ("hz-gb-2312", CHINESE, "hz"),
+    ("iso-2022-kr", KOREAN, "iso2022_kr"), ("iso-8859-1", GERMAN, "utf-8"),
     ("utf-16", ENGLISH, "utf-8"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -145,21 +126,3 @@ def test_a_stray_byte_costs_itself(text: str, bytes_: bytes, num: int) -> None:
 def test_what_cannot_be_told_is_refused(content: bytes) -> None:
     with pytest.raises(UnicodeError):
         decoded(content)
-
-
-def test_lines_are_one_encoding_from_the_first_that_tells_it() -> None:
-    lines = [b"one\n", "zwölf\n".encode("cp1252"), b"two\n", "fünf\n".encode("cp1252")]
-    results = [*decoded_lines(lines)]
-    assert [line.text for line in results] == ["one\n", "zwölf\n", "two\n", "fünf\n"]
-    assert [line.is_detected for line in results] == [False, True, False, True]
-    lines[0] = "drei Löwen\n".encode()  # so it is UTF-8 with a stray byte
-    results = [*decoded_lines(lines)]
-    assert [line.text for line in results][1:] == ["zw\ufffdlf\n", "two\n", "f\ufffdnf\n"]
-    assert [line.num_lost for line in results] == [0, 1, 0, 1]
-
-
-def test_control_characters_c1_are_what_windows_has_there() -> None:
-    text = "it\x92s \x93here\x94\x85 \x80\x81"
-    assert without_c1(text) == "it’s “here”… €\ufffd"
-    assert len(without_c1(text)) == len(text)
-    assert without_c1("Müller\n\t\x0c\xa0") == "Müller\n\t\x0c\xa0"

@@ -1,4 +1,5 @@
-"""Terms of every script, as a person would cut words; ranks by BM25, and centrality."""
+"""Terms of every script, as a person would cut words; ranks by BM25, and centrality; and what rests
+on them: gists and excerpts of whole sentences."""
 
 import math
 import os
@@ -8,12 +9,15 @@ import sys
 import time
 import unicodedata
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rank_bm25 import BM25
 
+from stages.text.excerpts import best_clauses, best_sentences, gist
 from stages.text.ranking import Ranking, centrality, rank, ranking, relevance, terms
+from stages.text.words import num_words
 from tests.support.command import ROOT
 
 # A page, its words as a person would cut them, a question that only it answers, and another page.
@@ -142,22 +146,13 @@ def test_okapi_by_hand(query: str, order: list[int]) -> None:
 
 
 def test_the_order_does_not_hang_on_the_hash_seed() -> None:
-    program = (
-        "from stages.text.excerpts import gist, best_sentences\n"
-        "said = [f'The w{i % 7} met x{i % 5} near y{i % 11} on day z{i}.' for i in range(60)]\n"
-        "text = ' '.join(said)\n"
-        "print(gist(text), best_sentences([text], 'Where did w3 meet y5?', 40))"
-    )
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
+    program = """from stages.text.excerpts import gist, best_sentences
+said = [f'The w{i % 7} met x{i % 5} near y{i % 11} on day z{i}.' for i in range(60)]
+text = ' '.join(said)
+print(gist(text), best_sentences([text], 'Where did w3 meet y5?', 40))"""
+    environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2"))
+    command = [sys.executable, "-c", program]
+    outputs = {subprocess.check_output(command, env=env, cwd=ROOT) for env in environments}
     assert len(outputs) == 1
 
 
@@ -166,18 +161,59 @@ def test_threads_that_ask_at_once_get_one_index(
     bm25: Ranking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each thread has its own copies of the pages, as each method has."""
-    built: list[int] = []
+    init, built = BM25.__init__, list[int]()
 
     def slow(self: BM25, corpus: list[list[str]], *args: object) -> None:
         built.append(len(corpus))
         time.sleep(0.05)  # a second thread comes while the first builds
         init(self, corpus, *args)
 
-    init = BM25.__init__
     monkeypatch.setattr(BM25, "__init__", slow)
-    queries = ["bell", "rope", "bell", "mill"]
-    with ThreadPoolExecutor(len(queries)) as threads:
-        pages = [[f"{bm25} {word} {n}" for n, word in enumerate(queries)] for _ in queries]
-        rankings = list(threads.map(partial(ranking, bm25), pages, queries))
-    assert built == [4]
-    assert rankings[0] == rankings[2] == ranking(bm25, pages[0], "bell")
+    pages = [f"{bm25} {word} {n}" for n, word in enumerate(["bell", "rope", "mill"])]
+    with ThreadPoolExecutor(4) as threads:
+        rankings = list(threads.map(lambda _: ranking(bm25, [*pages], "bell"), range(4)))
+    assert built == [3] and rankings == [ranking(bm25, pages, "bell")] * 4
+
+
+CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
+
+
+def words(count: int) -> str:
+    return " ".join(f"word{i % 90}" for i in range(count))
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("", ""), ("{vocalsound} {disfmarker}", ""), (words(59), words(59)),
+        ("A: Yes {gap} I  do .\nB: No.", "A: Yes I do . B: No."),
+    ],
+)  # fmt: skip
+def test_a_short_page_comes_whole_without_tags(page: str, expected: str) -> None:
+    assert gist(page) == expected
+
+
+@pytest.mark.parametrize("page", [words(400), CHINESE, "Yeah. " * 300])
+def test_gists_of_odd_pages_keep_the_limits(page: str) -> None:
+    assert 40 <= num_words(gist(page)) <= 110
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(1, 250), min_size=1, max_size=40))
+def test_no_long_page_is_told_by_its_beginning(lengths: list[int]) -> None:
+    page = " ".join(" ".join(f"w{i}x{j}" for j in range(n)) + "." for i, n in enumerate(lengths))
+    if num_words(page) >= 200:
+        assert 40 <= num_words(gist(page)) <= 110
+        assert not page.startswith(gist(page))
+
+
+def test_a_long_sentence_is_cut_to_its_clauses() -> None:
+    sentence = "In the spring, when it rained, the whale hit the ship, and all went home, at last."
+    assert best_clauses(sentence, "Which whale hit the ship?", 6) == "the whale hit the ship"
+    assert best_clauses(words(50), "word3", 5) == words(5)
+    assert best_clauses("Short.", "Which whale hit the ship?", 5) == "Short."
+
+
+def test_a_sentence_is_not_said_twice_in_an_answer() -> None:
+    text = "The whale hit the ship with all of the strength that it had left. "
+    assert best_sentences([text, text * 3], "Which whale?", 72) == text.strip()

@@ -11,36 +11,25 @@ from docx.oxml import parse_xml
 from reportlab.lib.pdfencrypt import StandardEncryption
 from reportlab.pdfgen.canvas import Canvas
 
-_LINE, _TOP, _LEFT = 12.0, 800.0, 72.0  # points
 
-
-def pdf(*pages: Sequence[str], left: float = _LEFT, password: str | None = None) -> bytes:
-    """A page per list of lines, set in 10 points; an empty line is a gap of half a line, `# ` sets
-    a heading, two spaces indent a line."""
+def pdf(*pages: Sequence[str], password: str | None = None) -> bytes:
+    """A page per list of lines, set in 10 points; a page without lines has a drawing."""
     file = io.BytesIO()
     locked = StandardEncryption(password) if password else None
     canvas = Canvas(file, invariant=1, encrypt=locked)
     for lines in pages:
-        y = _TOP
-        for line in lines:
-            canvas.setFont("Helvetica", 16 if line.startswith("# ") else 10)
-            indent = 18 if line.startswith("  ") else 0
-            canvas.drawString(left + indent, y, line.removeprefix("# ").strip())
-            y -= _LINE if line else _LINE / 2
+        canvas.setFont("Helvetica", 10)
+        for number, line in enumerate(lines):
+            canvas.drawString(72, 800 - 12 * number, line)
+        if not lines:
+            canvas.rect(100, 100, 300, 300, fill=1)
         canvas.showPage()
     canvas.save()
     return file.getvalue()
 
 
 def scan(num_pages: int = 1) -> bytes:
-    """Pages of lines drawn, without a letter."""
-    file = io.BytesIO()
-    canvas = Canvas(file, invariant=1)
-    for _ in range(num_pages):
-        canvas.rect(100, 100, 300, 300, fill=1)
-        canvas.showPage()
-    canvas.save()
-    return file.getvalue()
+    return pdf(*[()] * num_pages)
 
 
 def word(*parts: str | Sequence[Sequence[str]], head: str = "", foot: str = "") -> bytes:

@@ -3,7 +3,7 @@
 import copy
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,7 @@ from stages.corpora import Corpus, Loaded, load
 from stages.corpora import corpus_of as of_section
 from tests.support.command import DATA
 
-__all__ = [
-    "DATA", "asked", "bad", "corpus_of", "details", "good", "loaded", "notes", "written",
-]  # fmt: skip
+__all__ = ["DATA", "asked", "bad", "corpus_of", "details", "good", "loaded", "written"]
 
 
 @cache
@@ -56,23 +54,14 @@ def asked(corpus: Iterable[Loaded]) -> list[Question]:
 
 def details(corpus: Iterable[Loaded]) -> list[str]:
     """What is wrong with each bad row: a document's, then its questions'."""
-    return [row.detail for row in _rows(corpus) if row.detail and _is_bad(row)]
-
-
-def notes(corpus: Iterable[Loaded]) -> list[str]:
-    """What is not certain of each row that can be read, once."""
-    texts = (row.detail for row in _rows(corpus) if not _is_bad(row))
-    return [*dict.fromkeys(filter(None, texts))]
+    rows: list[Document | Question] = []
+    for item in corpus:
+        rows += [item.document, *item.questions]
+    return [row.detail for row in rows if row.detail and _is_bad(row)]
 
 
 def _is_bad(row: Document | Question) -> bool:
     return row.problem is not None or (isinstance(row, Document) and row.skipped)
-
-
-def _rows(corpus: Iterable[Loaded]) -> Iterator[Document | Question]:
-    for item in corpus:
-        yield item.document
-        yield from item.questions
 
 
 def written(path: Path, *rows: Any) -> Path:

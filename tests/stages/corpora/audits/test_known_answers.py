@@ -28,18 +28,13 @@ OTHERS = (
 
 
 def test_every_kind_of_a_question_that_has_all_it_takes() -> None:
-    answers = made(
-        asked(1, "In May 3 of 12 horses were sold.", "Three horses left in May."), *OTHERS
-    )
+    first, second = "In May 3 of 12 horses were sold.", "Three horses left in May."
+    answers = made(asked(1, first, second), *OTHERS)
     assert list(answers) == list(KINDS)
-    assert answers["reference"] == "In May 3 of 12 horses were sold."
-    assert answers["reworded"] == "Three horses left in May."
-    detail = answers["more_detail"]
-    assert detail and "In May 3 of 12 horses were sold." in detail and len(detail) > 40
-    assert answers["vague"] in WORDS["vague"]
+    assert (answers["reference"], answers["reworded"], answers["empty"]) == (first, second, "")
+    assert answers["more_detail"] in [words.replace("{}", first) for words in WORDS["more_detail"]]
     assert answers["other_question"] == "They met Brunhild at the mill."  # of the same document
-    assert answers["refusal"] in WORDS["refusal"] and answers["instruction"] in WORDS["instruction"]
-    assert answers["empty"] == ""
+    assert all(answers[kind] in WORDS[kind] for kind in ("vague", "refusal", "instruction"))
 
 
 def test_a_number_is_changed_by_more_than_a_rubric_forgives() -> None:

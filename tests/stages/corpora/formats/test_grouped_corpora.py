@@ -31,6 +31,12 @@ ULTRA: dict[str, Any] = {
 OTHER = {**ULTRA, "_id": "2"}
 LONG = {"_id": "1", "input": "Q?", "context": BOOK, "answers": ["a", "b"], "length": 9,
         "dataset": "qasper", "language": "en", "all_classes": None}  # fmt: skip
+V2: dict[str, Any] = {
+    "_id": "1", "domain": "Law", "sub_domain": "s", "difficulty": "hard", "length": "short",
+    "question": "Which\nof them?", "choice_A": "a", "choice_B": "b\nc", "choice_C": "c",
+    "choice_D": "d", "answer": "B", "context": BOOK,
+}  # fmt: skip
+CHOICE = {"id": 0, "context": BOOK, "input": "Where?", "options": ["mill", "river", "sea", "hill"]}
 EVAL = {"instructions": ["one?", "two?"], "outputs": ["a", "b"], "input": BOOK}
 Q = ("Q?", ("a",))
 # A format and its rows; the documents (a text or ""), the good questions with their references, and
@@ -77,6 +83,14 @@ ROWS: dict[str, tuple[str, list[Any], list[str], list[tuple[str, tuple[str, ...]
                                 ["1: 2 instructions, 1 outputs; fix them"]),
     "L-Eval, a list as output": ("leval", [{**EVAL, "outputs": ["a", ["b"]]}], [BOOK],
                                  [("one?", ("a",))], ["1: instructions[1]: `output` is a list"]),
+    "no letter": ("longbench_v2", [{**V2, "answer": "E"}], [BOOK], [],
+                  ['1: `answer` "E" is no letter of ABCD; fix it']),
+    "a number as letter": ("longbench_v2", [{**V2, "answer": 2}], [BOOK], [],
+                           ["1: `answer` 2 is no letter of ABCD"]),
+    "no option": ("longbench_v2", [{**V2, "choice_C": None}], [BOOK], [],
+                  ["1: no `choice_C`; add it"]),
+    "no such option": ("infinitebench", [{**CHOICE, "answer": "E"}], [BOOK], [], ["1: `answer` "]),
+    "a number for one": ("infinitebench", [{**CHOICE, "answer": 3}], [BOOK], [], ["1: `answer` "]),
 }  # fmt: skip
 
 
@@ -90,7 +104,7 @@ def test_rows(tmp_path: Path, case: str) -> None:
     messages = details(corpus)
     assert len(messages) == len(wrong)
     for detail, words in zip(messages, wrong, strict=True):
-        assert detail.startswith(f"task.jsonl:{words}")
+        assert detail.startswith(f"{FILES.get(name, 'task.jsonl')}:{words}")
 
 
 def test_scrolls_summaries_have_no_question(tmp_path: Path) -> None:
@@ -133,12 +147,6 @@ def test_infinitebench_tasks_in_one_folder(tmp_path: Path) -> None:
     ]
 
 
-V2: dict[str, Any] = {
-    "_id": "1", "domain": "Law", "sub_domain": "s", "difficulty": "hard", "length": "short",
-    "question": "Which\nof them?", "choice_A": "a", "choice_B": "b\nc", "choice_C": "c",
-    "choice_D": "d", "answer": "B", "context": BOOK,
-}  # fmt: skip
-CHOICE = {"id": 0, "context": BOOK, "input": "Where?", "options": ["mill", "river", "sea", "hill"]}
 EXAM = "Which? \n\n (A) the mill \n(B) a 1990. B) sea \n (C) none (of A) \n (D) all"
 THREE = "What is it? A. one B. two C. three"
 
@@ -153,19 +161,15 @@ def exam(instruction: str, output: str | None, kind: str | None = "exam") -> dic
     [
         ("longbench_v2", V2, ("Which\nof them?", 4, 1)),
         ("longbench_v2", {**V2, "answer": " d "}, ("Which\nof them?", 4, 3)),
-        ("infinitebench", {**CHOICE, "answer": "river"}, ("Where?", 4, 1)),
-        ("infinitebench", {**CHOICE, "answer": ["river", "B"]}, ("Where?", 4, 1)),
-        ("infinitebench", {**CHOICE, "answer": "D"}, ("Where?", 4, 3)),
-        ("infinitebench", {**CHOICE, "answer": []}, ("Where?", 4, None)),
-        ("leval", exam(EXAM, "(B) a 1990."), ("Which?", 4, 1)),
-        ("leval", exam(EXAM, "C"), ("Which?", 4, 2)),
-        ("leval", exam(THREE, "B"), ("What is it?", 3, 1)),
-        ("leval", exam(EXAM, "(E) none"), (EXAM, 0, None)),
-        ("leval", exam("How many?", "12"), ("How many?", 0, None)),
-        ("leval", exam(EXAM, "(B) sea", "f1"), (EXAM, 0, None)),
-        ("leval", exam("Who?", "Ann", None), ("Who?", 0, None)),
+        *(("infinitebench", {**CHOICE, "answer": answer}, ("Where?", 4, right))
+          for answer, right in (("river", 1), (["river", "B"], 1), ("D", 3), ([], None))),
+        *(("leval", exam(*asked), expected) for asked, expected in (
+            ((EXAM, "(B) a 1990."), ("Which?", 4, 1)), ((EXAM, "C"), ("Which?", 4, 2)),
+            ((THREE, "B"), ("What is it?", 3, 1)), ((EXAM, "(E) none"), (EXAM, 0, None)),
+            ((EXAM, "(B) sea", "f1"), (EXAM, 0, None)), (("Who?", "Ann", None), ("Who?", 0, None)),
+            (("How many?", "12"), ("How many?", 0, None)))),
     ],
-)
+)  # fmt: skip
 def test_the_right_option(
     tmp_path: Path, name: str, row: dict[str, Any], expected: tuple[str, int, int | None]
 ) -> None:
@@ -174,10 +178,8 @@ def test_the_right_option(
     right = question.answer_index
     assert item.document.text == BOOK
     assert (question.question, len(question.options), right) == expected
-    if right is not None:
-        assert question.references == (question.options[right],)
-    else:
-        assert question.references == tuple(row.get("outputs", ()))
+    gold = row.get("outputs", ()) if right is None else [question.options[right]]
+    assert question.references == tuple(gold)
 
 
 def test_what_a_row_tells_of_its_question_and_document(tmp_path: Path) -> None:
@@ -190,19 +192,3 @@ def test_what_a_row_tells_of_its_question_and_document(tmp_path: Path) -> None:
     [item] = read(tmp_path, "leval", row)
     assert item.questions[0].question_type == "f1"
     assert json.loads(item.document.metadata) == {"source": "quality"}
-
-
-@pytest.mark.parametrize(
-    ("name", "row", "words"),
-    [
-        ("longbench_v2", {**V2, "answer": "E"}, '1: `answer` "E" is no letter of ABCD; fix it'),
-        ("longbench_v2", {**V2, "answer": 2}, "1: `answer` 2 is no letter of ABCD"),
-        ("longbench_v2", {**V2, "choice_C": None}, "1: no `choice_C`; add it"),
-        ("infinitebench", {**CHOICE, "answer": "E"}, "1: `answer` "),
-        ("infinitebench", {**CHOICE, "answer": 3}, "1: `answer` "),
-    ],
-)
-def test_no_right_option(tmp_path: Path, name: str, row: dict[str, Any], words: str) -> None:
-    [item] = read(tmp_path, name, row)
-    [detail] = bad(item.questions)
-    assert item.document.text == BOOK and detail.startswith(f"{FILES[name]}:{words}")

@@ -2,7 +2,6 @@
 sessions, and a session is gisted once for all documents."""
 
 import json
-import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tests.support.reading import Listener, adding, always, content, run
 from tests.support.texts.loading import DATA, details, good, loaded
 
 ORACLE = DATA / "longmemeval" / "longmemeval_oracle_16.json"
+DATE = "%Y/%m/%d (%a) %H:%M"
 
 
 def turn(content: str, role: str = "user", **more: Any) -> dict[str, Any]:
@@ -27,29 +27,25 @@ def turn(content: str, role: str = "user", **more: Any) -> dict[str, Any]:
 
 
 HISTORY: dict[str, Any] = {
-    "question_id": "q1",
-    "question_type": "multi-session",
-    "question": "When?",
-    "answer": "at noon",
-    "question_date": "2023/06/01 (Thu) 10:00",
-    "haystack_session_ids": ["answer_1", "s2"],
+    "question_id": "q1", "question_type": "multi-session", "question": "When?",
+    "answer": "at noon", "question_date": "2023/06/01 (Thu) 10:00",
+    "haystack_session_ids": ["answer_1", "s2"], "answer_session_ids": ["answer_1"],
     "haystack_dates": ["2023/05/30 (Tue) 21:48", "2023/05/20 (Sat) 02:21"],
     "haystack_sessions": [[turn("We leave at noon."), turn("Fine.", "assistant")], [turn("Hi.")]],
-    "answer_session_ids": ["answer_1"],
-}
+}  # fmt: skip
 EARLY, LATE = sorted(HISTORY["haystack_dates"])
 NOON, HI = "user: We leave at noon.\n\nassistant: Fine.\n\n", "user: Hi.\n\n"
 TEXT = f"\f[{EARLY}]\n{HI}\f[{LATE}]\n{NOON}"
 
 
-def written(folder: Path, *histories: Any) -> Path:
+def histories(folder: Path, *changes: dict[str, Any]) -> list[Loaded]:
     path = folder / "longmemeval_s.json"
-    path.write_text(json.dumps(histories), encoding="utf-8")
-    return path
+    path.write_text(json.dumps([{**HISTORY, **change} for change in changes]), encoding="utf-8")
+    return loaded(path, "longmemeval")
 
 
 def read(folder: Path, **change: Any) -> Loaded:
-    [item] = loaded(written(folder, {**HISTORY, **change}), "longmemeval")
+    [item] = histories(folder, change)
     return item
 
 
@@ -59,12 +55,7 @@ def gold(item: Loaded) -> list[str]:
 
 
 def squeezed(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip()
-
-
-def naive_turn(turn: dict[str, str]) -> str:
-    """In one line, since blank lines within would be paragraphs."""
-    return squeezed(f"{turn['role']}: {turn['content']}")
+    return " ".join(text.split())
 
 
 def test_the_real_histories_by_date_with_their_words_and_gold() -> None:
@@ -77,26 +68,21 @@ def test_the_real_histories_by_date_with_their_words_and_gold() -> None:
         assert question.references == (str(line["answer"]),)
         assert question.question_type == line["question_type"]
         dated = zip(line["haystack_dates"], line["haystack_sessions"], strict=True)
-        ordered = sorted(dated, key=lambda d: datetime.strptime(d[0], "%Y/%m/%d (%a) %H:%M"))
-        turns = [naive_turn(turn) for _, session in ordered for turn in session]
-        sessions = [f"[{date}] " + " ".join(map(naive_turn, turns)) for date, turns in ordered]
+        turns, sessions = list[str](), list[str]()
+        for date, session in sorted(dated, key=lambda d: datetime.strptime(d[0], DATE)):
+            # Each in one line, since blank lines within would be paragraphs.
+            lines = [squeezed(f"{turn['role']}: {turn['content']}") for turn in session]
+            turns += lines
+            sessions.append(" ".join([f"[{date}]", *lines]))
         assert [squeezed(part) for part in item.document.text.split("\f")[1:]] == sessions
         assert item.document.num_words == sum(len(text.split()) for text in turns)
         assert item.document.num_paragraphs == len(turns)
         assert [squeezed(text) for text in gold(item)] == turns  # the oracle is all evidence
+        named = {
+            (s["session_id"], s["date"]) for s in json.loads(item.document.metadata)["sessions"]
+        }
+        assert named == {*zip(line["haystack_session_ids"], line["haystack_dates"], strict=True)}
     assert "3" in {item.questions[0].references[0] for item in corpus}  # an integer there
-
-
-def test_a_history_is_written_session_by_session(tmp_path: Path) -> None:
-    item = read(tmp_path)
-    assert item.document.text == TEXT
-    assert (item.document.num_words, item.document.num_paragraphs) == (9, 3)
-    sessions = json.loads(item.document.metadata)["sessions"]
-    places = [(session["start_char"], session["session_id"]) for session in sessions]
-    assert places == [(0, "s2"), (TEXT.index("\f", 1), "answer_1")]
-    [question] = item.questions
-    assert question.asked_at == "2023/06/01 (Thu) 10:00"
-    assert gold(item) == ["user: We leave at noon.", "assistant: Fine."]
 
 
 ONE = [turn("one")]
@@ -124,8 +110,8 @@ def test_odd_histories_are_read(tmp_path: Path, trap: str) -> None:
     item = read(tmp_path, **change)
     assert item.document.problem is None and item.document.text == text
     assert good(item.questions) == ["When?"]
-    for place in json.loads(item.document.metadata)["sessions"]:
-        assert text[place["start_char"]] == "\f"
+    starts = [place["start_char"] for place in json.loads(item.document.metadata)["sessions"]]
+    assert starts == [index for index, char in enumerate(text) if char == "\f"]
 
 
 MARKED = [turn("Hi."), turn("At noon.", has_answer=True), turn("ok", has_answer=False)]
@@ -147,36 +133,34 @@ def test_marked_turns_are_the_evidence_where_there_are_any(
 
 
 @pytest.mark.parametrize(
-    ("change", "only_judged", "references"),
+    ("change", "references", "only_judged"),
     [
-        ({}, False, ("at noon",)),
-        ({"answer": 3}, False, ("3",)),
-        ({"answer": None}, False, ()),
-        ({"question_id": "q1_abs"}, True, ("at noon",)),
-        ({"question_type": "single-session-preference"}, True, ("at noon",)),
+        ({}, ("at noon",), False), ({"answer": 3}, ("3",), False), ({"answer": None}, (), False),
+        ({"question_id": "q1_abs"}, ("at noon",), True),
+        ({"question_type": "single-session-preference"}, ("at noon",), True),
     ],
-)
+)  # fmt: skip
 def test_answers(
-    tmp_path: Path, change: dict[str, Any], only_judged: bool, references: tuple[str, ...]
+    tmp_path: Path, change: dict[str, Any], references: tuple[str, ...], only_judged: bool
 ) -> None:
     [question] = read(tmp_path, **change).questions
-    about = json.loads(question.metadata)
-    assert question.references == references
-    assert question.only_judged is only_judged
-    assert about["is_abstention"] is question.question_id.endswith("_abs")
-    assert question.task == ("abstention" if about["is_abstention"] else None)
+    assert (question.references, question.only_judged) == (references, only_judged)
+    assert question.asked_at == "2023/06/01 (Thu) 10:00"
+    is_abstention = "question_id" in change
+    assert question.task == ("abstention" if is_abstention else None)
+    assert json.loads(question.metadata)["is_abstention"] is is_abstention
 
 
-BAD_HISTORIES: list[tuple[dict[str, Any], str]] = [
-    ({"haystack_dates": ["2023/05/30 (Tue) 21:48"]}, "2 sessions, 1 `haystack_dates`; fix them"),
-    ({"haystack_sessions": None}, "`haystack_sessions` is null, not a list"),
-    ({"haystack_sessions": ["user: Hi.", []]}, "haystack_sessions[0] is a string, not a list"),
-    ({"haystack_sessions": [ONE, ["Hi."]]}, "haystack_sessions[1][0] is a string, not an object"),
-    ({"haystack_sessions": [ONE, [{"role": "user"}]]}, "[1][0]: no `content`; add it"),
-]
-
-
-@pytest.mark.parametrize(("change", "words"), BAD_HISTORIES)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"haystack_dates": [LATE]}, "2 sessions, 1 `haystack_dates`; fix them"),
+        ({"haystack_sessions": None}, "`haystack_sessions` is null, not a list"),
+        ({"haystack_sessions": ["user: Hi.", []]}, "haystack_sessions[0] is a string, not a list"),
+        ({"haystack_sessions": [ONE, ["Hi."]]}, "haystack_sessions[1][0] is a string, not an obj"),
+        ({"haystack_sessions": [ONE, [{"role": "user"}]]}, "[1][0]: no `content`; add it"),
+    ],
+)
 def test_a_bad_history_is_one_bad_row_and_keeps_its_question(
     tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
@@ -206,21 +190,21 @@ def test_pages_tile_a_history_and_never_span_two_sessions(
     assert "".join(page.text for page in pages) == history.text
     assert all("\f" not in page.text[1:] and page.num_words > 0 for page in pages)
     assert sum(page.text.startswith(f"\f[{EARLY}]\n") for page in pages) == 3
-    assert sum(page.num_words for page in pages) == history.num_words
     assert not any("2023/" in prompt for prompt in engine.prompts())
 
 
 def test_a_session_in_two_histories_is_gisted_once(tmp_path: Path) -> None:
     """And every page of a session is remembered with its date."""
     both, first, second = ([turn(f"{name} " * 20)] for name in ("both", "first", "second"))
-    histories = [
-        {**HISTORY, "haystack_sessions": [both, first]},
-        {**HISTORY, "question_id": "q2", "haystack_sessions": [second * 2, both]},
-    ]
+    corpus = histories(
+        tmp_path,
+        {"haystack_sessions": [both, first]},
+        {"question_id": "q2", "haystack_sessions": [second * 2, both]},
+    )
     engine = Listener(lambda request: f"of {content(request).split('user:')[1].split()[0]}")
     shared = SharedReplies(UPath(tmp_path / "shared"))
     gists, calls = [], []
-    for item in loaded(written(tmp_path, *histories), "longmemeval"):
+    for item in corpus:
         rows = UnitRows(document=item.document)
         pages, _ = run(UNIFORM, rows, always("<1>"))
         of_history, its_calls = run(GIST, adding(rows, {Page: pages}), engine, shared=shared)

@@ -1,6 +1,5 @@
 """QMSum and QuALITY, counted again by a second, naive reader."""
 
-import copy
 import json
 import re
 from pathlib import Path
@@ -16,9 +15,7 @@ from tests.support.texts.loading import loaded, written
 
 # QuALITY's annotations state no licence: an article of our own in the same layout ships instead.
 OUR_ARTICLE: dict[str, Any] = {
-    "article_id": "7", "set_unique_id": "7_ABCDEFGH", "batch_num": "1", "writer_id": "1016",
-    "source": "ours", "title": "The Mill", "year": 1964, "author": "us", "topic": "mills",
-    "url": "https://example.org/mill",
+    "article_id": "7", "writer_id": "1016", "title": "The Mill", "year": 1964, "author": "us",
     "article": "<html><body><h1>The Mill</h1>" + "".join(
         f"<p>On day {day} the miller, with his <i>wheel</i> turned\nin the {wind} wind, as "
         "they had on every day before it, and nobody in the valley thought more of it.</p>"
@@ -26,22 +23,17 @@ OUR_ARTICLE: dict[str, Any] = {
     ) + "</body></html>",
     "questions": [
         {"question": f"Who turned on day {day}?", "question_unique_id": f"7_ABCDEFGH_{day}",
-         "options": ["A", "The miller", "B", "C"], "writer_label": 2, "gold_label": 2,
-         "difficult": day % 2}
+         "options": ["A", "The miller", "B", "C"], "gold_label": 2, "difficult": day % 2}
         for day in range(1, 9)
     ],
 }  # fmt: skip
-
-
 MEETINGS: list[dict[str, Any]] = [
     json.loads(line) for line in QMSUM.read_text(encoding="utf-8").split("\n") if line
 ]
 
 
-@pytest.fixture
-def quality(tmp_path: Path) -> Path:
-    (tmp_path / "ours").mkdir()
-    return written(tmp_path / "ours" / "QuALITY.dev", OUR_ARTICLE)
+def quality(folder: Path, *lines: dict[str, Any], name: str = "QuALITY.dev") -> list[Loaded]:
+    return loaded(written(folder / name, *lines), "quality")
 
 
 def naive_line(turn: dict[str, str]) -> str:
@@ -91,26 +83,23 @@ def test_qmsum_tags_are_dropped_and_evidence_stays_on_its_turns() -> None:
         assert before.document.document_id == after.document.document_id
         assert before.document.num_paragraphs == after.document.num_paragraphs
         assert "{" not in after.document.text and "  " not in after.document.text
-        ids = [[question.question_id for question in item.questions] for item in (before, after)]
-        assert ids[0] == ids[1] and turns_of_evidence(before) == turns_of_evidence(after)
-    num_words = sum(item.document.num_words for item in cleaned)
-    tags = sum(
-        len(re.findall(r"\{[^{}]*\}", turn["content"]))
-        for meeting in MEETINGS
-        for turn in meeting["meeting_transcripts"]
-    )
-    assert num_words == sum(item.document.num_words for item in kept) - tags
+        assert turns_of_evidence(before) == turns_of_evidence(after)
+    turns = (turn for meeting in MEETINGS for turn in meeting["meeting_transcripts"])
+    tags = sum(len(re.findall(r"\{[^{}]*\}", turn["content"])) for turn in turns)
+    num_words = [sum(item.document.num_words for item in corpus) for corpus in (kept, cleaned)]
+    assert num_words[0] - num_words[1] == tags > 0
 
 
-def turns_of_evidence(item: Loaded) -> list[tuple[str, int, int]]:
-    """Each span's first and last turn, with the question's id."""
-    text, turns = item.document.text, list[tuple[str, int, int]]()
+def turns_of_evidence(item: Loaded) -> list[tuple[str, list[tuple[int, int]]]]:
+    """Of each question its id, and the first and last turn of each span."""
+    text, questions = item.document.text, list[tuple[str, list[tuple[int, int]]]]()
     for question in item.questions:
-        for start, end in ((span.start_char, span.end_char) for span in question.evidence):
+        spans = [(span.start_char, span.end_char) for span in question.evidence]
+        for start, end in spans:
             assert text[start - 1 : start] in ("", "\n") and text[end : end + 1] in ("", "\n")
-            lines = text.count("\n", 0, start), text.count("\n", 0, end)
-            turns.append((question.question_id, *lines))
-    return turns
+        turns = [(text.count("\n", 0, start), text.count("\n", 0, end)) for start, end in spans]
+        questions.append((question.question_id, turns))
+    return questions
 
 
 def naive_paragraphs(html: str) -> list[str]:
@@ -126,39 +115,35 @@ def stripped(paragraphs: list[str]) -> str:
     return "".join(f"\n\n\n {text}" for text in wrapped) + "\n\n"
 
 
-def test_quality_record_has_its_questions_and_paragraphs_and_no_html(quality: Path) -> None:
-    [item] = loaded(quality, "quality")
-    document, line = item.document, copy.deepcopy(OUR_ARTICLE)
-    paragraphs = naive_paragraphs(line["article"])
+def test_quality_record_has_its_questions_and_paragraphs_and_no_html(tmp_path: Path) -> None:
+    [item] = quality(tmp_path, OUR_ARTICLE)
+    document = item.document
+    paragraphs = naive_paragraphs(OUR_ARTICLE["article"])
     assert document.text == "\n\n".join(paragraphs) and not re.search("[<>]", document.text)
     assert document.num_paragraphs == len(paragraphs) == 81
     assert document.num_words == sum(len(text.split()) for text in paragraphs)
-    assert (document.document_id, document.title) == (line["article_id"], line["title"])
-    assert json.loads(document.metadata)["year"] == 1964
-    native_ids = [one["question_unique_id"] for one in line["questions"]]
-    assert [q.question_id for q in item.questions] == native_ids
-    for question, native in zip(item.questions, line["questions"], strict=True):
-        assert question.answer_index == native["gold_label"] - 1
-        assert question.references == (native["options"][native["gold_label"] - 1],)
-        assert json.loads(question.metadata)["difficult"] == native["difficult"]
+    assert (document.document_id, document.title) == ("7", "The Mill")
+    assert json.loads(document.metadata) == {"author": "us", "year": 1964}
+    assert [q.question_id for q in item.questions] == [f"7_ABCDEFGH_{day}" for day in range(1, 9)]
+    for day, question in enumerate(item.questions, 1):
+        assert (question.answer_index, question.references) == (1, ("The miller",))
+        assert json.loads(question.metadata)["difficult"] == day % 2
 
 
-def test_quality_htmlstripped_gives_the_same_text(tmp_path: Path, quality: Path) -> None:
-    line = copy.deepcopy(OUR_ARTICLE)
-    line["article"] = stripped(naive_paragraphs(line["article"]))
-    assert line["article"].count("\n ") > 200
-    plain = written(tmp_path / "QuALITY.v1.0.1.htmlstripped.dev", line)
-    assert loaded(plain, "quality") == loaded(quality, "quality")
+def test_quality_htmlstripped_gives_the_same_text(tmp_path: Path) -> None:
+    plain = {**OUR_ARTICLE, "article": stripped(naive_paragraphs(OUR_ARTICLE["article"]))}
+    assert plain["article"].count("\n ") > 200
+    corpus = quality(tmp_path, plain, name="QuALITY.v1.0.1.htmlstripped.dev")
+    assert corpus == quality(tmp_path, OUR_ARTICLE)
 
 
-def test_quality_lines_of_an_article_become_one_document(tmp_path: Path, quality: Path) -> None:
-    line = copy.deepcopy(OUR_ARTICLE)
-    half = {**line, "questions": line["questions"][:4]}
-    rest = {**line, "questions": line["questions"][4:], "writer_id": "7", "article": "<p>Other"}
-    other = {**line, "article_id": 5, "questions": []}
-    files = written(tmp_path / "QuALITY.dev", half, other, rest)
-    [first, second] = loaded(files, "quality")
-    [whole] = loaded(quality, "quality")
+def test_quality_lines_of_an_article_become_one_document(tmp_path: Path) -> None:
+    asked = OUR_ARTICLE["questions"]
+    half = {**OUR_ARTICLE, "questions": asked[:4]}
+    rest = {**OUR_ARTICLE, "questions": asked[4:], "writer_id": "7", "article": "<p>Other"}
+    other = {**OUR_ARTICLE, "article_id": 5, "questions": []}
+    first, second = quality(tmp_path, half, other, rest)
+    [whole] = quality(tmp_path, OUR_ARTICLE)
     assert first.document == whole.document and second.document.document_id == "5"
     assert [q.question_id for q in first.questions] == [q.question_id for q in whole.questions]
     assert {json.loads(q.metadata)["writer_id"] for q in first.questions} == {"1016", "7"}
@@ -171,13 +156,11 @@ def test_quality_lines_of_an_article_become_one_document(tmp_path: Path, quality
         ("<p>un<i>believ</i>able &amp; caf&eacute; &#8220;x&#8221;</p>", "unbelievable & café “x”"),
         ("<html><head><title>T</title><style>p {}</style></head><p>a<script>b</script>", "a"),
         ("<p>1 < 2<!-- no --><![if x]> a<p>b", "1 < 2 a\n\nb"),
-        (
-            "<p>a <![CDATA[1 < 2 &amp;]]> b</p><script><![CDATA[x]]></script>c",
-            "a 1 < 2 &amp; b\n\nc",
-        ),
+        ("<p>a <![CDATA[1 < 2 &amp;]]> b</p><script><![CDATA[x]]></script>c",
+         "a 1 < 2 &amp; b\n\nc"),
         ("<pre>rose\n red</pre><table><tr><td>1</td><td>2</td></tr></table>", "rose\nred\n\n1 2"),
         ("\n one\n two\n\n\n three\n \n", "one two\n\nthree"),
     ],
-)
+)  # fmt: skip
 def test_article_text_neither_glues_nor_splits_words(html: str, text: str) -> None:
     assert article_text(html if "<" not in html else f"<!DOCTYPE html>{html}") == text

@@ -1,5 +1,5 @@
-"""The demo corpus is sound: long texts, exact evidence spans, fair multiple choice; and the corpus
-that is made up is the same every time, of any length, with facts where it says."""
+"""The demo corpus is sound: evidence of whole sentences; and the corpus that is made up is the same
+every time, of any length, with facts where it says."""
 
 import json
 import re
@@ -10,23 +10,16 @@ from stages.corpora import Loaded, load
 from tests.support.command import ROOT
 
 DEMO = ROOT / "conf" / "demo"
-
-Question = dict[str, Any]
-
 SENTENCE_END = re.compile(r"[.?!][\"')]?$")
 # A sentence starts at the top of a line, after a "Speaker: " label (tags allowed), or after
 # the end of another sentence on the same line.
 SENTENCE_START = re.compile(r"(?:^|\n)(?:\w+: )?(?:\{\w+\} )?$|[.?!][\"')]? (?:\{\w+\} )?$")
 
 
-TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DEMO.glob("*.txt"))}
-LINES = (DEMO / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-QUESTIONS: list[Question] = [json.loads(line) for line in LINES]
-
-
 def test_evidence_is_whole_sentences_and_in_two_places_far_apart() -> None:
-    for question in QUESTIONS:
-        text = TEXTS[question["document_id"]]
+    for line in (DEMO / "questions.jsonl").read_text(encoding="utf-8").splitlines():
+        question: dict[str, Any] = json.loads(line)
+        text = (DEMO / f"{question['document_id']}.txt").read_text(encoding="utf-8")
         spans = sorted((span["start_char"], span["end_char"]) for span in question["evidence"])
         assert spans
         for start, end in spans:
@@ -52,7 +45,7 @@ def test_the_same_seed_makes_the_same_documents_however_many() -> None:
 
 
 def test_a_question_asks_for_the_fact_that_stands_in_its_evidence() -> None:
-    for document, questions in [(one.document, one.questions) for one in made(num_documents=4)]:
+    for document, questions in ((one.document, one.questions) for one in made(num_documents=4)):
         assert document.num_words == len(document.text.split())
         for question in questions:
             (span,) = question.evidence

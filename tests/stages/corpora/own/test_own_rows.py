@@ -19,6 +19,7 @@ from stages.corpora import Loaded, load
 from tests.support.texts.loading import bad, corpus_of, details, good, loaded, written
 
 TEXT = "The mill stood by the river."
+MADE_ID = re.compile("[0-9a-f]{16}")
 FIELDS: dict[str, Any] = {
     "text": "story", "document_id": "book", "title": "name", "question": "q", "question_id": "no",
     "options": ["choices"], "answer_index": "label", "references": "gold",
@@ -57,17 +58,13 @@ def test_field_names_say_what_is_what(tmp_path: Path) -> None:
 
 def test_a_key_for_each_option(tmp_path: Path) -> None:
     fields = {"text": "story", "question": "q", "options": ["a", "b"], "answer_index": "label"}
-    for label in ("B", "1", " 1 "):
-        table = f'\ufeffstory , q,a,b,label\r\n"One,\ntwo.",Who?,Ann,Bob,{label}\r\n'
-        (tmp_path / "a.csv").write_text(table, encoding="utf-8", newline="")
-        [item] = loaded(tmp_path / "a.csv", "records", fields=fields)
-        [question] = item.questions
-        assert item.document.text == "One,\ntwo."
-        assert (question.options, question.answer_index) == (("Ann", "Bob"), 1)
-    row = {"story": TEXT, "q": "Who?", "a": "Ann"}
-    rows = [row, {**row, "b": "Bob", "label": 1}]
-    [item] = loaded(written(tmp_path / "gap.jsonl", *rows), "records", fields=fields)
-    assert bad(item.questions) == ["gap.jsonl:1: 1 of 2 options; add or delete them"]
+    table = '\ufeffstory , q,a,b,label\r\n"One,\ntwo.",Who?,Ann,Bob, B \r\nOne.,Who?,Ann,,\r\n'
+    (tmp_path / "a.csv").write_text(table, encoding="utf-8", newline="")
+    [whole, gap] = loaded(tmp_path / "a.csv", "records", fields=fields)
+    [question] = whole.questions
+    assert whole.document.text == "One,\ntwo."
+    assert (question.options, question.answer_index) == (("Ann", "Bob"), 1)
+    assert bad(gap.questions) == ["a.csv:4: 1 of 2 options; add or delete them"]
 
 
 def test_each_kind_of_file_has_a_config_of_its_own(tmp_path: Path) -> None:
@@ -130,32 +127,32 @@ def test_a_misspelt_field_is_one_error(tmp_path: Path, fields: Any, words: str) 
         read(tmp_path, "[1]", {**ROW, "in": [{"text": "a", "start": 1}]}, fields=fields)
 
 
-# Rows as datasets have them, with what fields are set to and what is left for metadata.
-NESTED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+NAN = float("nan")
+# Rows as datasets have them: the path to the references, these, and what is left for metadata.
+NESTED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "SQuAD": ({"answers": {"text": ["He", "he"], "answer_start": [3, 3]}},
-              {"references": "answers.text"}, {"answers": {"answer_start": [3, 3]}}),
+              "answers.text", {"answers": {"answer_start": [3, 3]}}),
     "a list of objects": ({"answers": [{"text": "He", "start": 3}, {"text": "he", "start": 3}]},
-                          {"references": "answers.text"},
-                          {"answers": [{"start": 3}, {"start": 3}]}),
+                          "answers.text", {"answers": [{"start": 3}, {"start": 3}]}),
     "a list of objects with lists": ({"notes": [{"a": {"spans": ["He"]}}, {"a": {"spans": []}},
                                                 {"a": {"spans": ["he"]}}, {"a": None}]},
-                                     {"references": "notes.a.spans"}, {"notes": [{"a": None}]}),
+                                     "notes.a.spans", {"notes": [{"a": None}]}),
     "objects without it": ({"answers": [{"text": "He"}, {"text": None}, {}, {"text": "he"}]},
-                           {"references": "answers.text"}, {}),
+                           "answers.text", {}),
     "a key with a dot beside": ({"answers": {"text": ["x"]}, "answers.text": ["He", "he"]},
-                                {"references": "answers.text"}, {"answers": {"text": ["x"]}}),
-    "a key with a dot within": ({"a": {"b.c": {"d": ["He", "he"]}}}, {"references": "a.b.c.d"}, {}),
+                                "answers.text", {"answers": {"text": ["x"]}}),
+    "a key with a dot within": ({"a": {"b.c": {"d": ["He", "he"]}}}, "a.b.c.d", {}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", NESTED)
 def test_a_path_of_keys_leads_to_a_field(tmp_path: Path, case: str) -> None:
-    more, fields, left = NESTED[case]
+    more, path, left = NESTED[case]
     rows = [{"text": TEXT, "question": "Who?", **more}, {"text": TEXT, "question": "Which?"}]
     written(tmp_path / "rows.jsonl", *rows)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
     for file in tmp_path.iterdir():
-        [item] = loaded(file, "records", fields=fields)
+        [item] = loaded(file, "records", fields={"references": path})
         assert [question.references for question in item.questions] == [("He", "he"), ()]
         assert details([item]) == []
         if file.suffix == ".jsonl":  # in Parquet all objects have all keys
@@ -168,148 +165,122 @@ def test_a_path_of_keys_leads_to_a_field(tmp_path: Path, case: str) -> None:
         (1893, ("1893",)), (1893.0, ("1893",)), (-0.5, ("-0.5",)), (True, ("true",)),
         (False, ("false",)), (0, ("0",)), ([1, "one", 1.5, True], ("1", "one", "1.5", "true")),
         (None, ()), ([], ()), (date(1893, 3, 9), ("1893-03-09",)), (Decimal("1.10"), ("1.10",)),
-        (float("nan"), ()),
+        (NAN, ()),
     ],
 )  # fmt: skip
-def test_numbers_and_booleans_are_references(
+def test_numbers_and_booleans_are_references_and_nan_is_null(
     tmp_path: Path, value: Any, texts: tuple[str, ...]
 ) -> None:
-    """In Parquet and, but for what JSON has no word for, in JSON."""
+    """In Parquet and, but for what JSON has no word for, in JSON. pandas has NaN where a table of
+    numbers or labels has a gap."""
     row = {"text": TEXT, "question": "When?", "references": value}
-    if not isinstance(value, list) or len(value) < 2:
-        pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    fields = {"references": "references"}
     if not isinstance(value, (date, Decimal)) and value == value:
-        written(tmp_path / "rows.jsonl", row)
-    for file in tmp_path.iterdir():
-        [item] = loaded(file, "records", fields={"references": "references"})
+        [item] = loaded(written(tmp_path / "rows.jsonl", row), "records", fields=fields)
         assert [question.references for question in item.questions] == [texts]
-
-
-def test_what_is_no_number_is_null(tmp_path: Path) -> None:
-    """pandas has NaN where a table of numbers or labels has a gap."""
-    nan = float("nan")
-    row = {"text": TEXT, "question": "Who?", "kind": nan, "score": nan, "vector": [1.0, nan],
-           "about": {"n": nan, "m": 1.5}}  # fmt: skip
-    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
-    [item] = loaded(tmp_path / "rows.parquet", "records", fields={"question_type": "kind"})
-    [question] = item.questions
-    assert (question.problem, question.question_type) == (None, None)
-    assert json.loads(question.metadata) == {"vector": [1.0, None], "about": {"n": None, "m": 1.5}}
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        'text,question,references,,\n"One, two.",Who?,he,,\n',
-        '"","",text,question,references,"  "\n,,"One, two.",Who?,he,\n',
-        'text,question,references\n"One, two.",Who?,he,,,\n',
-    ],
-)
-def test_tables_as_excel_writes_them(tmp_path: Path, content: str) -> None:
-    (tmp_path / "a.csv").write_text(content, encoding="utf-8", newline="")
-    [item] = loaded(tmp_path / "a.csv", "records", fields={"references": "references"})
-    [question] = item.questions
-    assert (item.document.text, question.question) == ("One, two.", "Who?")
-    assert (question.references, question.metadata, details([item])) == (("he",), "{}", [])
+    if value in (None, []) or not isinstance(value, list):
+        gaps = {"kind": NAN, "score": NAN, "vector": [1.0, NAN], "about": {"n": NAN, "m": 1.5}}
+        pq.write_table(pa.Table.from_pylist([{**row, **gaps}]), tmp_path / "rows.parquet")
+        fields["question_type"] = "kind"
+        [item] = loaded(tmp_path / "rows.parquet", "records", fields=fields)
+        [question] = item.questions
+        assert (question.references, question.question_type) == (texts, None)
+        left = {"vector": [1.0, None], "about": {"n": None, "m": 1.5}}
+        assert (question.problem, json.loads(question.metadata)) == (None, left)
 
 
 @pytest.mark.parametrize(
     ("content", "metadata"),
-    [
-        ("text,,question,\nOne.,x,Who?,y\n", {"column 2": "x", "column 4": "y"}),
-        ("text,,question,\nOne.,,Who?,\n", {}),
-        (",text,question\n0,One.,Who?\n", {"": "0"}),  # of one column alone
+    [  # as Excel writes them; then cells below no name, which are kept by their column
+        ('text,question,references,,\n"One, two.",Who?,he,,\n', {}),
+        ('"","",text,question,references,"  "\n,,"One, two.",Who?,he,\n', {}),
+        ('text,question,references\n"One, two.",Who?,he,,,\n', {}),
+        ('text,,question,,references\n"One, two.",x,Who?,y,he\n',
+         {"column 2": "x", "column 4": "y"}),
+        (',text,question,references\n0,"One, two.",Who?,he\n', {"": "0"}),
     ],
-)
-def test_cells_below_no_name_are_kept_by_their_column(
+)  # fmt: skip
+def test_tables_with_columns_without_a_name(
     tmp_path: Path, content: str, metadata: dict[str, str]
 ) -> None:
-    (tmp_path / "a.csv").write_text(content)
-    [item] = loaded(tmp_path / "a.csv", "records")
-    assert json.loads(item.questions[0].metadata) == metadata
+    (tmp_path / "a.csv").write_text(content, encoding="utf-8", newline="")
+    [item] = loaded(tmp_path / "a.csv", "records", fields={"references": "references"})
+    [question] = item.questions
+    assert (item.document.text, question.question) == ("One, two.", "Who?")
+    assert (question.references, details([item])) == (("he",), [])
+    assert json.loads(question.metadata) == metadata
 
 
-@pytest.mark.parametrize(
-    ("split", "texts"),
-    [(None, ["test 0", "train 0", "train 1"]), ("train", ["train 0", "train 1"]),
-     ("test", ["test 0"])],
-)  # fmt: skip
 @pytest.mark.parametrize("folder", ["data", "."])
-def test_the_files_of_a_folder_of_hugging_face_are_found(
-    tmp_path: Path, folder: str, split: str | None, texts: list[str]
-) -> None:
+def test_the_files_of_a_folder_of_hugging_face_are_found(tmp_path: Path, folder: str) -> None:
     (tmp_path / folder).mkdir(exist_ok=True)
     (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n")
-    for name, text in (
-        ("train-00000-of-00002.parquet", "train 0"), ("train-00001-of-00002.parquet", "train 1"),
-        ("test-00000-of-00001-a09b74b3ef9c3b56.parquet", "test 0"),
-    ):  # fmt: skip
-        table = pa.table({"text": [text], "question": ["Who?"]})
-        pq.write_table(table, tmp_path / folder / name)
-    corpus = load(corpus_of(tmp_path, "parquet", split=split))
-    assert [item.document.text for item in corpus] == texts
+    for name in ("train-00000-of-00002", "train-00001-of-00002", "test-00000-of-00001-a09b74b3ef"):
+        table = pa.table({"text": [name[:11]], "question": ["Who?"]})
+        pq.write_table(table, tmp_path / folder / f"{name}.parquet")
+    train, test = ["train-00000", "train-00001"], ["test-00000-"]
+    for split, texts in ((None, [*test, *train]), ("train", train), ("test", test)):
+        corpus = loaded(tmp_path, "parquet", split=split)
+        assert [item.document.text for item in corpus] == texts
 
 
 @pytest.mark.parametrize(("name", "split"), [("", "dev"), ("train.jsonl", "train")])
 def test_a_split_that_is_not_there_is_refused(tmp_path: Path, name: str, split: str) -> None:
     written(tmp_path / "train.jsonl", {"text": TEXT, "question": "Who?"})
     with pytest.raises(UsageError, match=r"corpus\.split"):
-        list(load(corpus_of(tmp_path / name, "jsonl", split=split)))
+        loaded(tmp_path / name, "jsonl", split=split)
 
 
 ASKED: list[dict[str, Any]] = [
-    {"document_id": "b", "question": "Who?", "references": "Ann", "evidence": [[2, 4], [0, 3]]},
+    {"document_id": "b", "question": "Who?", "references": ["Ann"], "evidence": [[2, 4], [0, 3]]},
     {"document_id": "a", "question": "Which?", "options": ["x", "y"], "answer_index": 1,
      "question_id": "q/1 ü", "metadata": {"k": 1}, "source": "s"},
     {"document_id": "a", "question": "When?", "references": ["1", "2"], "asked_at": "2024-01-01",
-     "question_type": "time", "evidence": [{"start_char": 0, "end_char": 3}]},
+     "question_type": "time", "evidence": [[0, 3]]},
     {"document_id": "a", "question": "When?", "evidence": []},
 ]  # fmt: skip
+LONG_ID = "x/ y" * 75
+DOCUMENTS: list[dict[str, Any]] = [
+    {"document_id": "a", "text": "one\n\ntwo", "title": "A", "metadata": {"year": 1}},
+    {"document_id": "b", "text": "three", "title": None, "metadata": None},
+    {"document_id": LONG_ID, "text": "long", "title": None, "metadata": None},
+    *[{"document_id": None, "text": "made", "title": None, "metadata": None}] * 2,
+]
 
 
-def test_questions_hang_on_their_documents(tmp_path: Path) -> None:
-    texts = {"a": "one two", "b": "three"}
-    documents = ({"document_id": name, "text": texts[name]} for name in texts)
-    written(tmp_path / "documents.jsonl", *documents)
-    written(tmp_path / "questions.jsonl", *ASKED)
-    [first, second] = loaded(tmp_path, "tables")
-    which, when, again = first.questions
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_questions_hang_on_their_documents(tmp_path: Path, ending: str) -> None:
+    for name, rows in (("documents", DOCUMENTS), ("questions", ASKED)):
+        if ending == "jsonl":
+            written(tmp_path / f"{name}.jsonl", *rows)
+        else:
+            columns = {key: None for row in rows for key in row}
+            table = pa.Table.from_pylist([{**columns, **row} for row in rows])
+            pq.write_table(table, tmp_path / f"{name}.parquet")
+    corpus = loaded(tmp_path, "tables")
+    ids = [item.document.document_id for item in corpus]
+    assert ids[:3] == ["a", "b", LONG_ID]
+    assert all(MADE_ID.fullmatch(each) for each in ids[3:]) and ids[3] != ids[4]
+    assert [len(item.questions) for item in corpus] == [3, 1, 0, 0, 0] and details(corpus) == []
+    assert json.loads(corpus[0].document.metadata) == {"year": 1}
+    which, when, again = corpus[0].questions
     assert (which.question_id, which.answer_index, which.references) == ("q/1 ü", 1, ("y",))
     assert json.loads(which.metadata) == {"source": "s", "k": 1}
     assert (when.references, when.question_type) == (("1", "2"), "time")
     assert (when.asked_at, when.evidence) == ("2024-01-01", (Span(0, 3),))
     assert (again.references, again.evidence) == ((), ())
-    ids = [question.question_id for question in (when, again)]
-    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in ids) and len(set(ids)) == 2
-    [who] = second.questions
+    made = [question.question_id for question in (when, again)]
+    assert all(MADE_ID.fullmatch(each) for each in made) and made[0] != made[1]
+    [who] = corpus[1].questions
     assert (who.references, who.evidence) == (("Ann",), (Span(0, 4),))
 
 
-def test_tables_are_the_same_as_jsonl_and_as_parquet(tmp_path: Path) -> None:
-    long_id = "x/ y" * 75
-    documents: list[dict[str, Any]] = [
-        {"document_id": "a", "text": "one\n\ntwo", "title": "A", "metadata": {"year": 1}},
-        {"document_id": "b", "text": "three", "title": None, "metadata": None},
-        {"document_id": long_id, "text": "long", "title": None, "metadata": None},
-        *[{"document_id": None, "text": "made", "title": None, "metadata": None}] * 2,
-    ]
-    (tmp_path / "lines").mkdir()
-    (tmp_path / "parquet").mkdir()
-    questions = [{**row, "evidence": None} for row in ASKED]
-    questions[0]["references"] = ["Ann"]
-    for name, rows in (("documents", documents), ("questions", questions)):
-        written(tmp_path / "lines" / f"{name}.jsonl", *rows)
-        columns = {key: None for row in rows for key in row}
-        table = pa.Table.from_pylist([{**columns, **row} for row in rows])
-        pq.write_table(table, tmp_path / "parquet" / f"{name}.parquet")
-    corpus = loaded(tmp_path / "lines", "tables")
-    assert corpus == loaded(tmp_path / "parquet", "tables")
-    ids = [item.document.document_id for item in corpus]
-    assert ids[:3] == ["a", "b", long_id]
-    assert all(re.fullmatch("[0-9a-f]{16}", each) for each in ids[3:]) and ids[3] != ids[4]
-    assert [len(item.questions) for item in corpus] == [3, 1, 0, 0, 0]
-    assert json.loads(corpus[0].document.metadata) == {"year": 1}
-    assert not any(item.document.problem for item in corpus)
+def test_questions_in_json_may_have_one_reference_and_spans_as_objects(tmp_path: Path) -> None:
+    written(tmp_path / "documents.jsonl", *DOCUMENTS)
+    row = {**ASKED[0], "references": "Ann", "evidence": [{"start_char": 0, "end_char": 3}]}
+    written(tmp_path / "questions.jsonl", row)
+    [who] = loaded(tmp_path, "tables")[1].questions
+    assert (who.references, who.evidence) == (("Ann",), (Span(0, 3),))
 
 
 CONTENT = "word " * 100_000

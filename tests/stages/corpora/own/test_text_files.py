@@ -3,8 +3,8 @@ texts are extracted again."""
 
 import gzip
 import json
-from collections.abc import Callable
-from datetime import date
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -21,23 +21,31 @@ from pipeline.work.units import Committed
 from stages.corpora import Loaded, load
 from stages.corpora import corpus_of as of_section
 from stages.corpora.own import text_files
-from stages.corpora.own.text_files import AskCorpus, text_of_file, without_front_matter
+from stages.corpora.own.text_files import AskCorpus, text_of_file
 from stages.extract.extracted import EXTRACTORS, Extracted
 from stages.extract.isolated import Extractor
 from stages.read.imported_answers import read_predictions
 from tests.support.texts.documents import epub, pdf, scan, word
-from tests.support.texts.loading import DATA, asked, corpus_of, details, loaded, written
+from tests.support.texts.loading import asked, corpus_of, details, loaded, written
 
 LINE = "The keeper climbed the tower."
+# A name in Unicode's NFC and in its NFD, as file systems of Macs have it, is one name.
+nfc, nfd = partial(normalize, "NFC"), partial(normalize, "NFD")
+FORMS = (nfc, nfd)
+Form = Callable[[str], str]
 SUFFIXED = ("paper.md", "paper.txt", "paper.md.txt", "paper.txt.txt")
 
 
-def placed(folder: Path, files: dict[str, bytes]) -> Path:
+def placed(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     for name, content in files.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
     return folder
+
+
+def read(folder: Path, files: Mapping[str, str | bytes]) -> list[Loaded]:
+    return loaded(placed(folder, files), "text")
 
 
 def texts(corpus: list[Loaded]) -> dict[str, str]:
@@ -51,40 +59,53 @@ def left_out(corpus: list[Loaded]) -> dict[str, str | None]:
 
 
 def test_every_kind_of_document_in_folders_and_sub_folders(tmp_path: Path) -> None:
-    placed(tmp_path, {
-        "a.TXT": LINE.encode(), "b.md": f"# Tower\n\n{LINE}".encode(), "deep/er/c.PDF": pdf([LINE]),
+    corpus = read(tmp_path, {
+        "a.TXT": LINE, "b.md": f"# Tower\n\n{LINE}", "deep/er/c.PDF": pdf([LINE]),
         "d.epub": epub({"a.xhtml": f"<p>{LINE}</p>"}), "deep/e.docx": word(LINE),
-        "f.html": f"<p>{LINE}</p>".encode(), "g.htm.gz": gzip.compress(f"<p>{LINE}".encode()),
-        "h.markdown": LINE.encode(), "i.txt.gz": gzip.compress(LINE.encode()),
+        "f.html": f"<p>{LINE}</p>", "g.htm.gz": gzip.compress(f"<p>{LINE}".encode()),
+        "h.markdown": LINE, "i.txt.gz": gzip.compress(LINE.encode()),
+        "j.pdf": pdf([LINE], [], ["Two."]),
     })  # fmt: skip
-    assert texts(loaded(tmp_path, "text")) == {
+    assert texts(corpus) == {
         **dict.fromkeys(("a", "d", "deep/e", "deep/er/c", "f", "g", "h", "i"), LINE),
-        "b": f"# Tower\n\n{LINE}",
-    }
-    for name in ("a.TXT", "d.epub", "deep/er/c.PDF", "g.htm.gz"):
+        "b": f"# Tower\n\n{LINE}", "j": f"{LINE}\n\nTwo.",
+    }  # fmt: skip
+    missing = json.loads(corpus[-1].document.metadata)
+    assert missing == {"missing": "no text in 1 of 3 pages (2)"}
+    for name in ("a.TXT", "g.htm.gz"):
         assert [*texts(loaded(tmp_path / name, "text")).values()] == [LINE]
 
 
-def test_what_a_file_says_of_itself_is_metadata(tmp_path: Path) -> None:
-    placed(tmp_path, {
-        "a.md": f"---\ntitle: Tower\ndate: 1893-05-01\n---\n{LINE}".encode(),
-        "b.txt": b"---\na: 1\n---\nB", "c.pdf": pdf([LINE], [], ["Two."]),
-    })  # fmt: skip
-    corpus = loaded(tmp_path, "text")
-    assert texts(corpus) == {"a": LINE, "b": "---\na: 1\n---\nB", "c": f"{LINE}\n\nTwo."}
-    assert [json.loads(item.document.metadata) for item in corpus] == [
-        {"title": "Tower", "date": "1893-05-01"}, {}, {"missing": "no text in 1 of 3 pages (2)"},
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("content", "text", "metadata"),
+    [
+        ("---\ntitle: The Tower\ntags: [oil, sea]\ndate: 1893-05-01\n1: x\n---\n\n# Tower\n",
+         "# Tower\n",
+         {"title": "The Tower", "tags": ["oil", "sea"], "date": "1893-05-01", "1": "x"}),
+        ("---\na: {2024-01-01: .nan}\n...\nText", "Text", {"a": {"2024-01-01": "nan"}}),
+        *((text, text, {}) for text in (
+            "# Tower\n", "---\na: [\n---\nText", "---\na: 1\nand no end", "---\n- a\n---\nText",
+            "---\na: &a [x]\nb: [*a, *a]\n---\nText",  # what is repeated unfolds to any size
+            "---\na: !!python/object:os.system x\n---\nText", "---\n---\nText")),
+    ],
+)  # fmt: skip
+def test_the_front_matter_of_markdown_is_its_metadata(
+    tmp_path: Path, content: str, text: str, metadata: dict[str, Any]
+) -> None:
+    document, plain = (
+        item.document for item in read(tmp_path, {"a.md": content, "b.txt": content})
+    )
+    assert (document.text, json.loads(document.metadata)) == (text, metadata)
+    assert (plain.text, plain.metadata) == (content, "{}")
 
 
 def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     placed(tmp_path, {
-        "a.txt": LINE.encode(), "cover.jpg": b"\xff\xd8", "notes": b"x", ".DS_Store": b"x",
-        ".git/a.txt": b"x", "deep/table.xlsx": b"PK", "warehouse/gistmill.json": b"{}",
-        "warehouse/runs/n/report.md": b"# n",
+        "a.txt": LINE, "cover.jpg": b"\xff\xd8", "notes": "x", ".DS_Store": "x", ".git/a.txt": "x",
+        "deep/table.xlsx": "x", "warehouse/gistmill.json": "{}", "warehouse/runs/n/report.md": "x",
     })  # fmt: skip
     (tmp_path / "deep" / "up").symlink_to(tmp_path)
-    outside = placed(tmp_path.with_name("outside"), {"o.txt": b"Out."})
+    outside = placed(tmp_path.with_name("outside"), {"o.txt": "Out."})
     (tmp_path / "linked").symlink_to(outside)
     (tmp_path / "twice").symlink_to(outside)
     (tmp_path / "zz").symlink_to(tmp_path.parent)
@@ -102,61 +123,65 @@ def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     assert (said["cover.jpg"] or "").startswith("cover.jpg: none of .txt .md")
 
 
-# What is in a folder, the texts that are read by their ids, and the ids of what is left out.
-FOLDERS: dict[str, tuple[dict[str, bytes], dict[str, str], list[str]]] = {
+# What is in a folder, the texts that are read by their ids, and the files that are left out.
+FOLDERS: dict[str, tuple[dict[str, str | bytes], dict[str, str], list[str]]] = {
     "a warehouse's own folders are not read": (
-        {"a.txt": b"A", "gistmill.json": b"{}", "runs/n/report.md": b"# n", "x/runs/b.txt": b"B"},
-        {"a": "A", "x/runs/b": "B"}, ["gistmill.json"]),
+        {"a.txt": "A", "gistmill.json": "{}", "runs/n/report.md": "# n", "x/runs/b.txt": "B"},
+        {"a": "A", "x/runs/b": "B"}, ["gistmill.json: its folder is a warehouse, "]),
     "documents of one name keep their suffix": (
-        {"a.pdf": pdf(["Pdf."]), "a.txt": b"A", "b.txt": b"B", "sub/a.txt": b"Below."},
+        {"a.pdf": pdf(["Pdf."]), "a.txt": "A", "b.txt": "B", "sub/a.txt": "Below."},
         {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}, []),
     "a kept suffix is no other document's name": (
-        {name: name.encode() for name in SUFFIXED}, {name: name for name in SUFFIXED}, []),
+        {name: name for name in SUFFIXED}, {name: name for name in SUFFIXED}, []),
     # A file without a suffix may be a folder's Makefile, or an older copy.
     "what is left out takes no name of a document": (
-        {"tower": b"x", "tower.txt": b"T"}, {"tower": "T"}, ["tower:1"]),
+        {"tower": "x", "tower.txt": "T"}, {"tower": "T"}, ["tower: none of"]),
+    "of two files of one name, which Macs store in NFD, one is read": (
+        {nfc("é.txt"): "1", nfd("é.md"): "2", nfc("ö.txt"): "3", nfd("ö.txt"): "3"},
+        {"é.txt": "1", "é.md": "2", "ö.txt": "3"},
+        ["ö.txt: its document_id would be that of ö.txt"]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", FOLDERS)
 def test_names(tmp_path: Path, case: str) -> None:
-    files, read, skipped = FOLDERS[case]
-    corpus = loaded(placed(tmp_path, files), "text")
-    assert (texts(corpus), [*left_out(corpus)]) == (read, skipped)
+    files, expected, wrong = FOLDERS[case]
+    corpus = read(tmp_path, files)
+    assert texts(corpus) == expected
+    for detail, words in zip(details(corpus), wrong, strict=True):
+        assert detail.startswith(words)
 
 
 def test_of_very_many_files_that_are_left_out_the_first_are_named(tmp_path: Path) -> None:
-    placed(tmp_path, {"a.txt": b"one", **{f"x{n:03}.js": b"x" for n in range(103)}})
-    said = left_out(loaded(tmp_path, "text"))
+    said = left_out(read(tmp_path, {"a.txt": "A", **{f"x{n:03}.js": "x" for n in range(103)}}))
     assert [*said] == [*(f"x{n:03}.js" for n in range(100)), "(others)"]
     assert "3 more that are left out (x100.js, x101.js, x102.js ...); " in (said["(others)"] or "")
 
 
 def test_what_cannot_be_read_is_named_and_costs_no_other(tmp_path: Path) -> None:
-    corpus = loaded(placed(tmp_path, {
-        "good.txt": LINE.encode(), "scan.pdf": scan(2), "torn.epub": b"PK\x03\x04",
-        "locked.pdf": pdf([LINE], password="x"), "empty.docx": b"", "nothing.html": b"<p> </p>",
+    corpus = read(tmp_path, {
+        "good.txt": LINE, "scan.pdf": scan(2), "torn.epub": "PK\x03\x04", "empty.docx": "",
+        "locked.pdf": pdf([LINE], password="x"), "nothing.html": "<p> </p>",
         "picture.html": b"\x89PNG\r\n",
-    }), "text")  # fmt: skip
+    })  # fmt: skip
     assert texts(corpus) == {"good": LINE}
+    names = ["empty.docx", "locked.pdf", "nothing.html", "picture.html", "scan.pdf", "torn.epub"]
+    assert [detail.partition(":")[0] for detail in details(corpus)] == names
     bad = [item.document.document_id for item in corpus if item.document.problem]
-    assert bad == ["empty", "locked", "nothing", "picture", "scan", "torn"]
-    assert [detail.partition(":")[0] for detail in details(corpus)] == [
-        "empty.docx", "locked.pdf", "nothing.html", "picture.html", "scan.pdf", "torn.epub",
-    ]  # fmt: skip
+    assert bad == [name.partition(".")[0] for name in names]
 
 
 @pytest.mark.parametrize(
     ("files", "name", "says"),
     [
-        ({"scan.pdf": scan(), "x.jpg": b"x"}, "", "no document in it can be read: scan.pdf: no te"),
-        ({"x.pdf": b"x"}, "x.pdf", "x.pdf: no document in it can be read: x.pdf: damaged"),
-        ({"x.jpg": b"x", "questions.csv": b"document_id,question\na,b\n"}, "",
+        ({"scan.pdf": scan(), "x.jpg": "x"}, "", "no document in it can be read: scan.pdf: no te"),
+        ({"x.pdf": "x"}, "x.pdf", "x.pdf: no document in it can be read: x.pdf: damaged"),
+        ({"x.jpg": "x", "questions.csv": "document_id,question\na,b\n"}, "",
          "; files of other kinds: 1 (x.jpg); "),
     ],
 )  # fmt: skip
 def test_a_folder_in_which_nothing_can_be_read(
-    tmp_path: Path, files: dict[str, bytes], name: str, says: str
+    tmp_path: Path, files: dict[str, str | bytes], name: str, says: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
         loaded(placed(tmp_path, files) / name, "text")
@@ -172,23 +197,19 @@ nobody;Who?;;;;
 
 
 def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
-    corpus = loaded(placed(tmp_path, {
-        "a.txt": LINE.encode(), "sub/b.pdf": pdf([LINE]), "questions.csv": QUESTIONS.encode(),
-    }), "text")  # fmt: skip
-    first, second, third, lost = asked(corpus)
+    placed(tmp_path, {"a.txt": LINE, "sub/b.pdf": pdf([LINE]), "questions.csv": QUESTIONS})
+    first, second, third, lost = asked(loaded(tmp_path, "text"))
     assert (first.document_id, first.references, json.loads(first.metadata)) == (
         "a", ("The keeper",), {"page": "3"},
     )  # fmt: skip
     assert (second.document_id, second.references) == ("a", ("Oil", "Lamp oil"))
     assert (third.document_id, third.options, third.answer_index) == ("sub/b", ("Sand", "Oil"), 1)
     assert (lost.problem, lost.document_id) == ("bad_input", "nobody")
-    placed(tmp_path, {"questions.jsonl": b"{}"})
     with pytest.raises(UsageError, match=r"both questions\.jsonl and questions\.csv; keep one"):
-        loaded(tmp_path, "text")
+        read(tmp_path, {"questions.jsonl": "{}"})
     (tmp_path / "questions.jsonl").unlink()
-    placed(tmp_path, {"questions.csv": b"document,question\na,Who?\n"})
     with pytest.raises(UsageError, match=r"questions\.csv: no row has a document_id; rename docu"):
-        loaded(tmp_path, "text")
+        read(tmp_path, {"questions.csv": "document,question\na,Who?\n"})
 
 
 def test_files_that_are_asked_have_names_of_their_own(
@@ -196,7 +217,7 @@ def test_files_that_are_asked_have_names_of_their_own(
 ) -> None:
     """Two of one name are called by their paths; one is asked once, however it is written. What is
     not asked is counted: the questions of corpus=text, too."""
-    placed(tmp_path, {"a/x.txt": b"A.", "b/x.txt": b"B.", "b/y.pdf": scan(), "z.txt": b"Z."})
+    placed(tmp_path, {"a/x.txt": "A.", "b/x.txt": "B.", "b/y.pdf": scan(), "z.txt": "Z."})
     paths = [str(tmp_path / name) for name in ("a/x.txt", "b", "z.txt", "b/x.txt")]
     section = corpus_of(tmp_path / "a", "text").model_dump(mode="json")
     asked_of = {"format": "asked", "paths": paths, "question": "Who?"}
@@ -208,7 +229,7 @@ def test_files_that_are_asked_have_names_of_their_own(
     assert {question.question for question in questions} == {"Who?"}
     assert len({question.question_id for question in questions}) == 3
     assert [i.document.document_id for i in corpus if i.document.problem] == ["y"]
-    placed(tmp_path, {"a/questions.csv": b"document_id,question\nx,Who?\n"})
+    placed(tmp_path, {"a/questions.csv": "document_id,question\nx,Who?\n"})
     monkeypatch.chdir(tmp_path / "a")
     paths = ["x.txt", str(tmp_path / "a" / "x.txt"), "../a/x.txt", "../a"]
     corpus = list(load(of_section({**section, **asked_of, "paths": paths})))
@@ -218,7 +239,7 @@ def test_files_that_are_asked_have_names_of_their_own(
 def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     """Lines on standard error: what was not read, read in part, paged by characters, or bad."""
     placed(tmp_path / "books", {
-        "a.txt": LINE.encode(), "b.pdf": pdf([LINE], []), "c.pdf": b"x",
+        "a.txt": LINE, "b.pdf": pdf([LINE], []), "c.pdf": b"x",
         "d.txt": "zwölf Löwen".encode("cp1252"), "e.txt": "zwölf ".encode() + b"\x96",
         "f.txt": bytes(range(128, 256)), "g.txt": b"x" * 2000,
         **{f"{n:02}.jpg": b"x" for n in range(22)},
@@ -250,7 +271,7 @@ def test_what_may_not_be_looked_at_costs_itself(
 ) -> None:
     """A folder that cannot be listed, a file of which nothing is told. root may look at everything,
     so the call is refused instead."""
-    placed(tmp_path, {"a.txt": LINE.encode(), "b.txt": b"x", "z/c.txt": b"x"})
+    placed(tmp_path, {"a.txt": LINE, "b.txt": "x", "z/c.txt": "x"})
     local = type(UPath(tmp_path))
     allowed = getattr(local, method)
 
@@ -265,64 +286,28 @@ def test_what_may_not_be_looked_at_costs_itself(
     assert details(corpus) == [f"{name}: Permission denied; fix or delete it"]
 
 
-def test_text_folder_of_real_books() -> None:
-    corpus = loaded(DATA / "txt", "text")
-    for item in corpus:
-        content = (DATA / "txt" / f"{item.document.document_id}.txt").read_bytes()
-        assert item.document.num_words == len(content.decode("latin-1").split())
-        assert "\r" not in item.document.text and item.document.num_paragraphs > 90
-        assert item.document.problem is None and item.questions == ()
-    [book] = loaded(DATA / "txt" / "pg375.txt", "text")
-    assert book in corpus
-
-
-# A name in Unicode's NFC and in its NFD, as file systems of Macs have it, is one name.
-
-BOOK = "Łódź/café Zoë"
-ZOE = "Zoe\u0308 sold the cafe\u0301 in Malmo\u0308."
-Form = Callable[[str], str]
-
-
-def nfc(text: str) -> str:
-    return normalize("NFC", text)
-
-
-def nfd(text: str) -> str:
-    return normalize("NFD", text)
-
-
-FORMS = (nfc, nfd)
-
-
-def put(folder: Path, name: str, text: str = ZOE) -> Path:
-    return placed(folder, {name: text.encode()}) / name
-
-
-@pytest.mark.parametrize("of_file", FORMS)
-@pytest.mark.parametrize("of_id", FORMS)
-def test_questions_name_files(tmp_path: Path, of_file: Form, of_id: Form) -> None:
-    put(tmp_path, f"{of_file(BOOK)}.txt")
-    put(tmp_path, "questions.csv", f"document_id,question\n{of_id(BOOK)},Who sold?\n")
-    corpus = loaded(tmp_path, "text")
-    assert [item.document.document_id for item in corpus] == [nfc(BOOK)]
+@pytest.mark.parametrize("on_disk", FORMS)
+@pytest.mark.parametrize("named", FORMS)
+def test_a_file_is_found_by_either_form_of_its_name(
+    tmp_path: Path, on_disk: Form, named: Form
+) -> None:
+    name = "Łódź/café Zoë"
+    questions = f"document_id,question\n{named(name)},Who sold?\n"
+    corpus = read(tmp_path, {f"{on_disk(name)}.txt": LINE, "questions.csv": questions})
+    assert [item.document.document_id for item in corpus] == [name]
     assert [question.problem for question in asked(corpus)] == [None]
-
-
-def test_two_files_of_one_name(tmp_path: Path) -> None:
-    """Where suffixes tell them apart these are part of the ids; else one of the two is read."""
-    for name in (nfc("é.txt"), nfd("é.md"), nfc("ö.txt"), nfd("ö.txt")):
-        put(tmp_path, name)
-    corpus = loaded(tmp_path, "text")
-    ids = [item.document.document_id for item in corpus if not item.document.problem]
-    assert sorted(ids) == ["é.md", "é.txt", "ö.txt"]
-    assert [detail.partition(";")[0] for detail in details(corpus)] == [
-        "ö.txt: its document_id would be that of ö.txt"
-    ]
+    assert as_path(tmp_path / f"{named(name)}.txt").read_text() == LINE
+    assert as_path(tmp_path / named("Łódź/new é")) == tmp_path / on_disk("Łódź") / named("new é")
+    section = corpus_of(tmp_path, "text").model_dump(mode="json")
+    paths = [str(tmp_path / f"{form(name)}.txt") for form in FORMS]
+    one = of_section({**section, "format": "asked", "paths": paths, "question": "Who?"})
+    assert isinstance(one, AskCorpus) and one.named_files() == {"café Zoë": "café Zoë.txt"}
+    assert len([*load(one)]) == 1
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_ids_in_rows(tmp_path: Path, form: Form) -> None:
-    rows = [{"document_id": form(name), "text": ZOE} for name in ("é", "ö")]
+    rows = [{"document_id": form(name), "text": LINE} for name in ("é", "ö")]
     written(tmp_path / "documents.jsonl", *rows)
     question = {"document_id": "é", "question_id": form("ü"), "question": "Who?"}
     written(tmp_path / "questions.jsonl", question)
@@ -335,97 +320,50 @@ def test_ids_in_rows(tmp_path: Path, form: Form) -> None:
     assert read_predictions(str(file)) == {"ü": "Zoe"}
 
 
-@pytest.mark.parametrize(("on_disk", "named"), [(nfc, nfd), (nfd, nfc), (nfd, nfd)])
-def test_a_path_leads_to_what_is_there(tmp_path: Path, on_disk: Form, named: Form) -> None:
-    file = put(tmp_path, f"{on_disk(BOOK)}.txt")
-    assert as_path(tmp_path / f"{named(BOOK)}.txt").read_text() == ZOE
-    new = tmp_path / named("Łódź/new é")
-    assert as_path(new) == file.parent / new.name
-    section = corpus_of(tmp_path, "text").model_dump(mode="json")
-    paths = [str(tmp_path / f"{form(BOOK)}.txt") for form in FORMS]
-    corpus = of_section({**section, "format": "asked", "paths": paths, "question": "Who?"})
-    assert isinstance(corpus, AskCorpus) and corpus.named_files() == {"café Zoë": "café Zoë.txt"}
-    assert len([*load(corpus)]) == 1
-
-
-# Front matter, and texts of files that were extracted before.
-
-
-def test_front_matter_is_the_metadata() -> None:
-    text = "---\ntitle: The Tower\ntags: [oil, sea]\ndate: 1893-05-01\n1: x\n---\n\n# Tower\n"
-    assert without_front_matter(text) == Extracted(
-        "# Tower\n",
-        metadata={"title": "The Tower", "tags": ["oil", "sea"], "date": date(1893, 5, 1), "1": "x"},
-    )
-    assert without_front_matter("---\na: {2024-01-01: .nan}\n...") == Extracted(
-        "", metadata={"a": {"2024-01-01": "nan"}}
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# Tower\n",
-        "---\na: [\n---\nText",
-        "---\na: 1\nand no end",
-        "---\na: &a [x]\nb: [*a, *a]\n---\nText",  # what is repeated unfolds to any size
-        "---\n- a\n---\nText",
-        "---\na: !!python/object:os.system x\n---\nText",
-        "---\n---\nText",
-    ],
-)
-def test_what_is_no_front_matter_is_text(text: str) -> None:
-    assert without_front_matter(text) == Extracted(text)
-
-
-class Counting(Extractor):
-    """Counts the files that it extracts."""
-
-    num_files = 0
-
-    def extract(self, kind: str, content: bytes) -> Extracted:
-        self.num_files += 1
-        return super().extract(kind, content)
+# Texts of files that were extracted before.
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def extracted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of the files that are extracted; their texts are kept in tmp_path."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "gistmill" / "texts"
+    kinds: list[str] = []
+
+    def extract(_: Extractor, kind: str, content: bytes) -> Extracted:
+        kinds.append(kind)
+        return EXTRACTORS[kind](content)
+
+    monkeypatch.setattr(Extractor, "extract", extract)
+    return kinds
 
 
 @pytest.mark.parametrize("change", ["name", "content", "code", "damage", "deleted"])
 def test_a_file_is_extracted_once_for_its_content_and_the_code(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+    extracted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    content = epub({"a.xhtml": f"<p>{LINE}</p>"})
-    file = UPath(placed(tmp_path, {"a.epub": content}) / "a.epub")
-    with Counting() as extractor:
-        assert text_of_file(file, extractor) == Extracted(LINE)
-        (entry,) = cache.iterdir()
-        if change == "name":
-            file = file.rename(file.parent / "other.epub")
-        elif change == "content":
-            file.write_bytes(epub({"a.xhtml": f"<h1></h1><p>{LINE}</p>"}))
-        elif change == "code":
-            monkeypatch.setattr(text_files, "_code", lambda: "another")
-        elif change == "damage":
-            entry.write_bytes(entry.read_bytes()[:-9])
-        else:
-            entry.unlink()
-        assert text_of_file(file, extractor) == Extracted(LINE)
-        assert extractor.num_files == (1 if change == "name" else 2)
+    file = UPath(placed(tmp_path, {"a.epub": epub({"a.xhtml": f"<p>{LINE}</p>"})}) / "a.epub")
+    assert text_of_file(file, Extractor()) == Extracted(LINE)
+    cache = tmp_path / "cache" / "gistmill" / "texts"
+    (entry,) = cache.iterdir()
+    if change == "name":
+        file = file.rename(file.parent / "other.epub")
+    elif change == "content":
+        file.write_bytes(epub({"a.xhtml": f"<h1></h1><p>{LINE}</p>"}))
+    elif change == "code":
+        monkeypatch.setattr(text_files, "_code", lambda: "another")
+    elif change == "damage":
+        entry.write_bytes(entry.read_bytes()[:-9])
+    else:
+        entry.unlink()
+    assert text_of_file(file, Extractor()) == Extracted(LINE)
+    assert extracted == ["epub"] * (1 if change == "name" else 2)
     assert cache.stat().st_mode & 0o077 == 0, "nobody else may read it"
 
 
 def test_what_a_plugin_extracts_is_not_kept(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    extracted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def subtitles(content: bytes) -> Extracted:
-        return Extracted(content.decode())
-
-    monkeypatch.setitem(EXTRACTORS, "srt", subtitles)
-    monkeypatch.setattr(Extractor, "extract", lambda _, kind, content: EXTRACTORS[kind](content))
-    placed(tmp_path, {"film.srt": b"a line"})
-    assert text_of_file(UPath(tmp_path / "film.srt"), Extractor()).text == "a line"
-    assert not cache.exists()
+    monkeypatch.setitem(EXTRACTORS, "srt", lambda content: Extracted(content.decode()))
+    file = UPath(placed(tmp_path, {"film.srt": LINE}) / "film.srt")
+    assert [text_of_file(file, Extractor()).text for _ in "ab"] == [LINE, LINE]
+    assert extracted == ["srt", "srt"]

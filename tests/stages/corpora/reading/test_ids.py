@@ -1,4 +1,5 @@
-"""Ids made for rows that have none: of their content, whatever else is loaded, and no two alike."""
+"""Ids made for rows that have none: of their content, whatever else is loaded, and no two alike;
+which documents `limit` and `sample` choose; and which settings of a corpus name its steps."""
 
 import json
 import re
@@ -7,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from jobs.graph.preparation import chosen_documents
+from jobs.graph.resolved_run import read_run
+from pipeline.core.settings import CONF
 from stages.corpora import Loaded
-from tests.support.texts.loading import asked, details, loaded, written
+from tests.support.texts.loading import asked, corpus_of, details, loaded, written
+from tests.support.texts.small_corpus import document, question, write
 
 MADE = re.compile("[0-9a-f]{16}")
 # A row without ids, {} for what tells it from others.
@@ -51,36 +56,68 @@ def test_a_row_has_the_same_id_with_and_without_an_equal_one_in_another_file(
     assert wrong and all(re.match(r"b\.jsonl:1: .*the same content as in a\.", d) for d in wrong)
 
 
-QUESTIONS: list[dict[str, Any]] = [
-    {"document_id": "a", "question": "When?", "references": ["1"]},
-    {"document_id": "a", "question": "When?", "references": ["1"]},
-    {"document_id": "b", "question": "When?"},
-    {"document_id": "a", "question": "When?", "options": ["x", "y"]},
-]  # fmt: skip
-
-
 def test_copies_within_a_file_are_kept_and_have_ids_of_their_own(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.txt").write_text(name)
-    written(tmp_path / "questions.jsonl", *QUESTIONS)
-    whole = [q.question_id for q in asked(loaded(tmp_path, "text"))]
-    assert len(set(whole)) == 4
+
+    def ids(*rows: Any) -> list[str]:
+        written(tmp_path / "questions.jsonl", *rows)
+        return [question.question_id for question in asked(loaded(tmp_path, "text"))]
+
+    when: dict[str, Any] = {"document_id": "a", "question": "When?"}
+    rows = [*[{**when, "references": ["1"]}] * 2, {**when, "document_id": "b"},
+            {**when, "options": ["x", "y"]}]  # fmt: skip
+    whole = ids(*rows)
+    assert len({*whole}) == 4
     # Neither fewer rows nor more of another question or document change the ids of the others.
-    written(tmp_path / "questions.jsonl", QUESTIONS[0])
-    assert [q.question_id for q in asked(loaded(tmp_path, "text"))] == whole[:1]
-    more = {"document_id": "b", "question": "Where?"}
-    written(tmp_path / "questions.jsonl", more, *QUESTIONS[1:])
-    now = [q.question_id for q in asked(loaded(tmp_path, "text"))]
+    assert ids(rows[0]) == whole[:1]
+    now = ids({"document_id": "b", "question": "Where?"}, *rows[1:])
     assert now[:2] == [whole[0], whole[2]] and now[3:] == whole[3:]
 
 
-@pytest.mark.parametrize("name", ["records", "longbench"])
-def test_what_is_not_asked_is_no_part_of_a_questions_id(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("longbench", {"answers": ["b"], "dataset": "qasper"}), ("records", {"level": 3})],
+)
+def test_what_is_not_asked_is_no_part_of_a_questions_id(
+    tmp_path: Path, name: str, more: dict[str, Any]
+) -> None:
     """So a corrected reference or a new column asks no question again."""
-    given: dict[str, dict[str, Any]] = {
-        "longbench": {"answers": ["b"], "dataset": "qasper"},
-        "records": {"level": 3},
-    }
     before = loaded(written(tmp_path / "a.jsonl", row(name, 1)), name)
-    after = loaded(written(tmp_path / "a.jsonl", {**row(name, 1), **given[name]}), name)
+    after = loaded(written(tmp_path / "a.jsonl", {**row(name, 1), **more}), name)
     assert good_ids(before) == good_ids(after)
+
+
+OF_FILES = sorted({file.stem for file in (CONF / "corpus").glob("*.yaml")} - {"synthetic"})
+
+
+@pytest.mark.parametrize("name", OF_FILES)
+def test_how_it_is_read_is_hashed_and_nothing_else(tmp_path: Path, name: str) -> None:
+    corpus = corpus_of(tmp_path / "here", name)
+    moved = {"stories": str(tmp_path / "there")} if name == "narrativeqa" else {}
+    there = corpus_of(tmp_path / "there", name, **moved)
+    assert there.hashed() == corpus.hashed() and str(tmp_path) not in json.dumps(corpus.hashed())
+    assert there.selection() != corpus.selection()
+    unread: dict[str, Any] = {"split": "x", "seed": 7, "family": "other"}
+    assert corpus_of(tmp_path, name, **unread).hashed() == corpus.hashed()
+    other = "lines" if corpus.paragraphs != "lines" else "blank_lines"
+    assert corpus_of(tmp_path, name, paragraphs=other).hashed() != corpus.hashed()
+    assert corpus.model_copy(update={"name": "other"}).hashed() != corpus.hashed()
+
+
+def test_limit_takes_the_first_and_sample_draws_by_seed_in_corpus_order(tmp_path: Path) -> None:
+    write(tmp_path, [document(n) for n in range(20)], [question(n, of=n) for n in range(20)])
+
+    def ids(*words: str) -> list[str]:
+        resolved = read_run(["corpus=tables", f"corpus.path={tmp_path}", *words])
+        return [loaded.document.document_id for loaded in chosen_documents(resolved.config)]
+
+    everything = [f"d{n}" for n in range(20)]
+    assert ids() == ids("limit=99") == ids("sample=99") == everything
+    assert ids("limit=3") == ["d0", "d1", "d2"]
+    drawn = ids("sample=5")
+    assert len(drawn) == 5 and drawn == sorted(drawn, key=everything.index)
+    assert drawn == ids("sample=5", "corpus.seed=0")
+    others = [tuple(ids("sample=5", f"corpus.seed={seed}")) for seed in range(1, 5)]
+    assert len({tuple(drawn), *others}) == 5
+    assert set(ids("sample=4")) < set(ids("sample=8"))
