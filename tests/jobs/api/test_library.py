@@ -1,8 +1,7 @@
 """`import gistmill`: what the docs show, in a notebook's circumstances, and its errors; and
-`gistmill.testing`: its document, its words, and a mistake of a plugin in one line."""
+`gistmill.testing`: its document, its words, and mistakes."""
 
 import asyncio
-import json
 import logging
 import os
 import re
@@ -38,11 +37,9 @@ def test_what_the_page_shows(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     run, *_ = done.stdout.split()
-    assert done.stdout.startswith(f"{run} 0 ()\n")
+    assert done.stdout.startswith(f"{run} 0 ()\n") and "question_id" in done.stdout
     assert re.search(r"^bm25\(top_k=2\) \d+\.\d+ \d+$", done.stdout, re.MULTILINE)
-    assert "question_id" in done.stdout
-    (row,) = sql(tmp_path / "nights", "select count(*) as n from scores", f"run={run}")
-    assert row["n"] > 0
+    assert sql(tmp_path / "nights", "from scores limit 1", f"run={run}")
     assert (tmp_path / "nights" / "runs" / "floor" / "report.md").is_file()
 
 
@@ -72,25 +69,19 @@ def test_a_loop_that_runs_and_a_ray_that_is_up(
     assert any("bad_input" in record.getMessage() for record in caplog.records)
 
 
-@pytest.mark.slow
-def test_reports_and_views_of_a_run(finished: FinishedRun) -> None:
+def test_reports_views_and_comparisons(finished: FinishedRun, tmp_path: Path) -> None:
     report = gistmill.report(finished.warehouse)
-    assert report.run == "night"
     (row,) = report.rows
-    assert (row.method, row.counts["n"]) == ("readagent_p(max_pages=5)", 3)
-    assert len(gistmill.report(finished.warehouse, "night", where="question_id = 'q3'").rows) == 1
+    assert (report.run, row.method, row.counts["n"]) == ("night", "readagent_p(max_pages=5)", 3)
+    (row,) = gistmill.report(finished.warehouse, "night", where="question_id = 'q3'").rows
+    assert row.counts["n"] == 1
     with gistmill.connect(finished.warehouse) as connection:
         assert connection.sql("select count(*) from answers").fetchall() == [(3,)]
-
-
-def test_methods_are_compared(tmp_path: Path) -> None:
     made = ComparedRun(tmp_path)
-    made.add("r", {name: {"squad_em": {"a1": value}} for name, value in
-                   (("m1", 3.0), ("m2", 1.0), ("m3", 2.0))})  # fmt: skip
+    made.add("r", {"m1": {"squad_em": {"a1": 3.0}}, "m2": {"squad_em": {"a1": 1.0}}})
     found = gistmill.compare("m2", warehouse=made.warehouse.folder, run="r", metric="squad_em")
     assert isinstance(found, gistmill.Comparison)
-    assert [(row.a.method, row.b.method) for row in found.rows] == [("m2", "m1"), ("m2", "m3")]
-    assert [row.figures and row.figures.difference for row in found.rows] == [-2, -1]
+    assert [row.figures and row.figures.difference for row in found.rows] == [-2]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +90,6 @@ def test_methods_are_compared(tmp_path: Path) -> None:
         (lambda w: gistmill.run("limitt=3"), "limitt: no such key; nearest: limit"),
         (lambda w: gistmill.run("corpus=tables", "corpus.path=/nowhere"), "/nowhere: no such file"),
         (lambda w: gistmill.run(gistmill.config("experiment=demo"), "limit=3"), "give one config"),
-        (lambda w: gistmill.run(3), "give one config, or words"),  # type: ignore[arg-type]
         (lambda w: gistmill.report(w, "gone"), "run=gone: not in"),
         (lambda w: gistmill.report(w, where="nosuch = 1"), "nosuch"),
         (lambda w: gistmill.compare("m4", warehouse=w), "'m4': no such method in run night"),
@@ -136,44 +126,25 @@ def test_the_names_of_the_library_are_there() -> None:
         gistmill.runn  # type: ignore[attr-defined]  # noqa: B018
 
 
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One that brings nothing, as what it brought would stay in the process: methods are ours."""
-    return tmp_path_factory.mktemp("brings_nothing")
-
-
 @pytest.mark.slow
-def test_the_rows_of_every_table(plugin: Path) -> None:
-    replies = [
-        {"prompt": "answer", "match": "Who dug", "reply": "Tom dug it."},
-        {"prompt": "answer", "reply": "Answer: (B)", "finish_reason": "length"},
-    ]
-    rows = testing.run(plugin, "full_text", replies)
-    answers = [(a["question_id"], a["answer"], a["problem"]) for a in rows["answers"]]
-    assert answers == [("when", "Answer: (B)", "truncated"), ("who", "Tom dug it.", None)]
-    assert rows["documents"][0]["num_words"] == 48 == 4 * 12
-    assert all("Her brother Tom" in json.dumps(call["messages"]) for call in rows["calls"])
-
-
-@pytest.mark.slow
-def test_words_go_before_its_own(plugin: Path, tmp_path: Path) -> None:
-    """Pages of 24 words have two of its paragraphs; the same call again resumes the run."""
+def test_the_words_of_a_test_go_before_its_own(tmp_path: Path) -> None:
+    """Pages of 24 words have two of its paragraphs; the same call again resumes the run. The plugin
+    brings nothing, as what it brought would stay in the process."""
     own = ("bm25(top_k=1)", None, "memory.words=24", "run=own")
-    rows = testing.run(plugin, *own, folder=tmp_path)
+    rows = testing.run(tmp_path, *own, folder=tmp_path)
     assert [page["num_words"] for page in rows["pages"]] == [24, 24]
     assert (tmp_path / "warehouse" / "runs" / "own").is_dir()
-    assert len(rows["calls"]) == 2 and testing.run(plugin, *own, folder=tmp_path) == rows
+    assert len(rows["calls"]) == 2 and testing.run(tmp_path, *own, folder=tmp_path) == rows
 
 
-def test_another_memory_takes_the_words_of_its_own_away(plugin: Path) -> None:
+def test_another_memory_takes_the_words_of_its_own_away(tmp_path: Path) -> None:
     """And a request without a reply is a row with a problem."""
-    rows = testing.run(plugin, "bm25(top_k=1)", [], "memory=tokens")
+    rows = testing.run(tmp_path, "bm25(top_k=1)", [], "memory=tokens")
     assert [page["num_words"] for page in rows["pages"]] == [48], "all of it in one segment"
     assert {row["problem"] for row in rows["answers"]} == {"engine_failed"}
-
-
-def test_a_mistake(plugin: Path, tmp_path: Path) -> None:
-    with pytest.raises(gistmill.UsageError, match="no such folder"):
-        testing.run(tmp_path / "missing", "full_text")
-    with pytest.raises(gistmill.UsageError, match="replies"):
-        testing.run(plugin, "full_text", [{"promt": "answer"}])
+    for folder, replies, says in (
+        (tmp_path / "missing", None, "no such folder"),
+        (tmp_path, [{"promt": "answer"}], "replies"),
+    ):
+        with pytest.raises(gistmill.UsageError, match=says):
+            testing.run(folder, "full_text", replies)

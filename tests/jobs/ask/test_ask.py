@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, refused, sql, succeed, succeeded
+from tests.support.command import gistmill, refused, sql_values, succeed, succeeded
 from tests.support.texts.documents import pdf
 
 pytestmark = pytest.mark.slow
 
-NAMES = [
-    "anna", "bertha", "clara", "dora", "emma", "frieda", "gerta", "hanna", "ida", "julia", "klara",
-    "lena",
-]  # fmt: skip
+NAMES = ["anna", "bertha", "clara", "dora", "emma", "frieda", "gerta", "hanna", "ida", "julia",
+         "klara", "lena"]  # fmt: skip
 SOLD = "Old Marten sold the lighthouse to a widow from Bergen for nine hundred crowns."
 QUESTION = "Who bought the lighthouse from Marten?"
 SMALL_PAGES = ("memory=uniform", "memory.words=16")
@@ -34,10 +32,8 @@ def write_letters(folder: Path, names: list[str] = NAMES) -> Path:
     for number, name in enumerate(names, 3):
         harvest = f"The harvest of field {number} was good and the weather stayed mild. "
         news = f"\n\n{SOLD} Nobody knows why she wanted it." if name == "gerta" else ""
-        text = (
-            f"Dear {name.title()}, all of us are well here. {harvest}{news}\n\nPlease write soon."
-        )
-        (folder / f"{name}.txt").write_text(text)
+        greeting = f"Dear {name.title()}, all of us are well here."
+        (folder / f"{name}.txt").write_text(f"{greeting} {harvest}{news}\n\nPlease write soon.")
     return folder
 
 
@@ -61,37 +57,34 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Letters:
 
 
 def test_one_answer_quotes_the_letter_that_has_it(letters: Letters) -> None:
+    """And the commands that it names run."""
     (answer,) = letters.found["results"]
     assert SOLD in answer["answer"]
-    best = answer["pages"][0]
+    best, *others = answer["pages"]
     assert (best["file"], best["document_id"], best["page_index"]) == ("gerta.txt", "gerta", 1)
     assert SOLD in best["passage"] and best["passage"] in best["text"].replace("\n", " ")
-    assert all(best["score"] > other["score"] for other in answer["pages"][1:])
+    assert all(best["score"] > other["score"] for other in others)
     out = succeeded(letters.first)
     assert f'  gerta.txt, page 1:\n    "{best["passage"]}"\n' in out
     assert out.count("page 1:") == 1
     assert f"rests on {len(answer['pages'])} pages of " in out and "(of 12); " in out
-
-
-def test_the_commands_that_it_names_run(letters: Letters) -> None:
-    commands = [line for line in succeeded(letters.first).splitlines() if "gistmill " in line]
-    shown, traced = (succeeded(gistmill(*shlex.split(line)[1:])) for line in commands)
+    commands = [line for line in out.splitlines() if "gistmill " in line]
+    shown, traced = (succeed(*shlex.split(line)[1:]) for line in commands)
     assert shown.startswith("gerta: ") and "wanted it." in shown
-    assert traced.startswith(f"QUESTION {letters.found['results'][0]['question_id']}")
+    assert traced.startswith(f"QUESTION {answer['question_id']}")
     assert "{gerta.txt, page 1}" in traced
 
 
 def test_it_is_a_run_of_one_question_whose_document_is_of_the_best_pages(letters: Letters) -> None:
     run = f"run={letters.found['run']}"
-    (row,) = sql(letters.warehouse, "select count(*) as n, any_value(question) as q "
-                 "from results join questions using (question_id)", run)  # fmt: skip
-    assert row == {"n": 1, "q": QUESTION}
-    (page,) = sql(letters.warehouse, "select p.text, gist from pages p join gists using "
-                  f"(document_id, page_index) where p.text like '%{SOLD}%'", run)  # fmt: skip
-    assert page["text"].startswith("{gerta.txt, page 1}\n\n" + SOLD)
-    assert page["gist"].startswith("{gerta.txt, page 1} ")
-    calls = sql(letters.warehouse, "select prompt, count(*) as n from calls group by all", run)
-    assert {row["prompt"]: row["n"] for row in calls} == {"look_up_p": 1, "answer": 1}
+    asked = "select question from results join questions using (question_id)"
+    assert sql_values(letters.warehouse, asked, run) == [(QUESTION,)]
+    ((text, gist),) = sql_values(letters.warehouse, f"""select p.text, gist from pages p join gists
+        using (document_id, page_index) where p.text like '%{SOLD}%'""", run)  # fmt: skip
+    assert text.startswith("{gerta.txt, page 1}\n\n" + SOLD)
+    assert gist.startswith("{gerta.txt, page 1} ")
+    calls = sql_values(letters.warehouse, "select prompt from calls order by all", run)
+    assert calls == [("answer",), ("look_up_p",)]
 
 
 def test_a_second_question_and_a_new_letter_leave_the_memories_alone(tmp_path: Path) -> None:
@@ -100,21 +93,19 @@ def test_a_second_question_and_a_new_letter_leave_the_memories_alone(tmp_path: P
     assert shards(letters.warehouse) >= letters.memories
     (letters.folder / "zoe.txt").write_text("Dear Zoe, the well is dry.")
     asked = json.loads(succeeded(letters.ask("What is dry?", "--json")))
-    (answer,) = asked["results"]
-    (zoe,) = [page for page in answer["pages"] if page["file"] == "zoe.txt"]
-    assert zoe["passage"] == "Dear Zoe, the well is dry."
-    made = sql(letters.warehouse, "select document_id, count(*) as n from calls where prompt = "
-               "'gist' group by all", f"run={asked['memories_run']}")  # fmt: skip
-    assert {"document_id": "zoe", "n": 1} in made
+    passages = {page["file"]: page["passage"] for page in asked["results"][0]["pages"]}
+    assert passages["zoe.txt"] == "Dear Zoe, the well is dry."
+    query = "select count(*) from calls where prompt = 'gist' and document_id = 'zoe'"
+    assert sql_values(letters.warehouse, query, f"run={asked['memories_run']}") == [(1,)]
     (letters.folder / "anna.txt").unlink()  # a folder that has lost a file is asked, too
     assert json.loads(succeeded(letters.ask(QUESTION, "--json")))["num_files"] == 12
 
 
 def test_words_limit_what_the_method_chooses_from(letters: Letters) -> None:
     asked = json.loads(succeeded(letters.ask(QUESTION, "--words", "20", "--json")))
-    (answer,) = asked["results"]
-    assert [(page["file"], page["page_index"]) for page in answer["pages"]] == [("gerta.txt", 1)]
-    assert answer["num_pages"] == 1
+    (page,) = asked["results"][0]["pages"]
+    assert (page["file"], page["page_index"]) == ("gerta.txt", 1)
+    assert asked["results"][0]["num_pages"] == 1
 
 
 def test_each_letter_answers_by_itself(letters: Letters) -> None:
@@ -123,22 +114,19 @@ def test_each_letter_answers_by_itself(letters: Letters) -> None:
 
 
 def test_a_bad_file_is_a_line_and_the_rest_is_answered(tmp_path: Path) -> None:
-    folder = write_letters(tmp_path / "mixed", ["anna", "gerta"])
+    """A folder without a readable file is a mistake."""
+    folder = write_letters(tmp_path / "mixed", ["gerta"])
     (folder / "torn.pdf").write_bytes(b"%PDF-1.4 torn")
-    done = gistmill("ask", folder, QUESTION, f"warehouse={tmp_path / 'w'}")
+    words = ("ask", folder, QUESTION, f"warehouse={tmp_path / 'w'}")
+    done = gistmill(*words)
     assert SOLD in succeeded(done)
     (line,) = [line for line in done.stderr.splitlines() if "torn" in line]
     assert line.startswith("bad_input: torn.pdf: ")
-
-
-def test_a_folder_without_a_readable_file_is_a_mistake(tmp_path: Path) -> None:
-    folder = write_letters(tmp_path / "bad", [])
-    for name in ("a.txt", "b.md"):
-        (folder / name).write_text("")
-    done = gistmill("ask", folder, "Who?", f"warehouse={tmp_path / 'w'}")
+    (folder / "gerta.txt").write_text("")
+    done = gistmill(*words)
     assert (done.returncode, done.stdout) == (2, "")
     *_, line = done.stderr.splitlines()
-    assert line.startswith(f"gistmill: {folder}: no document in it can be read: a.txt: ")
+    assert line.startswith(f"gistmill: {folder}: no document in it can be read: gerta.txt: ")
 
 
 def test_the_page_of_an_answer_is_written_and_its_address_printed(
@@ -146,10 +134,8 @@ def test_the_page_of_an_answer_is_written_and_its_address_printed(
 ) -> None:
     file = tmp_path / "answer.html"
     out = succeeded(letters.ask(QUESTION, "--html", str(file)))
-    question = letters.found["results"][0]["question_id"]
-    method = "readagent_p%28max_pages%3D5%29"
-    address = f"{file.as_uri()}#question={question}&method={method}"
-    assert out.splitlines()[-1] == address
+    address = f"{file.as_uri()}#question={letters.found['results'][0]['question_id']}"
+    assert out.splitlines()[-1] == f"{address}&method=readagent_p%28max_pages%3D5%29"
     assert letters.found["run"] in file.read_text()
 
 
@@ -162,60 +148,37 @@ On the ninth of March the stairs gave way below him. The baker freed the keeper.
 MILL = ["The miller lived beside the river.", "His wheel turned day and night."]
 
 
-class Asked:
-    """A folder with two documents: first the night that makes their memories, then questions."""
-
-    def __init__(self, folder: Path) -> None:
-        self.books, self.warehouse = folder / "books", folder / "w"
-        (self.books / "deep").mkdir(parents=True)
-        (self.books / "tower.md").write_text(TOWER)
-        (self.books / "deep" / "mill.pdf").write_bytes(pdf(MILL))
-        where = (f"warehouse={self.warehouse}", *SMALL_PAGES)
-        corpus = ("corpus=text", f"corpus.path={self.books}")
-        self.night = gistmill("run", *corpus, "methods=none", "run=night", *where)
-        self.memories = shards(self.warehouse)
-        asked = ("ask", self.books / "tower.md", "Who freed the keeper?", "method=bm25(top_k=1)")
-        self.first = gistmill(*asked, *where)
-        self.again = gistmill(*asked, *where, "--json")
-
-
-@pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    return Asked(tmp_path_factory.mktemp("asked"))
-
-
-def test_a_run_without_methods_makes_memories_and_reports_them(asked: Asked) -> None:
-    out = succeeded(asked.night)
+def test_a_run_without_methods_makes_the_memories_that_are_asked(tmp_path: Path) -> None:
+    """A question about one of its documents is answered from them, and only once."""
+    books, warehouse = tmp_path / "books", tmp_path / "w"
+    (books / "deep").mkdir(parents=True)
+    (books / "tower.md").write_text(TOWER)
+    (books / "deep" / "mill.pdf").write_bytes(pdf(MILL))
+    where = (f"warehouse={warehouse}", *SMALL_PAGES)
+    corpus = ("corpus=text", f"corpus.path={books}")
+    out = succeed("run", *corpus, "methods=none", "run=night", *where)
     assert "2 documents, 44 words" in out
     assert "No question was asked; these are the memories." in out
-    assert "| method" not in out
-    assert "| words per document " in out
-    rows = sql(asked.warehouse, "select document_id, count(*) as n from gists group by all "
-               "order by all", "run=night")  # fmt: skip
-    assert rows == [{"document_id": "deep/mill", "n": 1}, {"document_id": "tower", "n": 2}]
-    report = json.loads(succeed("report", f"warehouse={asked.warehouse}", "run=night", "--json"))
+    assert "| method" not in out and "| words per document " in out
+    query = "select document_id, count(*) from gists group by all order by all"
+    assert sql_values(warehouse, query) == [("deep/mill", 1), ("tower", 2)]
+    report = json.loads(succeed("report", where[0], "--json"))
     assert report["rows"] == [] and report["inputs"]["not_done"] == 0
     (words,) = [size for size in report["sizes"] if size["measure"] == "words per document"]
     assert (words["n"], words["min"], words["max"]) == (2, 12.0, 32.0)
 
-
-def test_a_question_is_answered_from_the_memory_that_is_there(asked: Asked) -> None:
-    out = succeeded(asked.first)
-    assert out.startswith("On the ninth of March") or out.startswith("The baker freed the keeper.")
-    assert "rests on page 1 of 2; 16 words in the final context" in out
-    quote = "On the ninth of March the stairs gave way below him. The baker freed the keeper."
-    assert f'  tower.md, page 1:\n    "{quote}"\n' in out
-    assert shards(asked.warehouse) == asked.memories  # no page and no gist was made again
-    assert "engine=extractive, which is no language model" in asked.first.stderr
-
-
-def test_the_same_question_is_not_answered_twice(asked: Asked) -> None:
-    found = json.loads(succeeded(asked.again))
-    (answer,) = found["results"]
+    memories = shards(warehouse)
+    asked = ("ask", books / "tower.md", "Who freed the keeper?", "method=bm25(top_k=1)", *where)
+    first, again = gistmill(*asked), gistmill(*asked, "--json")
+    (answer,) = json.loads(succeeded(again))["results"]
+    assert succeeded(first).startswith(answer["answer"])
     assert answer["document_id"] == "tower"
-    assert [page["page_index"] for page in answer["pages"]] == [1]
-    assert succeeded(asked.first).startswith(answer["answer"])
-    assert "reading: " not in asked.again.stderr  # nothing was executed
+    assert "rests on page 1 of 2; 16 words in the final context" in first.stdout
+    quote = "On the ninth of March the stairs gave way below him. The baker freed the keeper."
+    assert answer["answer"] in quote and f'  tower.md, page 1:\n    "{quote}"\n' in first.stdout
+    assert shards(warehouse) == memories, "no page and no gist was made again"
+    assert "engine=extractive, which is no language model" in first.stderr
+    assert "reading: " not in again.stderr, "nothing was executed"
 
 
 @pytest.mark.parametrize(("told", "chosen_by"), [((), "rule"), (("memory=model",), "end")])
@@ -225,22 +188,17 @@ def test_no_page_waits_for_a_model_unless_told(
     (tmp_path / "tower.md").write_text(TOWER)
     where = f"warehouse={tmp_path / 'w'}"
     succeeded(gistmill("ask", tmp_path / "tower.md", "Who freed the keeper?", where, *told))
-    assert sql(tmp_path / "w", "select distinct chosen_by from pages") == [{"chosen_by": chosen_by}]
+    assert sql_values(tmp_path / "w", "select distinct chosen_by from pages") == [(chosen_by,)]
 
 
 MISTAKES = [
-    ([], "ask: name a file or folder, and then the question: gistmill ask book.pdf"),
-    (["Who?"], "ask: name a file or folder, and then the question: "),
+    ([], "ask: name a file or folder, and then the question: "),
     (["{}/tower.md", " "], "ask: name a file or folder, and then the question: "),
     (["{}", "{}/tower.md"], "ask: {}/tower.md is a file; the question comes after it: "),
     (["{}/towre.md", "Who?"], "{}/towre.md: no such file or folder; nearest: tower.md"),
-    (["/nowhere/a.md", "Who?"], "/nowhere/a.md: no such file or folder; name one that is there"),
-    (["{}", "Who?", "corpus=qmsum"], "ask: corpus= is not for it; "),
     (["{}", "Who?", "corpus.split=test"], "ask: corpus.split= is not for it; "),
     (["{}/nothing", "Who?"], "{}/nothing: no .txt .md "),
     (["{}", "Who?", "methods=none"], "ask: methods=none asks nothing; name a method"),
-    (["{}", "Who?", "method=bm52"], "methods: no method 'bm52'; nearest: bm25"),
-    (["{}", "Who?", "engin=vllm"], "engin: no such key"),
 ]
 
 

@@ -28,9 +28,7 @@ def test_intervals_of_shares_are_exact(k: int, n: int) -> None:
 def test_corrected_by_hand() -> None:
     """60 right of 100; of them 54 accepted, and 8 of the 40 wrong: 62."""
     assert rogan_gladen(0.62, sensitivity=0.9, specificity=0.8) == pytest.approx(0.6)
-    assert rogan_gladen(0.1, 0.9, 0.8) == 0
-    assert rogan_gladen(0.95, 0.9, 0.8) == 1
-    assert rogan_gladen(0.37, 1, 1) == pytest.approx(0.37)
+    assert (rogan_gladen(0.1, 0.9, 0.8), rogan_gladen(0.95, 0.9, 0.8)) == (0, 1)
 
 
 def test_with_a_perfect_judge_it_is_the_interval_of_a_share() -> None:
@@ -67,34 +65,34 @@ def test_documents_that_agree_in_themselves_are_worth_less() -> None:
     """By hand: 20 documents of 10 answers. All or none of each accepted is as 19 answers: the
     variance of the mean is 1/4 x 20/19 / 20; half of each is as good as all 200 answers."""
     assert effective_size([10, 0] * 10, [10] * 20) == pytest.approx(19)
-    assert effective_size([5] * 20, [10] * 20) == 200
-    assert effective_size([0] * 20, [10] * 20) == 200
+    assert effective_size([5] * 20, [10] * 20) == effective_size([0] * 20, [10] * 20) == 200
     assert effective_size([5] * 9, [10] * 9) is None
 
 
-def verdicts(kind: str, accepted: int, of: int, first: int = 0) -> list[AuditedVerdict]:
-    """Verdicts on wrong answers to the questions from `first` on."""
-    return [
-        AuditedVerdict("lr_1", kind, False, True, f"q{first + n}", n < accepted) for n in range(of)
+@pytest.mark.parametrize(
+    ("kinds", "mistakes", "n"),
+    [
+        # 5 of 10 and 3 of 30: 30%, as of 4 / (1/10 + 1/30) = 30 answers; there are 30 questions.
+        ({"vague": (5, 10, 0), "refusal": (3, 30, 0)}, 30, 30),
+        # 30 of 40 questions, and no more than there are of 20.
+        ({"vague": (5, 10, 30), "refusal": (3, 30, 0)}, 30, 30),
+        ({"vague": (5, 20, 0), "refusal": (3, 20, 0)}, 20, 20),
+        # A kind of few answers does not count beside others: 4 / (1/9 + 1/3) = 9.
+        ({"changed": (9, 9, 0), "refusal": (3, 30, 0)}, 10, 30),
+        ({"changed": (9, 9, 0), "refusal": (0, 3, 0)}, 50, 9),
+    ],
+)
+def test_every_kind_weighs_the_same(
+    kinds: dict[str, tuple[int, int, int]], mistakes: float, n: float
+) -> None:
+    """By kind the number that was accepted, of how many wrong answers, from which question on."""
+    verdicts = [
+        AuditedVerdict("lr_1", kind, False, True, f"q{first + number}", number < accepted)
+        for kind, (accepted, of, first) in kinds.items()
+        for number in range(of)
     ]
-
-
-def test_every_kind_weighs_the_same() -> None:
-    """5 of 10 and 3 of 30: 30%, as of 4 / (1/10 + 1/30) = 30 answers; there are 30 questions."""
-    found = mean_rate([*verdicts("vague", 5, 10), *verdicts("refusal", 3, 30)])
-    assert found and found.mistakes == pytest.approx(30) and found.n == 30
-    # 4 / (1/10 + 1/30) = 30 of 40 questions, and no more than there are of 20.
-    others = mean_rate([*verdicts("vague", 5, 10, first=30), *verdicts("refusal", 3, 30)])
-    assert others and others.n == 30
-    alike = mean_rate([*verdicts("vague", 5, 20), *verdicts("refusal", 3, 20)])
-    assert alike and alike.n == 20
-
-
-def test_a_kind_of_few_answers_does_not_count_beside_others() -> None:
-    found = mean_rate([*verdicts("changed", 9, 9), *verdicts("refusal", 3, 30)])
-    assert found and found.mistakes == pytest.approx(10) and found.n == 30
-    few = mean_rate([*verdicts("changed", 9, 9), *verdicts("refusal", 0, 3)])
-    assert few and few.mistakes == pytest.approx(50)
+    found = mean_rate(verdicts)
+    assert found and found.mistakes == pytest.approx(mistakes) and found.n == n
     assert mean_rate([]) is None
 
 
@@ -102,7 +100,5 @@ def test_a_part_of_an_audit_says_so() -> None:
     rate = Rate("lr_1", "vague", False, True, 9, 0.0, 0.0, 33.6)
     audit = JudgeAudit("judge", "run night-audit", 9, (rate,), (), (), (), not_done=4)
     parts = [*audit_parts([audit], [Column("lr_1", "LR-1", 30)])]
-    assert str(parts[2]).startswith(
-        "INCOMPLETE: 4 inputs of the audit are not done, so that no mean"
-    )
+    assert str(parts[2]).startswith("INCOMPLETE: 4 inputs of the audit are not done")
     assert [*audit_parts([audit], [Column("em", "em", 40)])] == [], "it is not of these columns"

@@ -1,24 +1,25 @@
-"""Repeats: what each of them makes anew, with which seeds, and the standard deviation over them."""
+"""Repeats: what each of them makes anew, with which seeds, and the standard deviation over them.
+What is done is never done again: the exact number of model calls of every kind of rerun."""
 
 import json
 import re
-from collections.abc import Iterator
+import shutil
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import stdev
 from typing import Any
 
 import pytest
-import ray
 
 from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.work.units import Step
-from tests.support.command import gistmill, sql, succeed, succeeded
+from tests.support.command import sql_values, succeed
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
-NUM_REPEATS = 3
 # The seed of repeat 0 is the engine's; of the others a hash of seed, repeat and attempt.
 SEEDS = [0, *(int(sha([0, repeat, 1], 7), 16) for repeat in (1, 2))]
 NUM_RIGHT = dict(zip(SEEDS, (3, 2, 0), strict=True))  # of the three questions, in each repeat
@@ -66,100 +67,114 @@ def test_memories_made_anew_need_an_engine_that_draws() -> None:
     assert read_run(words).config.repeats == 2
 
 
-class Night:
-    """Three documents with a question each, by two methods, in three repeats from the memory on.
-
-    A gist says the seed that it was drawn with. In each repeat so many questions are answered
-    rightly as `NUM_RIGHT` says.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        numbers = (1, 2, 3)
-        write(folder / "corpus", [document(n) for n in numbers],
-              [question(n, of=n) for n in numbers])  # fmt: skip
-        self.warehouse = folder / "warehouse"
-        self.server = LoopbackServer(answer=self.answer)
-        with self.server as server:
-            self.words = [
-                "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
-                "methods=gist_only,constant", f"warehouse={self.warehouse}", "run=night",
-                f"engine.base_url={server.url}", *DRAWING, "repeats=3", "repeat_from=memory",
-            ]  # fmt: skip
-            self.plan = json.loads(succeed("plan", *self.words, "--json"))
-            self.out = succeed("run", *self.words)
-            self.num_calls = len(server.asked)
-            self.again = succeed("run", *self.words)
-
-    def answer(self, body: dict[str, Any]) -> Answer:
-        asked = body["messages"][-1]["content"]
-        number = re.search(r"number (\d) about", asked)
-        if number is None:
-            return Answer(text=f"drawn by {body['seed']}")
-        is_right = int(number[1]) <= NUM_RIGHT[body["seed"]]
-        return Answer(text=f"reference 0 of question {number[1]}" if is_right else "wrong")
-
-    def sql(self, query: str) -> list[dict[str, Any]]:
-        return sql(self.warehouse, query)
-
-    def report(self, *words: str) -> Any:
-        return json.loads(succeed("report", f"warehouse={self.warehouse}", *words, "--json"))
-
-
-@pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Night]:
-    with pytest.MonkeyPatch.context() as patch:
-        ray.shutdown()
-        patch.setenv("OPENAI_API_KEY", "sk-loopback")
-        yield Night(tmp_path_factory.mktemp("repeats"))
-        ray.shutdown()
+def reply(body: dict[str, Any]) -> Answer:
+    """A gist says the seed that it is drawn with. In each repeat so many questions are answered
+    rightly as `NUM_RIGHT` says."""
+    asked = body["messages"][-1]["content"]
+    number = re.search(r"number (\d) about", asked)
+    if number is None:
+        return Answer(text=f"drawn by {body['seed']}")
+    is_right = int(number[1]) <= NUM_RIGHT[body["seed"]]
+    return Answer(text=f"reference 0 of question {number[1]}" if is_right else "wrong")
 
 
 @pytest.mark.slow
-def test_every_repeat_draws_with_a_seed_of_its_own(night: Night) -> None:
-    gists = night.sql("select memory, gist, count(*) as n from gists group by all order by all")
+def test_three_repeats_from_the_memory_on_and_a_fourth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three documents with a question each, by two methods."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback")
+    numbers, warehouse = (1, 2, 3), tmp_path / "warehouse"
+    write(tmp_path / "corpus", [document(n) for n in numbers],
+          [question(n, of=n) for n in numbers])  # fmt: skip
+    words = [
+        "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
+        "methods=gist_only,constant", f"warehouse={warehouse}", "run=night", *DRAWING,
+        "repeat_from=memory",
+    ]  # fmt: skip
+
+    def mean() -> dict[str, Any]:
+        """The mean of gist_only."""
+        rows = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))["rows"]
+        means: dict[str, Any] = {row["method"]: row["means"]["rouge1_stem"] for row in rows}
+        return dict(means["gist_only"])
+
+    with LoopbackServer(answer=reply) as server:
+        of_server = (*words, f"engine.base_url={server.url}", "repeats=3")
+        plan = json.loads(succeed("plan", *of_server, "--json"))
+        succeed("run", *of_server)
+        texts = [asked.body["messages"][-1]["content"] for asked in server.asked]
+    # Nine gists and three answers in each repeat, which draws with a seed of its own.
+    stages = {row["stage"]: row["expected"]["calls"] for row in plan["stages"]}
+    assert stages == {"gist": 27, "answer": 9} and len(texts) == 36
+    assert {step["repeat"] for step in plan["steps"]} == {0, 1, 2}
+    query = "select memory, gist, count(*) from gists group by all order by all"
     memories = ("shared", SECOND, "shared (repeat 2)")
-    assert gists == [{"memory": name, "gist": f"drawn by {seed}", "n": 9}
-                     for name, seed in zip(memories, SEEDS, strict=True)]  # fmt: skip
-    texts = [request.body["messages"][-1]["content"] for request in night.server.asked]
+    assert sql_values(warehouse, query) == [
+        (name, f"drawn by {seed}", 9) for name, seed in zip(memories, SEEDS, strict=True)
+    ]
     for seed in SEEDS:  # an answer is read from the gists of its own repeat
         assert sum("about" in text and f"drawn by {seed}" in text for text in texts) == 3
-
-
-@pytest.mark.slow
-def test_the_sd_is_that_of_the_repeats_means(night: Night) -> None:
-    """Of three questions 3, 2 and 0 are right: means of 100, 66.7 and 0."""
-    means = [100 * NUM_RIGHT[seed] / 3 for seed in SEEDS]
-    (row,) = [row for row in night.report()["rows"] if row["method"] == "gist_only"]
-    mean = row["means"]["rouge1_stem"]
-    assert (mean["repeats"], mean["n"]) == (NUM_REPEATS, 9)
-    assert mean["sd"] == pytest.approx(stdev(means)) == pytest.approx(50.917, abs=1e-3)
-    assert mean["mean"] == pytest.approx(sum(means) / 3)
-
-
-@pytest.mark.slow
-def test_what_is_planned_is_what_is_asked(night: Night) -> None:
-    """Nine gists and three answers in each of three repeats."""
-    stages = {row["stage"]: row["expected"]["calls"] for row in night.plan["stages"]}
-    assert stages == {"gist": 27, "answer": 9}
-    assert night.num_calls == 36
-    assert {step["repeat"] for step in night.plan["steps"]} == {0, 1, 2}
-
-
-@pytest.mark.slow
-def test_methods_are_paired_within_a_repeat(night: Night) -> None:
-    rows = night.sql("""select repeat, count(*) as n, sum(value) as points from paired
-        where method = 'gist_only' and metric = 'rouge1_stem' group by 1 order by 1""")
-    assert [(row["repeat"], row["n"]) for row in rows] == [(0, 3), (1, 3), (2, 3)]
-    assert [row["points"] for row in rows] == pytest.approx([100 * n for n in NUM_RIGHT.values()])
-
-
-@pytest.mark.slow
-def test_a_run_may_gain_repeats(night: Night) -> None:
+    # Of three questions 3, 2 and 0 are right. Methods are paired within a repeat.
+    means, found = [100, 200 / 3, 0], mean()
+    assert (found["repeats"], found["n"], found["mean"]) == (3, 9, pytest.approx(500 / 9))
+    assert found["sd"] == pytest.approx(stdev(means)) == pytest.approx(50.917, abs=1e-3)
+    query = """select repeat, count(*), sum(value) from paired
+        where method = 'gist_only' and metric = 'rouge1_stem' group by 1 order by 1"""
+    assert sql_values(warehouse, query) == [(n, 3, pytest.approx(3 * means[n])) for n in range(3)]
+    # A fourth, with one right.
     NUM_RIGHT[int(sha([0, 3, 1], 7), 16)] = 1
-    with LoopbackServer(answer=night.answer) as server:
-        words = [f"engine.base_url={server.url}" if "base_url" in word else word
-                 for word in night.words]  # fmt: skip
-        succeeded(gistmill("run", *words, "repeats=4"))
+    with LoopbackServer(answer=reply) as server:
+        succeed("run", *words, f"engine.base_url={server.url}", "repeats=4")
         assert len(server.asked) == 12
-    (row,) = [row for row in night.report()["rows"] if row["method"] == "gist_only"]
-    assert row["means"]["rouge1_stem"]["sd"] == pytest.approx(stdev([100, 200 / 3, 0, 100 / 3]))
+    assert mean()["sd"] == pytest.approx(stdev([*means, 100 / 3]))
+
+
+METHODS = "gist_only,readagent_p(max_pages=2),bm25(top_k=1)"
+CORPUS = [document(1), document(2)]
+QUESTIONS = [question(1, of=1, references=2), question(2, of=1), question(3, of=2)]
+# By hand: 2 documents of 3 pages; 3 questions with 4 references, 3 methods. The uniform pages ask
+# nobody; only readagent_p asks for its look-up; every reference is rated twice.
+FIRST = {"gist": 6, "look_up": 3, "answer": 9, "rate": 24}
+
+
+@pytest.mark.slow
+def test_exact_calls_of_every_rerun(tmp_path: Path) -> None:
+    corpus, warehouse, family = (tmp_path / name for name in ("corpus", "warehouse", "generic"))
+    shutil.copytree(Path("conf/prompts/generic"), family)
+    write(corpus, CORPUS, QUESTIONS)
+
+    def calls(*words: str, methods: str = METHODS + ",bm25(top_k=2)") -> Mapping[str, int]:
+        """The model calls of one more run, by stage; stages that asked nothing left out."""
+        out = succeed(
+            "run", "corpus=tables", f"corpus.path={corpus}", f"warehouse={warehouse}",
+            f"methods={methods}", f"family={family}", *UNIFORM, *words, "--json",
+        )  # fmt: skip
+        found: Counter[str] = Counter()
+        for step_id, number in json.loads(out)["calls"].items():
+            found[step_id.rpartition("-")[0]] += number
+        return +found
+
+    assert calls(methods=METHODS) == FIRST
+    assert calls(methods=METHODS) == {}, "a rerun"
+    # A second bm25: 3 answers and 4 references rated twice.
+    assert calls() == {"answer": 3, "rate": 8}, "one method more"
+    # q4 of d1, one reference: one look-up, 4 answers, 4 x 2 verdicts.
+    write(corpus, CORPUS, [*QUESTIONS, question(4, of=1)])
+    assert calls() == {"look_up": 1, "answer": 4, "rate": 8}, "one question more"
+    # d3 with 3 pages and one question.
+    write(corpus, [*CORPUS, document(3)], [*QUESTIONS, question(4, of=1), question(5, of=3)])
+    assert calls() == {"gist": 3, "look_up": 1, "answer": 4, "rate": 8}, "one document more"
+    assert calls("limit=1") == {}, "a limit redoes nothing"
+    # 5 questions with 6 references, 4 methods: answered and rated again, read and looked up never.
+    template = family / "answer.jinja"
+    template.write_text(template.read_text() + "\nThink of the reader.\n")
+    assert calls() == {"answer": 20, "rate": 48}, "a changed answer prompt"
+    # A gist shard and its calls: that document's 3 gists, nothing after them.
+    (gist_step,) = (warehouse / "tables" / "gists").iterdir()
+    shard = sorted(gist_step.iterdir())[0]
+    shard.unlink()
+    assert calls() == {} and shard.is_file(), "rows are made from the committed calls"
+    shard.unlink()
+    (warehouse / "tables" / "calls" / gist_step.name / shard.name).unlink()
+    assert calls() == {"gist": 3}, "one shard deleted"

@@ -1,7 +1,7 @@
 """Which engine goes when: phases follow from what steps read and whom they ask; and in which
 executions they are worked through: engines once, chunks of questions shared."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,30 +13,17 @@ from pipeline.core.rows import Document, Question
 from pipeline.work.units import Committed, DocumentKey, RetryPolicy, Step, Unit, plan_document
 from stages.index.gist_pages import GistPages
 from stages.retrieve.look_up import NoLookUp
+from tests.support.runs.warehouse import document, question
 from tests.support.runs.written_plan import plan_of
 
 NOTHING = Committed(units={}, inputs={})
-STEPS = read_run(["methods=gist_only", "memory=uniform"]).steps
-
-
-def _phases(*words: str) -> list[Phase]:
-    return read_run(["methods=gist_only", "memory=uniform", *words]).phases
+RUN = read_run(["methods=gist_only", "memory=uniform"])
+STEPS, READING = RUN.steps, RUN.phases[0]
 
 
 def _key(name: str, num_questions: int) -> DocumentKey:
-    document = Document(document_id=name, title="", text="One two.", num_words=2,
-                        num_paragraphs=1)  # fmt: skip
-    questions = [
-        Question(document_id=name, question_id=f"{name}-q{n}", question=f"{n}?", options=(),
-                 references=("x",), answer_index=None, question_type=None, evidence=(),
-                 asked_at=None)
-        for n in range(num_questions)
-    ]  # fmt: skip
-    return DocumentKey.of(document, questions, STEPS)
-
-
-def _plan(keys: Iterable[DocumentKey], per_unit: int) -> list[Unit]:
-    return [unit for key in keys for unit in plan_document(STEPS, key, NOTHING, per_unit)]
+    questions = [question(f"{name}-q{n}", name) for n in range(num_questions)]
+    return DocumentKey.of(document(name), questions, STEPS)
 
 
 # Steps by hand, in order: the name of each, whom it asks, and what it reads. The engines of the
@@ -134,27 +121,24 @@ def _planned(key: DocumentKey, *words: str) -> tuple[list[Phase], list[Unit]]:
 
 @pytest.mark.parametrize(
     ("per_unit", "workers", "names"),
-    [
-        (50, 4, ["reading"]),
-        (5, 1, ["reading"]),
-        (5, 2, ["reading: memory", "reading: questions"]),
-    ],
-)
+    [(50, 4, ["reading"]), (5, 1, ["reading"]),
+     (5, 2, ["reading: memory", "reading: questions"])],
+)  # fmt: skip
 def test_two_executions_only_for_several_chunks_and_workers(
     per_unit: int, workers: int, names: list[str]
 ) -> None:
     keys = [_key("long", 30), _key("short", 2)]
-    reading = _phases()[0]
-    plan = plan_of(STEPS, _plan(keys, per_unit))
-    executions = list(reading.executions(plan, lambda: workers))
+    units = [unit for key in keys for unit in plan_document(STEPS, key, NOTHING, per_unit)]
+    plan = plan_of(STEPS, units)
+    executions = list(READING.executions(plan, lambda: workers))
     assert [execution.name for execution, _ in executions] == names
     worked_on = [document for _, work in executions for document in work.documents]
     assert len(worked_on) == sum(work.num_documents or 0 for _, work in executions)
     words = sum(work.words or 0 for _, work in executions)
     assert sum(document.words for document in worked_on) == pytest.approx(words)
     pending = [u for document in worked_on for u in document.units if not u.is_done]
-    own = {step.id for step in reading.steps}
-    every = [(u.step_id, u.unit) for u in _plan(keys, per_unit) if u.step_id in own]
+    own = {step.id for step in READING.steps}
+    every = [(u.step_id, u.unit) for u in units if u.step_id in own]
     assert sorted((u.step_id, u.unit) for u in pending) == sorted(every), "each in one, once"
 
 
@@ -168,11 +152,10 @@ def test_a_unit_of_several_chunks_is_executed_with_all_of_them() -> None:
         inputs={step.id: dict.fromkeys(old.inputs.values(), old.unit)},
         problems={step.id: {old.unit: frozenset({"unit_failed"})}},
     )
-    (phase, *_) = _phases()
 
     def items(held: Committed) -> list[Sequence[Unit]]:
         plan = plan_of(STEPS, plan_document(STEPS, key, held, 2))
-        executions = phase.executions(plan, lambda: 2)
+        executions = READING.executions(plan, lambda: 2)
         return [document.units for _, work in executions for document in work.documents]
 
     assert len(items(committed)) > 2, "the memory, then chunks: what is done is in none"

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from jobs.people.labels import kappa
 from pipeline.files.storage import as_path
 from pipeline.store.runs.run_folder import add_labels
-from tests.support.command import refused, sql, succeed
+from tests.support.command import refused, sql, sql_values, succeed
 from tests.support.runs.hand_numbers import FREE, ORDER, WORKED
 from tests.support.runs.hand_run import QUESTIONS, HandRun
 
+pytestmark = pytest.mark.slow
 ASKED = {row["question_id"]: row["question"] for row in QUESTIONS}
 LABELS = {"E": "yes", "P": "partially", "N": "no", "U": "no"}
 # (question, answer) -> the letter of the worked LR, of the answers without a problem.
@@ -27,10 +27,8 @@ LETTERS = {
     )
     if question in FREE and problem is None and answer
 }
-NUM_ANSWERS = 15  # of 3 + 2 + 3 + 2 + 2 + 3 by method; constant's three are alike but in question
-
-
 Label = Callable[[Mapping[str, str]], str]
+NUM_ANSWERS = 15  # of 3 + 2 + 3 + 2 + 2 + 3 by method; constant's three are alike but in question
 
 
 class Sheets:
@@ -70,7 +68,6 @@ def as_the_rater(row: Mapping[str, str]) -> str:
     return LABELS[LETTERS[row["question"], row["answer"]]]
 
 
-@pytest.mark.slow
 def test_a_sheet_shows_answers_and_hides_who_gave_them(sheets: Sheets) -> None:
     rows = sheets.sheet()
     assert len(rows) == NUM_ANSWERS == len({row["row"] for row in rows})
@@ -81,27 +78,22 @@ def test_a_sheet_shows_answers_and_hides_who_gave_them(sheets: Sheets) -> None:
     assert mended["references"].splitlines() == QUESTIONS[1]["references"]
     text = succeed("rate", "sheet", *sheets.words)
     assert not any(hidden in text for hidden in ("bm25", "gist_only", "scripted", "partial", "m1"))
+    assert {row["answer"] for row in sheets.sheet("method=constant")} == {"Nothing is known."}
+    of_ledger = sheets.sheet("where=document_id = 'ledger'")
+    assert {row["question"] for row in of_ledger} == {ASKED["l2"]}
 
 
-@pytest.mark.slow
 def test_a_sheet_is_drawn_by_its_seed_in_equal_shares(sheets: Sheets) -> None:
     assert sheets.sheet("n=6") == sheets.sheet("n=6", "seed=0")
     orders = {tuple(row["row"] for row in sheets.sheet(f"seed={seed}")) for seed in range(4)}
     assert len(orders) == 4
-    methods = {}
-    for number in (6, 9):
+    for number, shares in ((6, [1] * 6), (9, [1, 1, 1, 2, 2, 2])):
         sheets.load(f"p{number}", lambda row: "no", f"n={number}")
-        found = sql(sheets.warehouse, f"""select method, count(*) as n from people
-            where rater = 'human:p{number}' group by all""", "run=hand")  # fmt: skip
-        methods[number] = sorted(row["n"] for row in found)
-    assert methods == {6: [1] * 6, 9: [1, 1, 1, 2, 2, 2]}
-
-    assert {row["answer"] for row in sheets.sheet("method=constant")} == {"Nothing is known."}
-    rows = sheets.sheet("where=document_id = 'ledger'")
-    assert {row["question"] for row in rows} == {ASKED["l2"]}
+        query = f"select count(*) from people where rater = 'human:p{number}' group by method"
+        found = sql_values(sheets.warehouse, f"{query} order by all", "run=hand")
+        assert found == [(share,) for share in shares]
 
 
-@pytest.mark.slow
 def test_importing_twice_changes_nothing_and_a_later_label_replaces_an_earlier_one(
     sheets: Sheets,
 ) -> None:
@@ -113,10 +105,9 @@ def test_importing_twice_changes_nothing_and_a_later_label_replaces_an_earlier_o
     assert "new or changed: 0" in sheets.load("ann", as_the_rater)
     assert (stored.read_bytes(), stored.stat().st_mtime_ns) == before
     assert sql(sheets.warehouse, "from lr order by all", "run=hand") == lr, "no rater's verdict"
-    found = sql(sheets.warehouse, """select q.question, label from people
-        join questions q using (document_id, question_id) where method = 'bm25(top_k=1)'
-        order by question_id""")  # fmt: skip
-    assert [row["label"] for row in found] == ["yes", "no", "partially"]  # l2, m1, m2: E N P
+    query = "select question_id, label from people where method = 'bm25(top_k=1)' order by all"
+    labels = sql_values(sheets.warehouse, query, "run=hand")
+    assert labels == [("l2", "yes"), ("m1", "no"), ("m2", "partially")]  # E N P
     out = sheets.load("ann", lambda row: "Yes " if row["answer"] == "Peter." else "")
     assert "1 label of human:ann in run hand, new or changed: 1" in out
     assert "14 of 15 rows have no label" in out
@@ -129,7 +120,6 @@ def agreement(sheets: Sheets, *words: str) -> dict[tuple[str, str, str | None], 
             for row in out["agreements"]}  # fmt: skip
 
 
-@pytest.mark.slow
 def test_agreement_with_the_rater(sheets: Sheets) -> None:
     """Of the worked letters 6 are E, 2 P, 6 N; the one U has no verdict. Ann says what the rater
     says, Bob says yes to all, which is as good as chance."""
@@ -154,7 +144,6 @@ def test_agreement_with_the_rater(sheets: Sheets) -> None:
     assert "1.00" in text
 
 
-@pytest.mark.slow
 def test_labels_of_answers_that_changed_do_not_count(sheets: Sheets) -> None:
     sheets.load("ann", as_the_rater)
     (row, *_) = sql(sheets.warehouse, "from people where method = 'constant'", "run=hand")
@@ -168,78 +157,42 @@ def test_labels_of_answers_that_changed_do_not_count(sheets: Sheets) -> None:
     assert "Left out: 1 label of" in succeed("rate", "agreement", *sheets.words, "method=constant")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("cells", "says"),
-    [
-        ({"label": "maybe"}, "ann.csv:3: label 'maybe' is none of yes, partially, no; fix it"),
-        ({"row": "r000000000000000"}, "ann.csv:3: row r000000000000000 is no answer of run=hand"),
-        ({"row": "7' or true --"}, "ann.csv:3: row 7' or true -- is no answer of run=hand"),
-        ({"row": "FIRST"}, "is there twice, first in line 2"),
-    ],
-)
-def test_a_wrong_line_is_named_and_nothing_is_imported(
-    sheets: Sheets, cells: dict[str, str], says: str
-) -> None:
+def test_mistakes(sheets: Sheets) -> None:
+    """A wrong line is named, and nothing is imported."""
     rows = [{**row, "label": "no"} for row in sheets.sheet()]
-    rows[1] |= {key: rows[0]["row"] if v == "FIRST" else v for key, v in cells.items()}
     # References of several lines are lines of the file, too: the first two have one.
     rows = [{**row, "references": "x"} for row in rows]
-    file = sheets.file("ann.csv", rows)
-    assert says in refused("rate", "import", file, "person=ann", *sheets.words)
-    assert not sheets.people.exists()
 
+    def changed(**cells: str) -> Path:
+        return sheets.file("ann.csv", [rows[0], {**rows[1], **cells}, *rows[2:]])
 
-@pytest.mark.slow
-def test_mistakes(sheets: Sheets) -> None:
-    empty = sheets.file("empty.csv", sheets.sheet())
+    def refused_import(file: Path | str, person: str = "person=ann") -> str:
+        return refused("rate", "import", file, person, *sheets.words)
+
+    twice = "is there twice, first in line 2"
+    for cells, says in (
+        ({"label": "maybe"}, "ann.csv:3: label 'maybe' is none of yes, partially, no"),
+        ({"row": "7' or true --"}, "ann.csv:3: row 7' or true -- is no answer of run=hand"),
+        ({"row": rows[0]["row"]}, f"ann.csv:3: row {rows[0]['row']} {twice}"),
+    ):
+        assert says in refused_import(changed(**cells))
+    unlabelled, excel = sheets.file("empty.csv", sheets.sheet()), sheets.folder / "sheet.xlsx"
+    excel.write_bytes(b"PK\x03\x04")
+    (sheets.folder / "folder.csv").mkdir()
+    assert "no row has a label" in refused_import(unlabelled)
     other = sheets.file("other.csv", [{"a": "1", "b": "2"}])
-    words = sheets.words
-    assert "no row has a label" in refused("rate", "import", empty, "person=ann", *words)
-    assert "other.csv:2: no column row and label" in refused(
-        "rate", "import", other, "person=ann", *words
-    )
-    assert "none.csv: No such file" in refused("rate", "import", "none.csv", "person=ann", *words)
-    for place in (sheets.folder, sheets.folder / "sheet.xlsx", sheets.folder / "folder.csv"):
-        if place.suffix:
-            place.write_bytes(b"PK\x03\x04") if place.suffix == ".xlsx" else place.mkdir()
-        says = refused("rate", "import", place, "person=ann", *words)
-        assert "name the sheet that rate sheet has written" in says and "corpus" not in says
-    to = f"to={sheets.folder / 'sheet.txt'}"
-    says = refused("rate", "sheet", *words, to)
-    assert says == f"{to}: a sheet is CSV; name a file that ends in .csv"
-    assert "person=: write a name" in refused("rate", "import", empty, *words)
-    assert "person=../x: write a name" in refused("rate", "import", empty, "person=../x", *words)
-    for word in ("n=0", "n=x", "seed=x", "seed=-1"):
-        option = word.partition("=")[0]
-        told = refused("rate", "sheet", *sheets.words, word)
-        assert told.startswith(f"{option}=")
-    nothing = refused("rate", "sheet", *sheets.words, "where=document_id = 'tide'")
-    assert "no answer to label: it needs free-form questions with references" in nothing
+    assert "other.csv:2: no column row and label" in refused_import(other)
+    assert "none.csv: No such file" in refused_import("none.csv")
+    for file in (sheets.folder, excel, sheets.folder / "folder.csv"):
+        assert "name the sheet that rate sheet has written" in refused_import(file)
+    for person in ("person=../x", "run=hand"):
+        assert ": write a name" in refused_import(unlabelled, person)
+    assert not sheets.people.exists()
+    for word, says in {
+        f"to={sheets.folder / 'sheet.txt'}": "sheet.txt: a sheet is CSV; name a file that ends in",
+        "n=0": "n=0: ",
+        "seed=-1": "seed=-1: ",
+        "where=document_id = 'tide'": "no answer to label: it needs free-form questions with",
+    }.items():
+        assert says in refused("rate", "sheet", *sheets.words, word)
     assert "the run has no labels of people" in refused("rate", "agreement", *sheets.words)
-
-
-L = ("yes", "partially", "no")
-
-
-@pytest.mark.parametrize(
-    ("rows", "order", "expected"),
-    [
-        ([[20, 5], [10, 15]], None, 0.4),  # (0.7 - 0.5) / 0.5; 0.5 = 0.5 x 0.6 + 0.5 x 0.4
-        ([[20, 5], [10, 15]], L[:2], 0.4),  # with two labels weights change nothing
-        ([[0, 1], [1, 0]], None, -1),
-        ([[9, 0], [0, 0]], None, None),  # one label alone
-        ([[0, 0], [0, 0]], None, None),
-        # scikit-learn 1.9.1, cohen_kappa_score, then with weights="linear"
-        ([[1, 4, 7], [6, 2, 5], [4, 7, 3]], None, -0.274257),
-        ([[1, 4, 7], [6, 2, 5], [4, 7, 3]], L, -0.2767857),
-        ([[20, 5, 2], [6, 12, 4], [1, 3, 17]], L, 0.6212804),
-        ([[30, 0, 0], [0, 0, 0], [0, 0, 0]], L, None),
-    ],
-)  # fmt: skip
-def test_kappa(
-    rows: list[list[int]], order: tuple[str, ...] | None, expected: float | None
-) -> None:
-    confusion = {(L[a], L[b]): n for a, row in enumerate(rows) for b, n in enumerate(row)}
-    found = kappa(confusion, order)
-    assert found == (None if expected is None else pytest.approx(expected, abs=1e-6))

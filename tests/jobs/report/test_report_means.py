@@ -1,8 +1,9 @@
-"""What a report's means are over: reports of small runs by the real command, worked by hand."""
+"""What a report's means are over, and the sizes of `--corpus`: reports of small runs by the real
+command, worked by hand."""
 
 import json
 from pathlib import Path
-from statistics import fmean, geometric_mean
+from statistics import fmean, geometric_mean, quantiles
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ import yaml
 from rouge_score.rouge_scorer import RougeScorer
 
 from stages.score import score
-from tests.support.command import WHOLE_QMSUM, sql, succeed
-from tests.support.reading import written_family
+from tests.support.command import WHOLE_QMSUM, refused, sql_values, succeed
+from tests.support.reading import family, written_family
 from tests.support.runs.finished_run import FinishedRun
+from tests.support.runs.hand_run import HandRun
 from tests.support.runs.small_run import RULES
 from tests.support.texts import small_corpus
 from tests.support.texts.loading import written
@@ -47,78 +49,58 @@ def column(table: list[list[str]], heading: str) -> list[str]:
     return [row[table[0].index(heading)] for row in table[2:]]
 
 
-# Task: the question, reference, LongBench's other fields, the answer, its score by hand.
-TASKS: dict[str, tuple[str, str, dict[str, Any], str, float]] = {
-    "hotpotqa": ("Who kept it?", "Ann", {}, "It was Ann", 50),
-    "multifieldqa_zh": ("谁管理它？", "北京", {}, "他住在北京。", 40),
-    "trec": ("Type?", "Food", {"all_classes": ["Food", "Date"]}, "Food\nType: Date", 100),
-    "passage_retrieval_en": ("Which one?", "Paragraph 7", {}, "7 or 8", 50),
-    "passage_count": ("How many?", "3", {}, "There are 3.", 100),
-    "lcc": ("Complete it", "x = 1", {}, "# so\nx = 1", 100),
-    "gov_report": ("", "the mill stood", {}, "the mill stood", 100),
-    "other": ("What else?", "Nothing", {}, "Nothing", 0),
-}
+# Of each task the reference, the answer and its score by hand.
+TASKS = {"hotpotqa": ("Ann", "It was Ann", 50), "trec": ("Food", "Food\nType: Date", 100)}
 
 
-@pytest.mark.slow
 def test_each_row_of_longbench_is_scored_as_its_task_is(tmp_path: Path) -> None:
+    """And by no metric of LongBench where it has none for the task."""
+    tasks = {**TASKS, "other": ("Nothing", "Nothing", None)}
     rows = [
-        {"_id": task, "input": asked, "answers": [key], "dataset": task, "language": "en",
-         "context": f"{TEXT} {task}", "all_classes": None, **more}
-        for task, (asked, key, more, _, _) in TASKS.items()
+        {"_id": task, "input": f"{task}?", "answers": [key], "dataset": task, "language": "en",
+         "context": f"{TEXT} {task}", "all_classes": ["Food", "Date"]}
+        for task, (key, _, _) in tasks.items()
     ]  # fmt: skip
     written(tmp_path / "data.jsonl", *rows)
-    replies = {row["input"] or "Write a summary": TASKS[row["_id"]][3] for row in rows}
-    replies = {asked.replace("?", r"\?"): said for asked, said in replies.items()}
-    words = ("corpus=longbench", f"corpus.path={tmp_path}", "rater=none")
-    run(tmp_path, *words, replies=replies)
+    replies = {rf"{task}\?": said for task, (_, said, _) in tasks.items()}
+    run(tmp_path, "corpus=longbench", f"corpus.path={tmp_path}", "rater=none", replies=replies)
     means, table = report(tmp_path, "by=question_type")
     scores = {task: of["longbench"]["mean"] for task, of in means.items() if "longbench" in of}
-    expected = {task: case[-1] for task, case in TASKS.items() if task != "other"}
-    assert scores == pytest.approx(expected, abs=1e-4)
+    assert scores == {task: pytest.approx(value) for task, (_, _, value) in TASKS.items()}
     shown = dict(zip(column(table, "by"), column(table, "longbench"), strict=True))
-    assert shown == {**{task: f"{value:.1f}" for task, value in expected.items()}, "other": "-"}
+    assert shown == {"hotpotqa": "50.0", "trec": "100.0", "other": "-"}
     _, table = report(tmp_path)
-    assert column(table, "n") == ["8"]
-    assert column(table, "longbench") == [f"{fmean(expected.values()):.1f} (n=7)"]
+    assert (column(table, "n"), column(table, "longbench")) == (["3"], ["75.0 (n=2)"])
 
 
 UNREADABLE = [{"prompt": name, "reply": "Hm."} for name in ("rate_strict", "rate_permissive")]
 CUT_OFF = {"prompt": "answer", "match": "number 3 ", "reply": "as", "finish_reason": "length"}
 
 
-@pytest.mark.parametrize(
-    ("rules", "lr_2", "printed"),
-    [([], (pytest.approx(200 / 3), 3), "66.7 (2 answered)"), (UNREADABLE, None, "- (2 unscored)")],
-)
-def test_an_answer_that_failed_counts_0_beside_scored_ones_alone(
-    tmp_path: Path, rules: list[dict[str, str]], lr_2: Any, printed: str
-) -> None:
-    """q1 and q2 are answered, the answer to q3 is cut off, so a problem."""
-    FinishedRun(tmp_path, [*rules, CUT_OFF, *RULES])
+def test_an_answer_that_failed_counts_0_beside_scored_ones_alone(tmp_path: Path) -> None:
+    """q1 and q2 are answered and no verdict can be read; the answer to q3 is cut off."""
+    FinishedRun(tmp_path, [*UNREADABLE, CUT_OFF, *RULES])
     means, table = report(tmp_path)
-    (of_method,) = means.values()
-    mean = of_method.get("lr_2")
-    assert (mean and (mean["mean"], mean["n"])) == lr_2
-    assert column(table, "LR-2") == [printed]
+    assert [of_method.get("lr_2") for of_method in means.values()] == [None]
+    assert column(table, "LR-2") == ["- (2 unscored)"]
 
 
 @pytest.mark.whole
 def test_scrolls_rouge_is_the_geometric_mean_of_means(tmp_path: Path) -> None:
     """QMSum val, answered by one sentence: by rouge-score itself. The mean of every question's
     geometric mean would be 11.41."""
-    constant = yaml.safe_load(Path("conf/prompts/qmsum/family.yaml").read_text())["settings"]
-    settings = {"constant_answer": constant["constant_answer"], "metrics": ["scrolls_rouge"]}
-    family = written_family(tmp_path, settings=settings)
+    said = family("qmsum").settings["constant_answer"]
+    settings = {"constant_answer": said, "metrics": ["scrolls_rouge"]}
+    mine = written_family(tmp_path, settings=settings)
     succeed(
-        "run", "corpus=qmsum", f"corpus.path={WHOLE_QMSUM}", f"family={family}", "methods=constant",
+        "run", "corpus=qmsum", f"corpus.path={WHOLE_QMSUM}", f"family={mine}", "methods=constant",
         "memory=uniform", "rater=none", f"warehouse={tmp_path / 'warehouse'}", "run=r",
     )  # fmt: skip
     means, table = report(tmp_path)
     scorer = RougeScorer(["rouge1", "rouge2", "rougeL"])
-    rows = sql(tmp_path / "warehouse", """select a.answer, q."references"[1] as key
+    rows = sql_values(tmp_path / "warehouse", """select q."references"[1], a.answer
         from answers a join questions q using (question_id)""")  # fmt: skip
-    scores = [scorer.score(row["key"], row["answer"]) for row in rows]
+    scores = [scorer.score(*row) for row in rows]
     parts = [100 * fmean(s[kind].fmeasure for s in scores) for kind in scorer.rouge_types]
     mean = means["constant"]["scrolls_rouge"]
     assert (mean["n"], len(rows)) == (272, 272)
@@ -129,8 +111,8 @@ def test_scrolls_rouge_is_the_geometric_mean_of_means(tmp_path: Path) -> None:
     assert "scrolls_rouge1" not in table[0]
     documented = (score.__doc__ or "").split("`")[-2]
     assert documented.startswith("select")
-    [row] = sql(tmp_path / "warehouse", documented)
-    assert [*row.values()] == ["constant", pytest.approx(mean["mean"])]
+    found = sql_values(tmp_path / "warehouse", documented)
+    assert found == [("constant", pytest.approx(mean["mean"]))]
 
 
 @pytest.mark.parametrize(("num_unread", "is_said"), [(1, False), (2, True)])
@@ -149,3 +131,33 @@ def test_many_unread_verdicts_are_said(tmp_path: Path, num_unread: int, is_said:
         f"rater.script={path}", "max_problem_rate=1", replies={"Number": "Ann did"})  # fmt: skip
     text = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
     assert ("UNREAD VERDICTS: 2 of 5 rated answers are unscored" in text) == is_said
+
+
+def summary(values: list[float]) -> list[float]:
+    """By the standard library."""
+    quarters = quantiles(values, n=4, method="inclusive")
+    return [fmean(values), min(values), *quarters, max(values)]
+
+
+# Counted in hand_run.py, by document: pages of 20, 30 and 10 words, of 24 and 8, and five of 30;
+# gists of 4, 5 and 3, of 4 and 4, and five of 2. The blank document is left out.
+SIZES: dict[str, list[float]] = {
+    "words per document": [60, 32, 150],
+    "pages per document": [3, 2, 5],
+    "words per page": [20, 30, 10, 24, 8, *[30] * 5],
+    "words per gist memory": [12, 8, 10],
+    "words per gist": [4, 5, 3, 4, 4, *[2] * 5],
+    "compression rate of the gists, %": [80, 75, 100 * (1 - 10 / 150)],
+}
+
+
+def test_sizes_of_a_corpus_and_its_memories(hand: HandRun) -> None:
+    corpus = ("report", f"warehouse={hand.warehouse}", "--corpus")
+    rows = {row["measure"]: row for row in json.loads(succeed(*corpus, "--json"))}
+    numbers = ("n", "mean", "min", "q1", "median", "q3", "max")
+    for measure, values in SIZES.items():
+        shown = [rows[measure][name] for name in numbers]
+        assert shown == pytest.approx([len(values), *summary(values)]), measure
+    for word in ("by=question_type", "where=true", "rater=x"):
+        assert refused(*corpus, word).startswith(f"{word.partition('=')[0]}: ")
+    assert refused(*corpus[:2], "plugins=x").startswith("plugins: ")

@@ -1,22 +1,26 @@
-"""`gistmill rm`, and `gc` after it: which rows go and which stay, also after kills."""
+"""`gistmill rm`, and `gc` after it: which rows go and which stay, also after kills. That compaction
+loses no row tests/pipeline/store/test_compaction.py tests."""
 
 import json
 import os
+import random
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from jobs.warehouse.upkeep import retention
 from pipeline.core.calls import Call
-from pipeline.core.errors import DamagedError
-from pipeline.files.lease import RUN, lease
+from pipeline.core.errors import DamagedError, UsageError
+from pipeline.files.lease import RUN, UPKEEP, lease
 from pipeline.files.storage import as_path
 from pipeline.store import Shards, connect
 from pipeline.store.runs.run_folder import add_labels
 from pipeline.store.shards.shard_index import newest_index
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import collect, compact, is_among, remove_run
-from tests.pipeline.store.test_compaction import call
+from tests.pipeline.store.test_compaction import call, commit_some, stored
 from tests.support.command import refused, sql, sql_values, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
@@ -116,26 +120,13 @@ def test_while_a_run_plans_nothing_is_deleted_that_it_may_count_on(folder: Path)
     assert not [*folder.glob(f"tables/*/{ANSWERS.id}/*")]
 
 
-def test_a_removal_that_an_earlier_version_left_undone_is_done(folder: Path) -> None:
-    """Its record is the run's whole plan."""
-    (folder / "removed").mkdir()
-    (folder / "runs" / "gone" / "units.parquet").rename(folder / "removed" / "gone.parquet")
-    (folder / "runs" / "gone").rmdir()
-    is_hidden(folder)
-    collect(folder, older_than=0)
-    is_deleted(folder)
-
-
 def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The removal was killed when it had written its record."""
 
-    def killed(*given: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("pipeline.files.storage.delete", killed)
+        patch.setattr("pipeline.files.storage.delete", Mock(side_effect=KeyboardInterrupt))
         remove_run(as_path(folder), "gone")
     Warehouse(folder).plan("again", (GISTS, [OWN]))
     succeed("rm", f"warehouse={folder}", "run=gone", "--yes")
@@ -171,19 +162,24 @@ def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path:
     assert not [*(night.warehouse / "removed").iterdir()]
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also to delete the folder that the command was started in."""
     for run in ("gone", "kept"):
         Warehouse(tmp_path).plan(run)
-    for words, line in {
+    for words, says in {
         ("run=gonne", "--yes"): f"run=gonne: not in {tmp_path}; nearest: gone",
-        (): "run= is missing; name the run to delete",
+        (): "run= is missing",
         ("run=gone",): "run=gone: deletes it for good; add --yes",
     }.items():
-        assert refused("rm", f"warehouse={tmp_path}", *words) == line
+        assert refused("rm", f"warehouse={tmp_path}", *words).startswith(says)
     with lease(as_path(tmp_path) / "runs" / "gone", RUN):
         line = refused("rm", f"warehouse={tmp_path}", "run=gone", "--yes")
     assert line.startswith("run=gone: being executed on ") and f"process {os.getpid()}" in line
+    monkeypatch.chdir(tmp_path / "runs" / "gone")
+    assert refused("rm", "warehouse=../..", "run=gone", "--yes").startswith(f"{Path.cwd()}: rm may")
     assert (tmp_path / "runs" / "gone" / "units.parquet").exists()
+    monkeypatch.chdir(tmp_path)
+    succeed("rm", "warehouse=.", "run=gone", "--yes")
 
 
 def test_the_labels_of_people_are_counted(tmp_path: Path) -> None:
@@ -199,12 +195,44 @@ def test_the_labels_of_people_are_counted(tmp_path: Path) -> None:
     assert not damaged.exists()
 
 
-def test_from_a_folder_of_the_warehouse_it_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Deleting it would leave the rest of the command without its way to the warehouse."""
-    monkeypatch.chdir(folder / "runs" / "gone")
-    line = refused("rm", "warehouse=../..", "run=gone", "--yes")
-    assert line.endswith("gone: rm may delete this folder of the warehouse; call it elsewhere")
-    monkeypatch.chdir(folder)
-    succeed("rm", "warehouse=.", "run=gone", "--yes")
+def test_gc_compacts_and_deletes(tmp_path: Path) -> None:
+    commit_some(Warehouse(tmp_path), random.Random(3), range(20))
+    shards = stored(tmp_path)
+    counts = json.loads(succeed("gc", f"warehouse={tmp_path}", "--json"))
+    assert counts == {"compacted": len(shards), "into": 3, "deleted": 0, "bytes": 0}
+    sizes = [path.stat().st_size for path in (tmp_path / "tables").rglob("*.parquet")]
+    counts = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
+    assert counts == {"compacted": 0, "into": 0, "deleted": len(sizes), "bytes": sum(sizes)}
+    assert stored(tmp_path) == {}
+    text = succeed("gc", f"warehouse={tmp_path}")
+    assert text == "compacted 0 shards into 0 files\ndeleted 0 files, 0 bytes\n"
+
+
+def test_temporary_files_are_deleted_when_no_write_takes_so_long(tmp_path: Path) -> None:
+    """A folder that a killed export left is none."""
+    commit_some(Warehouse(tmp_path), random.Random(3), range(9))
+    folder, old, new = (tmp_path / f".{name}.part" for name in ("folder", "old", "new"))
+    folder.mkdir()
+    for file in (old, new):
+        file.write_text("half of a write")
+    for file in (folder, old):
+        os.utime(file, (time.time() - 4000,) * 2)
+    counts = json.loads(succeed("gc", f"warehouse={tmp_path}", "older_than=0", "--json"))
+    assert counts["deleted"] > 1 and folder.is_dir() and new.exists() and not old.exists()
+
+
+def test_durations() -> None:
+    durations = {None: 86400, "0": 0, "90s": 90, "5m": 300, "24h": 86400, "2d": 172800}
+    assert {text: retention(text) for text in durations} == durations
+    for text in ("soon", "-1h", "1", "24 h", "9999999d"):
+        with pytest.raises(UsageError, match="not a duration"):
+            retention(text)
+
+
+def test_what_gc_refuses(tmp_path: Path) -> None:
+    """A folder without a warehouse; and a second upkeep at the same time."""
+    assert refused("gc", f"warehouse={tmp_path}").startswith(f"warehouse={tmp_path}: no warehouse")
+    assert list(tmp_path.iterdir()) == []
+    commit_some(Warehouse(tmp_path), random.Random(3), range(3))
+    with lease(as_path(tmp_path), UPKEEP):
+        assert "another process" in refused("gc", f"warehouse={tmp_path}")

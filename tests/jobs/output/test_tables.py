@@ -1,25 +1,27 @@
-"""Tables on terminals of 80 to 200 columns: none is too wide, and what is left out is named."""
+"""Tables on terminals of 80 to 200 columns: none is too wide, and what is left out is named; in
+LaTeX, which compiles; of `sql`: every digit of a number, and JSON without NaN."""
 
 import json
 import random
 import re
+import subprocess
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.cells import cell_len
 
+from jobs.config.options import ReadOptions
+from jobs.export.export_run import TABLE_FORMATS
 from jobs.output.cells import Table
 from jobs.output.terminal import fitted_to_terminal
 from jobs.report.render import parts_of
 from jobs.report.report import Report, Row
 from jobs.statistics.means import Mean
-from pipeline.files.lease import RUN, lease
-from pipeline.store.runs.run_folder import RunFolder
 from pipeline.work.stage import Column
 from tests.support.command import in_terminal, succeed
 from tests.support.runs.finished_run import FinishedRun
-from tests.support.runs.hand_run import HandRun
+from tests.support.runs.warehouse import Warehouse
 
 WIDTHS = (80, 100, 120, 200)
 COLUMNS = (
@@ -44,7 +46,7 @@ def mean(value: float, n: int) -> Mean:
     return Mean(value, n, value, n, value - 1, value + 1)
 
 
-def report(**of_row: Any) -> Report:
+def report() -> Report:
     """25 methods; LR is empty, recall is over fewer answers than the others."""
     draw = random.Random(1)
     rows = []
@@ -54,7 +56,7 @@ def report(**of_row: Any) -> Report:
         means |= {"rouge2_stem": mean(4.0, n), "recall": mean(draw.uniform(0, 100), 237)}
         counts: dict[str, float | None] = {"n": n, "answered": n, "unscored": None}
         counts |= {"calls": 10**6, "tokens": 10**9}
-        rows.append(Row(method, None, means, counts, **of_row))
+        rows.append(Row(method, None, means, counts))
     foot = {
         "corpus": "qmsum 0a", "engine": "Qwen/Qwen3-8B", "is_model": True, "family": "qmsum 0b",
         "wording": "ours", "replies": "free", "rater": None, "imported": {}, "commits": ["c"],
@@ -62,10 +64,8 @@ def report(**of_row: Any) -> Report:
         "versions": {f"package-{i}": "1.2.3" for i in range(12)},
     }  # fmt: skip
     memory = {"memory": "shared", "documents": 35, "words": 9, "pages": 741, "words_per_page": 4.5}
-    return Report(
-        "night", {"planned": 9, "not_done": 0}, COLUMNS, ("lr_1", "rouge1_stem", "rouge2_stem"),
-        tuple(rows), memory, (memory,), (), foot,
-    )  # fmt: skip
+    inputs, measures = {"planned": 9, "not_done": 0}, ("lr_1", "rouge1_stem", "rouge2_stem")
+    return Report("night", inputs, COLUMNS, measures, tuple(rows), memory, (memory,), (), foot)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -114,31 +114,47 @@ def test_commands_fit_a_terminal_and_pipes_get_whole_markdown(tmp_path: Path) ->
     assert in_terminal(100, "sql", query, folder, "--markdown") == succeed("sql", query, folder)
 
 
-@pytest.mark.slow
-def test_ls_says_how_runs_stand(tmp_path: Path) -> None:
-    night = FinishedRun(tmp_path)
-    folder = f"warehouse={night.warehouse}"
-    found = json.loads(succeed("ls", folder, "--json"))
-    assert [*found] == ["runs", "steps", "left_out"]
-    (run,) = found["runs"]
-    name = RunFolder(night.warehouse, "night")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\+00:00", run.pop("started_at"))
-    assert run == {
-        "run": "night", "corpus": "tables", "engine": "scripted", "state": "complete",
-        "documents": 2, "questions": 3, "methods": 1, "steps": 8,
-    }  # fmt: skip
-    with lease(name.path, RUN):
-        assert state(folder) == "running"
-    night.shard("gists").unlink()
-    assert state(folder) == "incomplete"
+HOSTILE = '\\input{x} $a$ & 50% #1 _b^c~d {e} <f|g> "h" `i\' --- [j] *k'
 
 
-@pytest.mark.slow
-def test_ls_says_what_had_too_many_problems(hand: HandRun) -> None:
-    assert hand.code == 3
-    assert state(f"warehouse={hand.warehouse}") == "problems"
+@pytest.mark.latex
+@pytest.mark.parametrize(
+    ("intervals", "options"),
+    [(False, {}), (True, {"caption": HOSTILE}), (True, {"names": "canonical"})],
+)
+def test_a_report_compiles(tmp_path: Path, intervals: bool, options: dict[str, str]) -> None:
+    """24 methods with long names, whose means have small n; those that pdfLaTeX has letters for."""
+    made = report()
+    rows = tuple(row for row in made.rows if row.method.isascii())
+    made = replace(made, rows=(*rows, replace(rows[0], method=HOSTILE)))
+    text = TABLE_FORMATS["latex"](made, ReadOptions(**options), intervals)  # type: ignore[arg-type]
+    (tmp_path / "t.tex").write_text(
+        "\\documentclass{article}\n\\usepackage{booktabs}\n"
+        f"\\begin{{document}}\n{text}\n\\end{{document}}\n"
+    )
+    words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
-def state(folder: str) -> str:
-    (run,) = json.loads(succeed("ls", folder, "--json"))["runs"]
-    return str(run["state"])
+QUERY = """select 0.04::double as small, 1234567.125::double as large, 2.0::double as whole,
+  'nan'::double as nothing, 0.25 as given, timestamp '2026-11-22 10:00:00.5' as started_at,
+  {'a': [1.5, 'inf'::double]} as nested, null as missing"""
+
+
+def test_sql_prints_every_digit_and_json_has_no_nan(tmp_path: Path) -> None:
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no JSON")
+
+    Warehouse(tmp_path).plan("r")
+    words = ("sql", QUERY, f"warehouse={tmp_path}")
+    head, _, row = ([c.strip() for c in line.strip("|").split("|")]
+                    for line in succeed(*words).splitlines())  # fmt: skip
+    cells = dict(zip(head, row, strict=True))
+    assert (cells["small"], cells["large"], cells["whole"]) == ("0.04", "1234567.125", "2.0")
+    assert (cells["nothing"], cells["given"], cells["missing"]) == ("nan", "0.25", "-")
+    assert cells["started_at"] == "2026-11-22 10:00:00.500000"
+    assert json.loads(succeed(*words, "--json"), parse_constant=refuse) == [{
+        "small": 0.04, "large": 1234567.125, "whole": 2.0, "nothing": None, "given": 0.25,
+        "started_at": "2026-11-22T10:00:00.500000", "nested": {"a": [1.5, None]}, "missing": None,
+    }]  # fmt: skip

@@ -1,0 +1,201 @@
+"""`gistmill ls` lists all that can be named; `schema` describes each, as the page docs/schema.md
+does; `status` says what is done and at work, with --watch until the run is not at work."""
+
+import json
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from jobs.warehouse.listing import named, read_schema
+from pipeline.core.errors import ClusterError
+from pipeline.core.rows import RECORDS
+from pipeline.files.lease import RUN, lease
+from pipeline.files.storage import as_path
+from pipeline.store import connect
+from tests.support.command import ROOT, gistmill, own_process, refused, succeed, succeeded
+from tests.support.runs.finished_run import FinishedRun
+from tests.support.runs.hand_run import HandRun
+
+PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
+OURS = ("pipeline.", "stages.")
+OF_CODE = {
+    "columns", "engines", "extractors", "formats", "metrics", "prompts", "rubrics", "stages",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    return read_schema()
+
+
+@pytest.mark.slow
+def test_the_committed_page_is_the_generated_one() -> None:
+    """In a process of its own: plugins that other tests load stay for good."""
+    printed = succeeded(own_process("schema", "--markdown"))
+    page = ROOT / "docs" / "schema.md"
+    assert page.read_text() == printed, "run gistmill schema --markdown > docs/schema.md"
+
+
+def test_every_table_column_and_problem_has_a_meaning(schema: dict[str, Any]) -> None:
+    """A comment beside the record's field, or a line of a view's SQL."""
+    ours = {name for name, record in RECORDS.items() if record.__module__.startswith(OURS)}
+    tables = [table for table in schema["tables"] if table["is_view"] or table["name"] in ours]
+    assert len(tables) > 30
+    assert [table["name"] for table in tables if not table["about"]] == []
+    columns = [(table["name"], column) for table in tables for column in table["columns"]]
+    assert [(name, column["name"]) for name, column in columns if not column["meaning"]] == []
+    assert all(schema["problems"].values()) and "unparseable" in schema["problems"]
+
+
+@pytest.mark.slow
+def test_it_has_what_a_warehouse_has(schema: dict[str, Any], hand: HandRun) -> None:
+    """The columns of a run's views, in the order that DuckDB has them."""
+    with connect(hand.warehouse) as connection:
+        for table in schema["tables"]:
+            name = table["name"]
+            if name in RECORDS and not RECORDS[name].__module__.startswith(OURS):
+                continue
+            described = connection.execute(f'describe "{name}"').fetchall()
+            columns = [(column["name"], column["type"]) for column in table["columns"]]
+            assert columns == [row[:2] for row in described]
+
+
+@pytest.mark.slow
+def test_one_table_and_json() -> None:
+    table, column = json.loads(succeed("schema", "lookups", "--json"))
+    assert (column["name"], column["is"]) == ("lookups", "column")
+    assert (table["name"], table["key"]) == ("lookups", ["question_id", "turn"])
+    (used,) = [column for column in table["columns"] if column["name"] == "used"]
+    assert (used["type"], used["nullable"]) == ("BIGINT[]", True)
+    assert used["meaning"] == "page indexes in order of importance; null: no reply"
+    shown = succeed("schema", "all_paired")
+    assert shown.startswith("paired, a view: ") and "| difference  | DOUBLE  |" in shown
+    for name, kind in (("bm25", "method"), ("chats", "family"), ("uniform", "memory")):
+        assert succeed("schema", name).startswith(f"{name}, {kind} of ")
+
+
+@pytest.mark.slow
+def test_tables_of_plugins() -> None:
+    both = succeeded(own_process("schema", "quotes", "quoted", f"plugins={PLUGIN}"))
+    assert both.startswith("quotes, a table: ")
+    assert "quoted, a view: A row per quote that a page gave." in both
+    assert "| num_chars   | BIGINT  | of the quote" in both
+    assert own_process("schema", "quotes").returncode == 2
+
+
+def test_each_has_a_line_and_a_description(schema: dict[str, Any]) -> None:
+    listed = json.loads(succeed("ls", "--json"))
+    assert {*listed} > OF_CODE | {"methods", "families", "corpus", "experiment"}
+    for kind in OF_CODE:
+        assert listed[kind] and all(row["about"] and row["module"] for row in listed[kind])
+        assert named(schema, listed[kind][0]["name"])
+
+
+@pytest.mark.slow
+def test_what_has_one_name_is_described_together() -> None:
+    page, gist, *others = json.loads(succeed("schema", "gist", "--json"))
+    assert (page["is"], gist["is"]) == ("prompt", "stage")
+    kinds = ("conditional", "fitted", "follow_up", "given")
+    assert {row["name"] for row in others} == {f"gist (kind {kind})" for kind in kinds}
+    printed = succeed("schema", "queries")
+    assert printed.startswith("queries, a table: ") and "queries, column of stages." in printed
+    assert "queries (kind clues), stage of stages.query.make_queries: " in printed
+
+
+def state(warehouse: Path) -> str:
+    (run,) = json.loads(succeed("ls", f"warehouse={warehouse}", "--json"))["runs"]
+    return str(run["state"])
+
+
+@pytest.mark.slow
+def test_ls_says_how_runs_stand(tmp_path: Path, hand: HandRun) -> None:
+    night = FinishedRun(tmp_path)
+    listed = json.loads(succeed("ls", f"warehouse={night.warehouse}", "--json"))
+    assert [*listed] == ["runs", "steps", "left_out"]
+    (run,) = listed["runs"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\+00:00", run.pop("started_at"))
+    assert run == {
+        "run": "night", "corpus": "tables", "engine": "scripted", "state": "complete",
+        "documents": 2, "questions": 3, "methods": 1, "steps": 8,
+    }  # fmt: skip
+    with lease(as_path(night.warehouse) / "runs" / "night", RUN):
+        assert state(night.warehouse) == "running"
+    night.shard("gists").unlink()
+    assert state(night.warehouse) == "incomplete"
+    assert state(hand.warehouse) == "problems"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("status"))
+
+
+@pytest.mark.slow
+def test_steps_are_rows_of_their_own(made: FinishedRun) -> None:
+    words = ("status", f"warehouse={made.warehouse}")
+    stages, steps = succeed(*words), succeed(*words, "--steps")
+    rows = json.loads(succeed(*words, "--json"))["steps"]
+    assert stages.startswith("run night: complete\n")
+    num_stages = len({row["stage"] for row in rows})
+    assert sum(line.startswith("| ") for line in stages.splitlines()) == 1 + num_stages
+    assert all(row["step_id"] in steps and row["step_id"] not in stages for row in rows)
+    (gists,) = [line.split() for line in stages.splitlines() if line.startswith("| gist ")]
+    assert gists[3:8:2] == ["1", "2", "2"], "a step of two documents, both ok"
+
+
+@pytest.mark.slow
+def test_why_ray_did_not_start_stays_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the run is complete, in `status` and above the report."""
+    why = "Ray did not start on this machine in 3 attempts (no port)"
+    words = ["corpus=synthetic", "corpus.num_documents=1", "corpus.words=300", "memory=uniform",
+             "methods=gist_only", "rater=none", "run=night", f"warehouse={tmp_path}"]  # fmt: skip
+    with monkeypatch.context() as patched:
+        patched.setattr("pipeline.cluster.join", Mock(side_effect=ClusterError(why)))
+        assert gistmill("run", *words, "cluster=local").returncode == 4
+    assert f"the last launch ended early: {why}" in succeed("status", words[-1])
+    assert f"It ended early: {why}" in succeed("report", words[-1])
+    succeed("run", *words)
+    assert "ended early" not in succeed("status", words[-1]) + succeed("report", words[-1])
+
+
+@pytest.mark.slow
+def test_a_run_that_is_over_is_shown_once(made: FinishedRun) -> None:
+    once = succeed("status", f"warehouse={made.warehouse}")
+    assert succeed("status", "--watch", f"warehouse={made.warehouse}") == once
+    for verb in (["--watch", "--json"], ["every=0.5", "--json"]):
+        assert json.loads(succeed("status", *verb, f"warehouse={made.warehouse}"))["complete"]
+
+
+@pytest.mark.slow
+def test_a_log_gets_a_block_each_time_until_the_run_ends(
+    made: FinishedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or until Ctrl-C, which does not end the run."""
+    pauses, leases = list[float](), ExitStack()
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 1:
+            raise KeyboardInterrupt
+        if len(pauses) == 3:
+            leases.close()
+
+    monkeypatch.setattr("jobs.warehouse.status.time", Mock(sleep=pause))
+    words = ("status", "--watch", "every=7", f"warehouse={made.warehouse}")
+    with leases:
+        assert leases.enter_context(lease(as_path(made.warehouse / "runs" / "night"), RUN))
+        assert succeed(*words).count("executed on") == 1
+        blocks = re.split(r"\n\n(?=run night)", succeed(*words))
+    assert pauses == [7.0, 7.0, 7.0]
+    assert ["executed on" in block for block in blocks] == [True, True, False]
+
+
+def test_an_interval_that_is_none_is_refused(made: FinishedRun) -> None:
+    for every in ("0", "nan", "soon", "1e9"):
+        assert "every=" in refused("status", f"every={every}", f"warehouse={made.warehouse}")
