@@ -43,10 +43,9 @@ class Place:
         """The verb's exit code; it is killed at its `kill_at`-th change of a file below."""
         at = [word.replace("FOLDER", str(self.folder)) for word in given]
         at.append(f"warehouse={self.warehouse}")
-        fault = {"operation": "change", "path": f"{self.folder}/*", "is_killed": True}
-        done = (
-            gistmill(*at) if kill_at is None else gistmill_with([{**fault, "skip": kill_at}], *at)
-        )
+        fault = {"operation": "change", "path": f"{self.folder}/*", "is_killed": True,
+                 "skip": kill_at}  # fmt: skip
+        done = gistmill(*at) if kill_at is None else gistmill_with([fault], *at)
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode
 

@@ -40,7 +40,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("operation", "errno", "line"),
     [
-        ("fsync", "ENOSPC", "No space left on device; free some space"),
+        ("write", "ENOSPC", "No space left on device; free some space"),
         ("open", "EROFS", "Read-only file system; make it writable"),
     ],
 )

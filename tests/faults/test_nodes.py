@@ -180,11 +180,11 @@ def test_what_a_plugin_imports_is_missing_on_one_machine(
 
 
 class Lost:
-    """A worker that loses its machine, or only its process, the first time."""
+    """A worker that loses its machine the first time."""
 
-    def __init__(self, folder: Path, what: str, placement: Placement) -> None:
+    def __init__(self, folder: Path, placement: Placement) -> None:
         self.usage = UsageCounters()
-        self._folder, self._what = folder, what
+        self._folder = folder
         self._markers = InFlight(folder / "markers", placement)
 
     async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
@@ -192,25 +192,21 @@ class Lost:
         async with self._markers.attempt(document_id, crashes):
             if not (self._folder / "lost").exists():
                 (self._folder / "lost").touch()
-                if self._what == "machine":
-                    os.kill(os.getppid(), signal.SIGKILL)  # the raylet's, as all its processes'
+                os.kill(os.getppid(), signal.SIGKILL)  # the raylet's, as all its processes'
                 os._exit(1)
         (self._folder / "together").write_text(json.dumps(crashes.together))
         return Summary(document_id)
 
 
-@pytest.mark.parametrize(("what", "together"), [("machine", None), ("process", 1)])
-def test_only_a_crash_makes_suspects(
-    tmp_path: Path, cluster: Any, what: str, together: int | None
-) -> None:
-    """A machine that is lost takes its worker along: its documents are executed again."""
+def test_a_machine_that_is_lost_makes_no_suspects(tmp_path: Path, cluster: Any) -> None:
+    """It takes its worker along: its documents are executed again."""
     cluster.add_node(num_cpus=1, num_gpus=2)
     pool = Pool(
         section="engine", min_workers=1, max_workers=1, cpus=1, gpus=1, slots=1, cluster=LOCAL
     )
-    make: Any = functools.partial(Lost, tmp_path, what)
+    make: Any = functools.partial(Lost, tmp_path)
     done: list[Summary | CommandError] = []
     work = work_on([DocumentWork("d1", [], 1.0, 1)])
     execute_documents(make, pool, {}, work, lambda: None, done.append)
     assert done == [Summary("d1", words=1.0)]
-    assert json.loads((tmp_path / "together").read_text()) == together
+    assert json.loads((tmp_path / "together").read_text()) is None
