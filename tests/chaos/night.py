@@ -81,10 +81,6 @@ class Night:
         log = os.open(folder / "asked", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
         self._reader = replace(reader, engine=CountedEngine(log))
 
-    def asking(self) -> set[str]:
-        """The ids of the steps whose rows rest on calls."""
-        return {step.id for step in self._steps if step.prompts}
-
     def complete(self, warehouse: str) -> None:
         """What a user's commands do; again where they ended early."""
         shards = Shards(warehouse)

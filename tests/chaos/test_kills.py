@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -29,8 +30,6 @@ Process = subprocess.Popen[bytes]
 STRIKES = (
     "driver", "worker", "server", "raylet", "gcs", "monitor", "group", "cluster", "term", "stop",
 )  # fmt: skip
-SHORT_KINDS = ["worker", "driver", "server", "raylet", "cluster"]
-SHORT_DOCUMENTS, FULL_DOCUMENTS, FULL_TRIALS = 16, 64, 6
 SECONDS_STOPPED, SECONDS_TO_APPEAR = 5.0, 400.0
 
 
@@ -89,19 +88,45 @@ class KillTrial:
         return processes
 
 
-def undisturbed(folder: Path, num_documents: int) -> Whole:
-    command = words(folder, num_documents)
-    with Scenario(folder / "whole", command) as run:
-        assert run.command() == 0, run.errors()
-    calls = run.server.calls()
-    assert calls.total() == CALLS_OF_A_DOCUMENT * num_documents
-    return command, calls, rows(run.warehouse)
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Whole]:
+    """The words of a run over so many documents, and its requests and rows where nothing strikes."""
+
+    @cache
+    def finished(num_documents: int) -> Whole:
+        folder = tmp_path_factory.mktemp("whole")
+        command = words(folder, num_documents)
+        with Scenario(folder / "whole", command) as run:
+            assert run.command() == 0, run.errors()
+        calls = run.server.calls()
+        assert calls.total() == CALLS_OF_A_DOCUMENT * num_documents
+        return command, calls, rows(run.warehouse)
+
+    return finished
 
 
-def strike(folder: Path, whole: Whole, seed: int, kinds: list[str]) -> None:
-    """Strike the run, start it again until it is complete, and compare."""
-    command, calls, expected = whole
-    with Scenario(folder, command) as run:
+SHORT = [(5, 16, ["worker", "driver", "server", "raylet", "cluster"])]
+FULL = [(seed, 64, random.Random(seed).sample(STRIKES, len(STRIKES))) for seed in range(6)]
+LONG = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+
+
+@pytest.mark.parametrize(
+    ("seed", "num_documents", "kinds"),
+    [
+        *(pytest.param(*each, marks=[pytest.mark.slow, pytest.mark.sampled]) for each in SHORT),
+        *(pytest.param(*each, marks=LONG) for each in FULL),
+    ],
+)
+def test_a_run_is_struck(
+    seed: int,
+    num_documents: int,
+    kinds: list[str],
+    undisturbed: Callable[[int], Whole],
+    tmp_path: Path,
+) -> None:
+    """And started again until it is complete."""
+    command, calls, expected = undisturbed(num_documents)
+    with Scenario(tmp_path, command) as run:
         trial = KillTrial(run, calls.total(), seed, kinds)
         while trial.launch() != 0:
             assert trial.num_launches < 3 * len(kinds) + 3, run.errors()
@@ -112,21 +137,3 @@ def strike(folder: Path, whole: Whole, seed: int, kinds: list[str]) -> None:
         assert len(run.server.asked) == num_asked
     assert difference(expected, rows(run.warehouse)) == []
     assert repeated <= SEQUENCES * MAX_WORKERS * len(kinds), "what was in flight"
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_a_run_is_struck_five_times(tmp_path: Path) -> None:
-    strike(tmp_path / "struck", undisturbed(tmp_path, SHORT_DOCUMENTS), 5, SHORT_KINDS)
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    return undisturbed(tmp_path_factory.mktemp("large"), FULL_DOCUMENTS)
-
-
-@pytest.mark.chaos
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", range(FULL_TRIALS))
-def test_a_run_of_2000_calls_is_struck(seed: int, large: Whole, tmp_path: Path) -> None:
-    strike(tmp_path, large, seed, random.Random(seed).sample(STRIKES, len(STRIKES)))

@@ -10,23 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import gistmill, succeed
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
+from tests.support.runs.finished_run import FinishedRun
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The words of a finished run."""
-    folder = tmp_path_factory.mktemp("accounting")
-    questions = [question(1, of=1), question(2, of=1), question(3, of=2)]
-    write(folder / "corpus", [document(1), document(2)], questions)
-    words = [
-        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=bm25(top_k=2)",
-        f"warehouse={folder / 'warehouse'}", "rater=none", *UNIFORM,
-    ]  # fmt: skip
-    succeed(*words)
-    return words
+def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    return FinishedRun(tmp_path_factory.mktemp("accounting"))
 
 
 def one_twice(path: Path) -> None:
@@ -50,15 +41,17 @@ CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_changed_file_makes_the_run_exit_1(words: list[str], change: str) -> None:
+def test_a_changed_file_makes_the_run_exit_1(
+    made: FinishedRun, tmp_path: Path, change: str
+) -> None:
     pattern, damage, line = CHANGES[change]
-    warehouse = Path(words[4].partition("=")[2])
+    warehouse = made.copied(tmp_path)
     path = max(warehouse.glob(pattern), key=lambda file: file.stat().st_size)
     before = path.read_bytes()
     damage(path)
-    done = gistmill(*words)
-    path.write_bytes(before)
+    done = gistmill(*made.words(warehouse))
     assert done.returncode == 1, done.stderr
     (told,) = done.stderr.splitlines()
     assert re.search(line, told), told
-    succeed(*words)
+    path.write_bytes(before)
+    succeed(*made.words(warehouse))

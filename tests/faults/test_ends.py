@@ -77,7 +77,6 @@ if "default_worker.py" in " ".join(sys.orig_argv):
 MISSING = "libgist.so: cannot open shared object file"
 WHY = {
     "a module of ours": ("pipeline.worker.executor", f"raise OSError('{MISSING}')"),
-    "what the worker is made of": ("pipeline.engines.extractive", f"raise OSError('{MISSING}')"),
     "its process": (
         "pipeline.worker.executor",
         f"sys.stderr.write('{MISSING}\\n'); sys.stderr.flush(); os._exit(7)",

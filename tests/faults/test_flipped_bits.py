@@ -12,7 +12,6 @@ from pipeline.core.errors import DamagedError
 from pipeline.core.rows import RECORDS
 from pipeline.files.parquet import read_parquet
 from pipeline.store import Shards
-from pipeline.store.upkeep import compact
 from tests.support.command import gistmill, succeed
 from tests.support.runs.finished_run import FinishedRun
 
@@ -25,13 +24,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return FinishedRun(tmp_path_factory.mktemp("made"))
 
 
-@pytest.fixture(params=["loose", "compacted"])
-def warehouse(finished: FinishedRun, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    folder = finished.copied(tmp_path)
-    if request.param == "compacted":
-        compact(folder, least=2)
-        succeed("gc", "older_than=0", f"warehouse={folder}")
-    return folder
+@pytest.fixture
+def warehouse(finished: FinishedRun, tmp_path: Path) -> Path:
+    return finished.copied(tmp_path)
 
 
 def parquet_files(warehouse: Path) -> list[Path]:
@@ -60,8 +55,7 @@ def test_a_flip_in_a_page_is_no_other_row(warehouse: Path) -> None:
     assert num_noticed > 0.8 * num_flips
 
 
-def test_rows_of_a_changed_page_are_not_worked_on(finished: FinishedRun, tmp_path: Path) -> None:
-    warehouse = finished.copied(tmp_path)
+def test_rows_of_a_changed_page_are_not_worked_on(finished: FinishedRun, warehouse: Path) -> None:
     file = warehouse / finished.shard("gists").relative_to(finished.warehouse)
     file.write_bytes(flipped(file.read_bytes(), PLACE))
     with pytest.raises(DamagedError, match="delete tables/") as caught:

@@ -93,32 +93,27 @@ def rows(warehouse: Path) -> list[dict[str, Any]]:
     )
 
 
+@pytest.mark.parametrize("cluster", [2], indirect=True)
 def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path) -> None:
-    """And release the GPUs before scoring."""
-    cluster.add_node(num_cpus=1, num_gpus=2)
-    outcome = go(tmp_path, "corpus.num_documents=40")
+    """They release the GPUs before scoring. The longest documents are dealt to all of them, not to
+    those alone on the driver's machine, where Ray keeps the blocks."""
+    outcome = go(tmp_path / "a", "corpus.num_documents=40")
     assert outcome.exit_code == 0
     units = outcome.workers["reading"]
     assert len(units) == 4
     assert min(units.values()) >= 0.15 * sum(units.values())
     *readers, scorer = sorted(of_workers(), key=lambda actor: actor["StartTime"])
-    nodes = {actor["Address"]["NodeID"] for actor in readers}
-    assert len(readers) == 4 and len(nodes) == 2 and cluster.head_node.node_id not in nodes
+    assert len(readers) == 4
+    assert len({actor["Address"]["NodeID"] for actor in readers}) == 2
     assert max(actor["EndTime"] for actor in readers) <= scorer["StartTime"]
-
-
-@pytest.mark.parametrize("cluster", [2], indirect=True)
-def test_the_longest_documents_are_dealt_to_all_machines(cluster: Any, tmp_path: Path) -> None:
-    """One each to four workers, not to those alone on the driver's, where Ray keeps the blocks."""
-    assert go(tmp_path, "corpus.num_documents=12", "corpus.skew=1.0").exit_code == 0
+    assert go(tmp_path / "b", "corpus.num_documents=12", "corpus.skew=1.0").exit_code == 0
     rows_of_workers = sql(
-        tmp_path,
+        tmp_path / "b",
         """select list(distinct worker) from calls join documents using (document_id)
         group by document_id, num_words order by num_words desc limit 4""",
     )
     longest = [worker for (workers,) in map(dict.values, rows_of_workers) for worker in workers]
     assert len(longest) == len(set(longest)) == 4
-    assert len({actor["Address"]["NodeID"] for actor in of_workers()}) == 2
 
 
 def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:

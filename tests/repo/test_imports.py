@@ -14,54 +14,24 @@ import pytest
 from tests.support.command import ROOT
 from tests.support.docs.pages import blocks
 
-# Every room, lowest first. A folder imports from itself and from folders of earlier lines; rooms on
-# one line do not know each other. `stages` are in the order in which they run.
+# Every room, lowest first. A folder imports from itself and from lower floors; rooms of one floor do
+# not know each other. `stages` are in the order in which they run.
 FLOORS = (
-    ("pipeline.core",),
-    ("pipeline.files", "pipeline.families"),
-    ("pipeline.engines.vllm",),
-    ("pipeline.engines",),
-    ("pipeline.asking",),
-    ("pipeline.work",),
-    ("pipeline.store.shards",),
-    ("pipeline.store.runs",),
-    ("pipeline.store.sql",),
-    ("pipeline.store",),
-    ("pipeline.worker",),
-    ("pipeline.cluster",),
-    ("pipeline",),
-    ("stages",),
-    ("stages.tables",),
-    ("stages.text",),
-    ("stages.extract",),
-    ("stages.prompts",),
-    ("stages.corpora.reading",),
+    ("pipeline.core",), ("pipeline.files", "pipeline.families"), ("pipeline.engines.vllm",),
+    ("pipeline.engines",), ("pipeline.asking",), ("pipeline.work",), ("pipeline.store.shards",),
+    ("pipeline.store.runs",), ("pipeline.store.sql",), ("pipeline.store",), ("pipeline.worker",),
+    ("pipeline.cluster",), ("pipeline",), ("stages",), ("stages.tables",), ("stages.text",),
+    ("stages.extract",), ("stages.prompts",), ("stages.corpora.reading",),
     ("stages.corpora.formats", "stages.corpora.own", "stages.corpora.audits"),
-    ("stages.corpora",),
-    ("stages.index",),
-    ("stages.gathered",),
-    ("stages.query",),
-    ("stages.retrieve",),
-    ("stages.read",),
-    ("stages.judge",),
-    ("stages.score",),
-    ("jobs.config", "jobs.output"),
-    ("jobs.graph",),
-    ("jobs.statistics", "jobs.problems"),
-    ("jobs.audit",),
-    ("jobs.run", "jobs.report", "jobs.trace"),
-    ("jobs.cite",),
+    ("stages.corpora",), ("stages.index",), ("stages.gathered",), ("stages.query",),
+    ("stages.retrieve",), ("stages.read",), ("stages.judge",), ("stages.score",),
+    ("jobs.config", "jobs.output"), ("jobs.graph",), ("jobs.statistics", "jobs.problems"),
+    ("jobs.audit",), ("jobs.run", "jobs.report", "jobs.trace"), ("jobs.cite",),
     ("jobs.compare", "jobs.plan", "jobs.people", "jobs.submit"),
-    ("jobs.export", "jobs.warehouse", "jobs.api"),
-    ("jobs.html", "jobs.plugin"),
-    ("jobs.ask",),
-    ("benchmarks.simulated", "benchmarks.peers"),
-    ("benchmarks",),
-    ("benchmarks.gpu",),
-    ("jobs.cli",),
-    ("jobs",),
-    ("gistmill",),
-)
+    ("jobs.export", "jobs.warehouse", "jobs.api"), ("jobs.html", "jobs.plugin"), ("jobs.ask",),
+    ("benchmarks.simulated", "benchmarks.peers"), ("benchmarks",), ("benchmarks.gpu",),
+    ("jobs.cli",), ("jobs",), ("gistmill",),
+)  # fmt: skip
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 PACKAGES = ("pipeline", "stages", "jobs", "benchmarks", "gistmill")
 HOMES: dict[str, tuple[str, ...]] = {
