@@ -90,7 +90,7 @@ class KillTrial:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Whole]:
-    """The words of a run over so many documents, and its requests and rows where nothing strikes."""
+    """The words of a run over so many documents, its requests and its rows."""
 
     @cache
     def finished(num_documents: int) -> Whole:

@@ -78,7 +78,7 @@ def is_loopback(address: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_no_secret_is_left_and_nothing_listens_beyond_this_machine() -> None:
-    """In a short folder, as Ray's sockets are below it: the run can write nowhere else by itself."""
+    """In a short folder, as Ray's sockets are below it; it is all that the run may write to."""
     with tempfile.TemporaryDirectory(prefix="gm", dir="/tmp", ignore_cleanup_errors=True) as name:
         run = Watched(Path(name))
         contents = {path: content(path) for path in Path(name).rglob("*") if path.is_file()}
