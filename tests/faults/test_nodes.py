@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +64,6 @@ def shards(warehouse: Path) -> dict[str, int]:
     return {f: at for f, at in files.items() if not re.search("/(documents|questions)/", f)}
 
 
-def meanwhile(warehouse: Path, *done: tuple[int, Callable[[], Any]]) -> None:
-    """In the midst of the run, which needs this thread: each once so many shards are committed. The
-    other thread lives on: Ray's processes end with the thread that started them."""
-
-    def wait_and_do() -> None:
-        for number, what in done:
-            while len(shards(warehouse)) < number:
-                time.sleep(0.2)
-            what()
-        threading.Event().wait()
-
-    threading.Thread(target=wait_and_do, daemon=True).start()
-
-
 def of_workers() -> list[dict[str, Any]]:
     """The actors there were, with their node and when they started and ended."""
     actors: dict[str, dict[str, Any]] = ray._private.state.actors()
@@ -121,14 +107,17 @@ def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
     first = next(node for node in cluster.list_all_nodes() if node != cluster.head_node)
     committed: dict[str, int] = {}
 
-    def go_away() -> None:
+    def come_and_go() -> None:
+        while not shards(tmp_path / "a"):
+            time.sleep(0.2)
+        cluster.add_node(num_cpus=1, num_gpus=2, wait=False)
+        while len(shards(tmp_path / "a")) < 250:
+            time.sleep(0.2)
         cluster.remove_node(first, allow_graceful=False)
         committed.update(shards(tmp_path / "a"))
+        threading.Event().wait()  # Ray's processes end with the thread that started them
 
-    def another_comes() -> None:
-        cluster.add_node(num_cpus=1, num_gpus=2, wait=False)
-
-    meanwhile(tmp_path / "a", (1, another_comes), (250, go_away))
+    threading.Thread(target=come_and_go, daemon=True).start()
     outcome = go(tmp_path / "a", "corpus.num_documents=140")
     assert outcome.exit_code == 0
     units = sorted(outcome.workers["reading"].values())
