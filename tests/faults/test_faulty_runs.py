@@ -37,14 +37,23 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_disk_that_is_full(tmp_path: Path, undisturbed: Path) -> None:
+@pytest.mark.parametrize(
+    ("operation", "errno", "line"),
+    [
+        ("write", "ENOSPC", "No space left on device; free some space"),
+        ("open", "EROFS", "Read-only file system; make it writable"),
+    ],
+)
+def test_a_disk_that_refuses(
+    tmp_path: Path, undisturbed: Path, operation: str, errno: str, line: str
+) -> None:
     """From the first answers on; nothing can be written any more, the driver's files neither."""
     command = words(tmp_path, REPLY)
-    fault = {"operation": "write", "path": f"{tmp_path}/*", "errno": "ENOSPC",
+    fault = {"operation": operation, "path": f"{tmp_path}/*", "errno": errno,
              "after": str(tmp_path / "warehouse" / "tables" / "gists")}  # fmt: skip
     told = one_line(gistmill_with([fault], *command))
     assert told.startswith(str(tmp_path / "warehouse"))
-    assert told.endswith("left on device; free some space, then run the same command to resume")
+    assert told.endswith(f"{line}, then run the same command to resume")
     assert not [*(tmp_path / "warehouse").glob("tables/**/.*.part")], "nothing half-written"
     check(tmp_path, command, undisturbed)
 
