@@ -81,14 +81,12 @@ def test_the_run_goes_on_and_names_every_bad_row(
     assert "Traceback" not in done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("bad_input: ")]
     assert all("; " in line for line in lines)  # what is wrong; what to do
-    details = sql_values(
-        warehouse,
-        """select detail from documents where problem = 'bad_input' union all
-        select detail from questions where problem = 'bad_input'""",
-    )
+    details = []
+    for table in ("documents", "questions"):
+        bad = f"select detail from {table} where problem = 'bad_input'"
+        details += [detail for (detail,) in sql_values(warehouse, bad)]
     assert len(details) == DOCUMENT_COUNTS[2] + QUESTION_COUNTS[2]
-    told = [line.removeprefix("bad_input: ") for line in lines]
-    for texts in (told, [detail for (detail,) in details]):
+    for texts in ([line.removeprefix("bad_input: ") for line in lines], details):
         assert {":".join(text.split(":")[:2]) for text in texts} == BAD
 
 
@@ -130,12 +128,8 @@ def test_status_counts_reconcile(warehouse: Path) -> None:
 
 
 def test_documents_that_questions_alone_name_are_none(warehouse: Path) -> None:
-    """`accounting`, `ls` and the page count what the corpus has; the page has all problems."""
+    """`ls` and the page count what the corpus has; the page has all problems."""
     documents, questions = DOCUMENT_COUNTS, QUESTION_COUNTS
-    ((inputs, ok, problem),) = sql_values(
-        warehouse, "select inputs, ok, problem from accounting where step_id like 'documents-%'"
-    )
-    assert (inputs, ok, problem) == documents
     (listed,) = json.loads(succeed("ls", "runs", f"warehouse={warehouse}", "--json"))["runs"]
     assert (listed["documents"], listed["questions"]) == (documents[1], questions[1])
     with closing(Source(ReadOptions(UPath(warehouse)))) as source:
@@ -147,16 +141,13 @@ def test_documents_that_questions_alone_name_are_none(warehouse: Path) -> None:
 
 def test_a_bad_question_is_shown_whatever_it_names(warehouse: Path) -> None:
     """Also one whose document the corpus does not have."""
-    options = ReadOptions(UPath(warehouse))
-    questions = sql_values(
-        warehouse, "select question_id, detail from questions where problem = 'bad_input'"
-    )
+    bad = "select question_id, detail from questions where problem = 'bad_input'"
+    questions = sql_values(warehouse, bad)
     assert len(questions) == QUESTION_COUNTS[2]
     for question, detail in questions:
-        assert f"problem: bad_input {detail}\n" in succeed(
-            "trace", question, f"warehouse={warehouse}"
-        )
-        assert read_reading_map(options, question).methods == {}
+        traced = succeed("trace", question, f"warehouse={warehouse}")
+        assert f"problem: bad_input {detail}\n" in traced
+        assert read_reading_map(ReadOptions(UPath(warehouse)), question).methods == {}
 
 
 def test_a_rater_that_is_no_model_fills_no_lr_column(warehouse: Path) -> None:
