@@ -2,7 +2,7 @@
 
 Poisonous units, engines that die or never start are in tests/faults/test_faults.py, nodes that come
 and go in tests/faults/test_nodes.py (`make chaos` runs those files, too); disks that are full,
-read-only or gone in tests/faults/test_faulty_runs.py.
+read-only or gone are in tests/faults/test_faulty_runs.py.
 """
 
 import os
@@ -135,31 +135,24 @@ def _head() -> Iterator[str]:
         head.end()
 
 
+def failing(errno: str, times: int, is_done: bool = False, **skip: int) -> list[dict[str, Any]]:
+    """So many failures of each of these operations, after so many that succeed."""
+    fault = {"errno": errno, "times": times, "is_done": is_done}
+    return [{"operation": operation, "skip": n, **fault} for operation, n in skip.items()]
+
+
 FAULTS: dict[str, list[dict[str, Any]]] = {
-    # Its errors pass; some are those of NFS, where a file that another machine replaced is open.
     "flaky": [
-        {"operation": operation, "errno": errno, "skip": skip, "times": times}
-        for operation, errno, skip, times in (
-            ("link", "EIO", 12, 2),
-            ("fsync", "EIO", 25, 2),
-            ("open", "EIO", 60, 2),
-            ("replace", "EIO", 30, 2),
-            ("read", "ESTALE", 40, 3),
-            ("stat", "ESTALE", 90, 3),
-            ("listdir", "ESTALE", 20, 3),
-            ("replace", "ESTALE", 15, 3),
-        )
-    ]
-    + [{"operation": "fsync", "seconds": 0.1}, {"operation": "open", "seconds": 0.05}],
+        *failing("EIO", 2, link=12, fsync=25, open=60, replace=30),
+        # As NFS, where a file that another machine has replaced is open.
+        *failing("ESTALE", 3, read=40, stat=90, listdir=20, replace=15),
+        {"operation": "fsync", "seconds": 0.1},
+        {"operation": "open", "seconds": 0.05},
+    ],
     # As NFS, where the answer to an operation is lost and the client sends it again.
     "answers_lost": [
-        {"operation": operation, "errno": errno, "skip": skip, "times": 4, "is_done": True}
-        for operation, errno, skip in (
-            ("link", "EEXIST", 5),
-            ("replace", "ENOENT", 9),
-            ("unlink", "ENOENT", 7),
-            ("mkdir", "EEXIST", 3),
-        )
+        *failing("EEXIST", 4, is_done=True, link=5, mkdir=3),
+        *failing("ENOENT", 4, is_done=True, replace=9, unlink=7),
     ],
 }
 
