@@ -62,7 +62,10 @@ def finish(run: Scenario, whole: Path, *more: str) -> None:
     assert difference(rows(whole), rows(run.warehouse)) == []
 
 
-@pytest.mark.parametrize("modes", [("away", "hang", "drip", "garbage", "cut"), ("empty",)])
+MODES = [("away", "hang", "drip", "garbage", "cut"), ("empty",)]
+
+
+@pytest.mark.parametrize("modes", MODES, ids="-".join)
 def test_replies(modes: tuple[str, ...], whole: Path, start: Start) -> None:
     """A dozen requests are not answered as they should; later ones are."""
     run = start()
