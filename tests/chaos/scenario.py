@@ -107,6 +107,13 @@ class Scenario:
             time.sleep(0.02)
         assert driver.poll() is None, self.errors()
 
+    def midway(self, number: int, what: Callable[["subprocess.Popen[bytes]"], Any]) -> int:
+        """Do it to the command once `number` requests have arrived; its exit code."""
+        driver = self.begin()
+        self.until(number, driver)
+        what(driver)
+        return self.end_of(driver)
+
     def errors(self) -> str:
         """All that the commands said."""
         return (self._folder / "stderr").read_text(errors="replace")

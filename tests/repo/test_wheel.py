@@ -48,7 +48,7 @@ class Installed:
 
     def run(self, name: str, *words: str, cwd: Path) -> "CompletedProcess[str]":
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        command = [self.bin / name, *words]
+        command = [str(self.bin / name), *words]
         return subprocess.run(
             command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
         )
