@@ -10,13 +10,11 @@ import random
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from itertools import chain
 from pathlib import Path
 
 import yaml
 
-from jobs.graph.preparation import load_corpus
+from jobs.graph.preparation import prepare
 from jobs.graph.resolved_run import read_run, run_manifest
 from jobs.run.launch import provenance
 from pipeline.asking.ask import Reader, start_reader
@@ -25,11 +23,12 @@ from pipeline.core.engine import Reply, Request
 from pipeline.core.prompts import Message
 from pipeline.store import Shards
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.work.units import Unit, plan_document
+from pipeline.store.upkeep import collect, compact
+from pipeline.work.units import Unit
 from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import Worker
-from tests.chaos.replies import reply, sha
-from tests.support.runs.written_plan import write_units
+from tests.chaos.server import reply, sha
+from tests.support.runs.written_plan import planned_units, units_of
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 _METHODS = ("gist_only", "bm25(top_k=1)", "readagent_p(max_pages=1)")
@@ -82,10 +81,6 @@ class Night:
         log = os.open(folder / "asked", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
         self._reader = replace(reader, engine=CountedEngine(log))
 
-    def asking(self) -> set[str]:
-        """The ids of the steps whose rows rest on calls."""
-        return {step.id for step in self._steps if step.prompts}
-
     def complete(self, warehouse: str) -> None:
         """What a user's commands do; again where they ended early."""
         shards = Shards(warehouse)
@@ -95,42 +90,32 @@ class Night:
         self._launch(shards)
         _compact(warehouse)
 
-    def _units(self, shards: Shards) -> dict[str, list[Unit]]:
-        config, steps = self._config.config, self._steps
-        loaded = load_corpus(config, shards, steps, shards.committed(steps), lambda line: None)
-        keys = [key for key, _ in loaded]
-        committed = shards.committed(steps)
-        return {
-            key.document_id: plan_document(steps, key, committed, config.questions_per_unit)
-            for key in keys
-        }
-
     def _launch(self, shards: Shards) -> None:
-        units = self._units(shards)
+        prepared = prepare(self._config, shards.warehouse, lambda line: None)
         folder = RunFolder(shards.warehouse, "night")
         folder.start(self._stored, self._provenance, has_work=True)
-        write_units(folder, self._steps, chain.from_iterable(units.values()))
-        asyncio.run(self._work(folder, units))
+        folder.plan(prepared.run.steps, prepared.plan.file)
+        asyncio.run(self._work(folder, units_of(prepared)))
         folder.all_gone()
         shards.committed(self._steps)  # refuses damaged shards
 
     async def _work(self, folder: RunFolder, units: Mapping[str, Sequence[Unit]]) -> None:
+        async def start() -> Reader:
+            return self._reader
+
         launch = uuid.uuid4().hex
         workers = [
-            Worker(folder.path, launch, Placement(f"worker{n}"), self._steps, self._start, 60.0)
+            Worker(folder.path, launch, Placement(f"worker{n}"), self._steps, start, 60.0)
             for n in range(self.num_workers)
         ]
         await asyncio.gather(
             *(worker.work(d, planned, 0) for worker in workers for d, planned in units.items())
         )
 
-    async def _start(self) -> Reader:
-        return self._reader
-
     def _second_attempt(self, shards: Shards) -> None:
         """A unit of the first stage that asks, as a retry makes it: its calls, then its rows."""
         step = next(step for step in self._steps if step.prompts)
-        planned = chain.from_iterable(self._units(shards).values())
+        planned = planned_units(prepare(self._config, shards.warehouse, lambda line: None))
         units = [unit for unit in planned if unit.step_id == step.id]
         unit = units[int(self._retried * len(units))]
         for record in (Call, step.writes):
@@ -140,5 +125,5 @@ class Night:
 
 def _compact(warehouse: str) -> None:
     """What `gistmill gc older_than=0` does."""
-    import_module("pipeline.store.upkeep").compact(warehouse, least=2)
-    import_module("pipeline.store.upkeep").collect(warehouse, 0.0)
+    compact(warehouse, least=2)
+    collect(warehouse, 0.0)

@@ -1,20 +1,35 @@
 """A small run on a server of its own, which a test disturbs and starts again."""
 
-import shutil
+import os
+import signal
 import subprocess
+import sys
 import time
+import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.chaos.processes import Processes, Server
+import psutil
+
+from tests.chaos.server import Server
+from tests.support.command import ROOT
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 SEQUENCES = 4  # requests that one worker has at the server
 MAX_WORKERS = 2
 CALLS_OF_A_DOCUMENT = 31
 _QUESTIONS = 4  # of a document
-_SECONDS = 400.0
+_SECONDS = 400.0  # after which a command hangs
+_MARK = "GISTMILL_CHAOS"  # in the environment of all processes of a scenario
+_TITLES = {
+    "worker": "MapWorker", "raylet": "/raylet", "gcs": "/gcs_server", "monitor": "/log_monitor.py",
+}  # fmt: skip
+_FAST = {  # Ray notices sooner that a part of it is gone
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "5",
+    "RAY_OVERRIDE_RESOURCES": '{"CPU": 1}',
+}
 
 
 def words(folder: Path, num_documents: int, *more: str) -> list[str]:
@@ -31,27 +46,41 @@ def words(folder: Path, num_documents: int, *more: str) -> list[str]:
 
 
 class Scenario:
-    """Runs `words` in `folder`; of each command the exit code is returned."""
+    """Runs `words` in `folder`; of each command the exit code is returned. Its processes, and
+    those of their Ray, are found by a mark, never by name."""
 
     def __init__(self, folder: Path, words: list[str], environment: Mapping[str, str] = {}) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._words = folder, words
         self.warehouse = folder / "warehouse"
-        self.server = Server(folder / "server")
-        self.processes = Processes(folder, environment)
+        self.server = Server()
+        self._mark = uuid.uuid4().hex
+        self._environment = {**os.environ, **_FAST, **environment, _MARK: self._mark}
 
     def __enter__(self) -> "Scenario":
         self.server.__enter__()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.server.kill()
-        self.processes.end_all()
+        self.end_all()
+        self.server.__exit__()
 
     def begin(self, *more: str) -> "subprocess.Popen[bytes]":
         """The command, under way."""
-        words = (f"warehouse={self.warehouse}", f"engine.base_url={self.server.url}")
-        return self.processes.start(*self._words, *words, *more)
+        url = f"engine.base_url={self.server.url}"
+        return self._start(*self._words, f"warehouse={self.warehouse}", url, *more)
+
+    def _start(self, *words: str) -> "subprocess.Popen[bytes]":
+        """Any gistmill command, leader of a process group."""
+        with (self._folder / "stderr").open("ab") as errors:
+            return subprocess.Popen(
+                [sys.executable, "-m", "jobs", *words],
+                cwd=ROOT,
+                env=self._environment,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
 
     def command(self, *more: str) -> int:
         """The command to its end, which must come in time."""
@@ -59,9 +88,7 @@ class Scenario:
 
     def retry(self) -> int:
         """`gistmill retry` of the run."""
-        return self.end_of(
-            self.processes.start("retry", "run=night", f"warehouse={self.warehouse}")
-        )
+        return self.end_of(self._start("retry", "run=night", f"warehouse={self.warehouse}"))
 
     def end_of(
         self, driver: "subprocess.Popen[bytes]", look: Callable[[], Any] = lambda: None
@@ -71,14 +98,14 @@ class Scenario:
         while driver.poll() is None:
             time.sleep(0.02)
             look()
-            assert time.monotonic() < last, f"hangs: {self.processes.errors()[-2000:]}"
+            assert time.monotonic() < last, f"hangs: {self.errors()[-2000:]}"
         return driver.returncode
 
     def until(self, number: int, driver: "subprocess.Popen[bytes]") -> None:
         """Wait until `number` requests have arrived, which must be before the command ends."""
-        while self.server.num_asked() < number and driver.poll() is None:
+        while len(self.server.asked) < number and driver.poll() is None:
             time.sleep(0.02)
-        assert driver.poll() is None, self.processes.errors()
+        assert driver.poll() is None, self.errors()
 
     def midway(self, number: int, what: Callable[["subprocess.Popen[bytes]"], Any]) -> int:
         """Do it to the command once `number` requests have arrived; its exit code."""
@@ -87,14 +114,32 @@ class Scenario:
         what(driver)
         return self.end_of(driver)
 
-    def move(self) -> None:
-        """The warehouse to another folder, as copies of it go to other machines."""
-        elsewhere = self._folder / "elsewhere"
-        shutil.move(self.warehouse, elsewhere)
-        self.warehouse = elsewhere
+    def errors(self) -> str:
+        """All that the commands said."""
+        return (self._folder / "stderr").read_text(errors="replace")
 
-    def one_line(self) -> str:
-        """The last thing that the commands said; there must be no traceback."""
-        errors = self.processes.errors()
-        assert "Traceback" not in errors, errors
-        return [line for line in errors.splitlines() if line.strip()][-1]
+    def of(self, kind: str) -> list[psutil.Process]:
+        """The processes of a kind: worker, raylet, gcs, monitor; all with `""`."""
+        processes = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                is_marked = process.environ().get(_MARK) == self._mark
+                if is_marked and _TITLES.get(kind, "") in " ".join(process.cmdline()):
+                    processes.append(process)
+        return processes
+
+    def end_all(self) -> None:
+        """Kill whatever is left of the scenario, until there is nothing."""
+        while left := self.of(""):
+            for process in left:
+                with suppress(psutil.Error):
+                    process.kill()
+            time.sleep(0.1)  # not psutil's wait, which would take the driver's exit code away
+
+
+def stopped(process: Any, seconds: float) -> None:
+    """Hold a process still for a while."""
+    with suppress(psutil.Error, ProcessLookupError):
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGCONT)

@@ -1,94 +1,92 @@
-"""An OpenAI-compatible server in a process of its own: `python -m tests.chaos.server PORT FOLDER`.
-
-It replies as tests/chaos/replies.py says, appends the hash of every request to FOLDER/asked, and is
-told over /mode how many of the next requests to treat badly, and how.
-"""
+"""A server that goes away, or replies badly to its next requests. What it replies else follows from
+the request alone: a row made from another's call would be noticed."""
 
 import asyncio
+import hashlib
 import json
-import os
-import sys
-from pathlib import Path
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
-from tests.chaos.replies import reply, sha
-from tests.support.engines.loopback_server import CHECK, Answer, completion
+from pipeline.core.prompts import Message
+from tests.support.engines.loopback_server import CHECK, Answer, LoopbackServer, completion
 
-_SECONDS = 0.01  # of a reply
-_HUGE = 3_000_000  # characters
-_RESPONSES: dict[str, dict[str, Any]] = {  # to requests that are treated badly, by mode
+_VERDICTS = {
+    "YES or NO": ("YES", "NO"),
+    "one of three verdicts": ("Yes", "Yes, partially", "No"),
+}
+_RESPONSES: dict[str, dict[str, Any]] = {
     "away": {"status": 503, "text": "overloaded"},
     "garbage": {"text": "<html>\x00 not JSON", "content_type": "application/json"},
     "empty": {"body": b"", "content_type": "application/json"},
 }
 
 
-class Server:
-    """The mode of the next requests and their number."""
+def sha(*parts: Any) -> str:
+    """16 hex digits of what JSON makes of the parts."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
-    def __init__(self, folder: Path) -> None:
-        self._log = os.open(folder / "asked", os.O_APPEND | os.O_CREAT | os.O_WRONLY)
-        self._mode, self._left = "", 0
-        self._last: Any = None  # the messages of the request before
 
-    def application(self) -> web.Application:
-        app = web.Application(client_max_size=2**26)
-        app.router.add_get("/v1/models", self._models)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_post("/mode", self._set)
-        return app
+def reply(messages: Sequence[Message]) -> str:
+    """A legal reply to any prompt of the family `generic` that these runs use."""
+    text, drawn = messages[-1]["content"], sha(messages)
+    for asked, verdicts in _VERDICTS.items():
+        if asked in text:
+            return verdicts[int(drawn, 16) % len(verdicts)]
+    if "I want to look up Page" in text:
+        return f"I want to look up Page [{int(drawn, 16) % 3}] to see"
+    return f"said in reply {drawn}"
 
-    async def _set(self, request: web.Request) -> web.Response:
-        wanted = await request.json()
-        self._mode, self._left = wanted["mode"], wanted["number"]
-        return web.Response()
 
-    async def _models(self, request: web.Request) -> web.Response:
-        listed = [{"id": "m", "max_model_len": 32_000}]
-        return web.json_response({"object": "list", "data": listed})
+@dataclass(kw_only=True)
+class Server(LoopbackServer):
+    """`bad` is what becomes of the next requests: away, garbage, empty; hang: no answer; huge:
+    three million characters; of_another: the reply to the request before; drip: a byte a minute;
+    cut: half of the bytes that the header promises, then the connection is gone."""
+
+    bad: list[str] = field(default_factory=list)
+    model: Any = field(default_factory=lambda: {"id": "m", "max_model_len": 32_000})
+    counts: int | None = None
+
+    def __post_init__(self) -> None:
+        self.answer = lambda body: Answer(text=reply(body["messages"]), seconds=0.01)
+
+    def away(self, seconds: float) -> None:
+        """Cut all connections, and listen again after so long."""
+        self.__exit__()
+        time.sleep(seconds)
+        self.__enter__()
+
+    def calls(self) -> Counter[str]:
+        """How often each request arrived."""
+        bodies = [asked.body for asked in self.asked]
+        return Counter(sha(b["messages"], b["max_tokens"], b.get("seed")) for b in bodies)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        if body["messages"][0]["content"] == CHECK:
-            return web.json_response(completion(body, Answer(text="ready")))
-        line = sha(body["messages"], body["max_tokens"], body.get("seed"))
-        os.write(self._log, f"{line}\n".encode())
-        before, self._last = self._last, body["messages"]
-        if self._left > 0:
-            self._left -= 1
-            return await _badly(self._mode, request, body, before)
-        await asyncio.sleep(_SECONDS)
-        return web.json_response(completion(body, Answer(text=reply(body["messages"]))))
-
-
-async def _badly(mode: str, request: web.Request, body: Any, before: Any) -> web.StreamResponse:
-    """hang: no answer; huge: three million characters; of_another: the reply to the request before;
-    drip: a byte a minute of a response that would be right in days; cut: half of the bytes that the
-    header promises, then the connection is gone."""
-    if mode in _RESPONSES:
-        return web.Response(**_RESPONSES[mode])
-    if mode == "hang":
-        await asyncio.sleep(3600)
-    texts = {"huge": "x [" * (_HUGE // 3), "drip": "drip " * 700}
-    text = texts.get(mode) or reply(before if mode == "of_another" else body["messages"])
-    whole = json.dumps(completion(body, Answer(text=text))).encode()
-    if mode in ("huge", "of_another"):
-        return web.Response(body=whole, content_type="application/json")
-    response = web.StreamResponse(headers={"Content-Length": str(len(whole))})
-    await response.prepare(request)
-    for byte in whole if mode == "drip" else ():
-        await response.write(bytes([byte]))
-        await asyncio.sleep(60)
-    await response.write(whole[: len(whole) // 2])
-    assert request.transport is not None
-    request.transport.abort()
-    return response
-
-
-if __name__ == "__main__":
-    port, folder = int(sys.argv[1]), Path(sys.argv[2])
-    web.run_app(
-        Server(folder).application(), host="127.0.0.1", port=port, print=None, access_log=None
-    )
+        is_check = body["messages"][0]["content"] == CHECK
+        response = await super()._chat(request)
+        if is_check or not self.bad:
+            return response
+        mode = self.bad.pop(0)
+        if mode in _RESPONSES:
+            return web.Response(**_RESPONSES[mode])
+        if mode == "hang":
+            await asyncio.sleep(3600)
+        texts = {"huge": "x [" * 1_000_000, "of_another": reply(self.asked[-2].body["messages"])}
+        whole = json.dumps(completion(body, Answer(text=texts.get(mode, "drip " * 700)))).encode()
+        if mode in texts:
+            return web.Response(body=whole, content_type="application/json")
+        torn = web.StreamResponse(headers={"Content-Length": str(len(whole))})
+        await torn.prepare(request)
+        for byte in whole if mode == "drip" else ():
+            await torn.write(bytes([byte]))
+            await asyncio.sleep(60)
+        await torn.write(whole[: len(whole) // 2])
+        assert request.transport is not None
+        request.transport.abort()
+        return torn

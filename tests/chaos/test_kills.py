@@ -9,23 +9,27 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.chaos.processes import stopped
-from tests.chaos.scenario import CALLS_OF_A_DOCUMENT, MAX_WORKERS, SEQUENCES, Scenario, words
-from tests.chaos.tables import Tables, difference, tables
+from tests.chaos.scenario import (
+    CALLS_OF_A_DOCUMENT,
+    MAX_WORKERS,
+    SEQUENCES,
+    Scenario,
+    stopped,
+    words,
+)
+from tests.chaos.tables import Rows, difference, rows
 
-Add = Callable[..., None]
-Whole = tuple[list[str], Counter[str], Tables]
+Whole = tuple[list[str], Counter[str], Rows]
 Process = subprocess.Popen[bytes]
-KILLS = ("driver", "worker", "server", "raylet", "gcs", "monitor", "group", "cluster")
-STRIKES = (*KILLS, "term", "stop")
-SHORT_KINDS = ["worker", "driver", "server", "raylet", "cluster"]
-SHORT_DOCUMENTS, FULL_DOCUMENTS = 16, 64
-FULL_TRIALS, STRIKES_OF_A_TRIAL = 13, 10
+STRIKES = (
+    "driver", "worker", "server", "raylet", "gcs", "monitor", "group", "cluster", "term", "stop",
+)  # fmt: skip
 SECONDS_STOPPED, SECONDS_TO_APPEAR = 5.0, 400.0
 
 
@@ -35,8 +39,7 @@ class KillTrial:
     def __init__(self, run: Scenario, num_calls: int, seed: int, kinds: list[str]) -> None:
         self._run, self._draw = run, random.Random(seed)
         moments = sorted(self._draw.randint(1, int(num_calls * 0.9)) for _ in kinds)
-        self._strikes = list(zip(moments, kinds, strict=True))
-        self.struck = list[str]()
+        self.strikes = list(zip(moments, kinds, strict=True))
         self.num_launches = 0
 
     def launch(self) -> int:
@@ -45,15 +48,13 @@ class KillTrial:
         driver = self._run.begin()
         code = self._run.end_of(driver, lambda: self._strike_in_time(driver))
         if self._draw.random() < 0.5:  # else its workers live on beside those of the next
-            self._run.processes.end_all()
+            self._run.end_all()
         return code
 
     def _strike_in_time(self, driver: Process) -> None:
-        if self._strikes and self._run.server.num_asked() >= self._strikes[0][0]:
-            kind = self._strikes[0][1]
-            if self._strike(kind, driver):
-                self.struck.append(kind)
-                self._strikes.pop(0)
+        is_due = self.strikes and len(self._run.server.asked) >= self.strikes[0][0]
+        if is_due and self._strike(self.strikes[0][1], driver):
+            self.strikes.pop(0)
 
     def _strike(self, kind: str, driver: Process) -> bool:
         """False where the command, struck just before, ends without such a process."""
@@ -61,11 +62,11 @@ class KillTrial:
         whole: dict[str, Callable[[], object]] = {
             "driver": driver.kill,
             "group": lambda: os.killpg(driver.pid, signal.SIGKILL),
-            "cluster": run.processes.end_all,
+            "cluster": run.end_all,
             "server": lambda: run.server.away(1.0),
             "term": driver.terminate,
             "stop": lambda: stopped(
-                self._draw.choice([driver, *run.processes.of("worker")]), SECONDS_STOPPED
+                self._draw.choice([driver, *run.of("worker")]), SECONDS_STOPPED
             ),
         }
         with suppress(psutil.Error, ProcessLookupError):
@@ -81,59 +82,58 @@ class KillTrial:
         """The processes of a kind; a worker may just be starting again. Empty where the command
         ends first."""
         last = time.monotonic() + SECONDS_TO_APPEAR
-        while not (processes := self._run.processes.of(kind)) and driver.poll() is None:
+        while not (processes := self._run.of(kind)) and driver.poll() is None:
             time.sleep(0.1)
             assert time.monotonic() < last, f"no {kind}"
         return processes
 
 
-def undisturbed(folder: Path, num_documents: int) -> Whole:
-    command = words(folder, num_documents)
-    with Scenario(folder / "whole", command) as run:
-        assert run.command() == 0, run.processes.errors()
-    calls = run.server.asked()
-    assert calls.total() == CALLS_OF_A_DOCUMENT * num_documents
-    return command, calls, tables(run.warehouse)
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Whole]:
+    """The words of a run over so many documents, its requests and its rows."""
+
+    @cache
+    def finished(num_documents: int) -> Whole:
+        folder = tmp_path_factory.mktemp("whole")
+        command = words(folder, num_documents)
+        with Scenario(folder / "whole", command) as run:
+            assert run.command() == 0, run.errors()
+        calls = run.server.calls()
+        assert calls.total() == CALLS_OF_A_DOCUMENT * num_documents
+        return command, calls, rows(run.warehouse)
+
+    return finished
 
 
-def strike(folder: Path, whole: Whole, seed: int, kinds: list[str], add: Add) -> None:
-    """Strike the run, start it again until it is complete, and compare."""
-    command, calls, rows = whole
-    with Scenario(folder, command) as run:
+SHORT = [(5, 16, ["worker", "driver", "server", "raylet", "cluster"])]
+FULL = [(seed, 64, random.Random(seed).sample(STRIKES, len(STRIKES))) for seed in range(6)]
+LONG = [pytest.mark.chaos, pytest.mark.timeout(1800)]
+
+
+@pytest.mark.parametrize(
+    ("seed", "num_documents", "kinds"),
+    [
+        *(pytest.param(*each, marks=[pytest.mark.slow, pytest.mark.sampled]) for each in SHORT),
+        *(pytest.param(*each, marks=LONG) for each in FULL),
+    ],
+)
+def test_a_run_is_struck(
+    seed: int,
+    num_documents: int,
+    kinds: list[str],
+    undisturbed: Callable[[int], Whole],
+    tmp_path: Path,
+) -> None:
+    """And started again until it is complete."""
+    command, calls, expected = undisturbed(num_documents)
+    with Scenario(tmp_path, command) as run:
         trial = KillTrial(run, calls.total(), seed, kinds)
         while trial.launch() != 0:
-            assert trial.num_launches < 3 * len(kinds) + 3, run.processes.errors()
-        num_asked = run.server.num_asked()
+            assert trial.num_launches < 3 * len(kinds) + 3, run.errors()
+        assert not trial.strikes, "all have struck"
+        repeated = (run.server.calls() - calls).total()
+        num_asked = len(run.server.asked)
         assert run.command() == 0, "once more, with nothing to do"
-        assert run.server.num_asked() == num_asked
-    wrong = difference(rows, tables(run.warehouse))
-    repeated = (run.server.asked() - calls).total()
-    for kind, number in Counter(trial.struck).items():
-        add(what="strikes by kind", kind=kind, number=number)
-    kills = sum(kind in KILLS for kind in trial.struck)
-    add(what="kills", seed=seed, kills=kills, launches=trial.num_launches,
-        calls=num_asked, repeated=repeated)  # fmt: skip
-    assert not wrong
-    assert repeated <= SEQUENCES * MAX_WORKERS * len(trial.struck), "what was in flight"
-
-
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_a_run_is_struck_five_times(tmp_path: Path, figures: Add) -> None:
-    whole = undisturbed(tmp_path, SHORT_DOCUMENTS)
-    strike(tmp_path / "struck", whole, 5, SHORT_KINDS, figures)
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    return undisturbed(tmp_path_factory.mktemp("large"), FULL_DOCUMENTS)
-
-
-@pytest.mark.chaos
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", range(FULL_TRIALS))
-def test_a_run_of_2000_calls_is_struck(
-    seed: int, large: Whole, tmp_path: Path, figures: Add
-) -> None:
-    kinds = random.Random(seed).sample(STRIKES, STRIKES_OF_A_TRIAL)
-    strike(tmp_path, large, seed, kinds, figures)
+        assert len(run.server.asked) == num_asked
+    assert difference(expected, rows(run.warehouse)) == []
+    assert repeated <= SEQUENCES * MAX_WORKERS * len(kinds), "what was in flight"

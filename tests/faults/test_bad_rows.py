@@ -3,6 +3,7 @@
 import json
 from contextlib import closing
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from jobs.config.options import ReadOptions
 from jobs.html.source import Source
 from jobs.trace.trace import read_reading_map
 from tests.jobs.html.test_html import opened
-from tests.support.command import gistmill, sql, succeed
+from tests.support.command import gistmill, sql_values, succeed
 
 pytestmark = pytest.mark.slow
 
@@ -51,63 +52,63 @@ ANSWERED = ("Who is Rosa?", "Who likes the winter?")
 UPSTREAM = ("Upstream too?", "Upstream?")
 
 
-class BadRun:
-    """A finished run over the corpus."""
-
-    def __init__(self, folder: Path) -> None:
-        self.warehouse = folder / "warehouse"
-        for name, rows in (("documents", DOCUMENTS), ("questions", QUESTIONS)):
-            lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
-            (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
-        self.done = gistmill(
-            "run", "corpus=tables", f"corpus.path={folder}",
-            f"warehouse={self.warehouse}", f"methods={','.join(METHODS)}",
-        )  # fmt: skip
-
-    def sql(self, query: str) -> list[tuple[Any, ...]]:
-        return [tuple(row.values()) for row in sql(self.warehouse, query)]
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("bad")
 
 
 @pytest.fixture(scope="module")
-def bad(tmp_path_factory: pytest.TempPathFactory) -> BadRun:
-    return BadRun(tmp_path_factory.mktemp("bad"))
+def done(folder: Path) -> "CompletedProcess[str]":
+    """A finished run over the corpus."""
+    for name, rows in (("documents", DOCUMENTS), ("questions", QUESTIONS)):
+        lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+        (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return gistmill(
+        "run", "corpus=tables", f"corpus.path={folder}", f"methods={','.join(METHODS)}",
+        f"warehouse={folder / 'warehouse'}",
+    )  # fmt: skip
 
 
-def test_the_run_goes_on_and_names_every_bad_row(bad: BadRun) -> None:
-    assert bad.done.returncode == 3, bad.done.stderr  # more problems than allowed
-    assert "Traceback" not in bad.done.stderr
-    lines = [line for line in bad.done.stderr.splitlines() if line.startswith("bad_input: ")]
+@pytest.fixture(scope="module")
+def warehouse(folder: Path, done: "CompletedProcess[str]") -> Path:
+    return folder / "warehouse"
+
+
+def test_the_run_goes_on_and_names_every_bad_row(
+    done: "CompletedProcess[str]", warehouse: Path
+) -> None:
+    assert done.returncode == 3, done.stderr  # more problems than allowed
+    assert "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("bad_input: ")]
     assert all("; " in line for line in lines)  # what is wrong; what to do
-    details = bad.sql(
-        """select detail from documents where problem = 'bad_input' union all
-        select detail from questions where problem = 'bad_input'"""
-    )
+    details = []
+    for table in ("documents", "questions"):
+        bad = f"select detail from {table} where problem = 'bad_input'"
+        details += [detail for (detail,) in sql_values(warehouse, bad)]
     assert len(details) == DOCUMENT_COUNTS[2] + QUESTION_COUNTS[2]
-    told = [line.removeprefix("bad_input: ") for line in lines]
-    for texts in (told, [detail for (detail,) in details]):
+    for texts in ([line.removeprefix("bad_input: ") for line in lines], details):
         assert {":".join(text.split(":")[:2]) for text in texts} == BAD
 
 
-def test_good_rows_are_answered_by_every_method(bad: BadRun) -> None:
-    rows = bad.sql(
-        """select a.method, question from answers a join questions using (question_id)
-        where a.problem is null and answer is not null order by all"""
-    )
-    assert rows == [(method, q) for method in sorted(METHODS) for q in ANSWERED]
-
-
-def test_questions_of_bad_documents_are_upstream_in_every_method(bad: BadRun) -> None:
-    for table in ("lookups", "answers", "ratings", "scores"):
-        rows = bad.sql(
-            f"""select distinct t.method, question from {table} t
-            join questions using (question_id) where t.problem = 'upstream' order by all"""
+def test_good_rows_are_answered_and_questions_of_bad_documents_are_upstream_in_every_method(
+    warehouse: Path,
+) -> None:
+    def questions(table: str, problem: str) -> list[tuple[Any, ...]]:
+        return sql_values(
+            warehouse,
+            f"""select t.method, question from {table} t
+            join questions using (question_id) where t.problem {problem} order by all""",
         )
-        expected = [(method, q) for method in sorted(METHODS) for q in UPSTREAM]
-        assert rows == expected, table
+
+    answered = questions("answers", "is null and answer is not null")
+    assert answered == [(method, q) for method in sorted(METHODS) for q in ANSWERED]
+    for table in ("lookups", "answers", "ratings", "scores"):
+        upstream = sorted({*questions(table, "= 'upstream'")})
+        assert upstream == [(method, q) for method in sorted(METHODS) for q in UPSTREAM], table
 
 
-def test_status_counts_reconcile(bad: BadRun) -> None:
-    state = json.loads(succeed("status", f"warehouse={bad.warehouse}", "--json"))
+def test_status_counts_reconcile(warehouse: Path) -> None:
+    state = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))
     good = DOCUMENT_COUNTS[1]
     expected = {
         "documents": (*DOCUMENT_COUNTS, 0),
@@ -126,44 +127,37 @@ def test_status_counts_reconcile(bad: BadRun) -> None:
     assert (state["complete"], state["alive"]) == (True, [])
 
 
-def test_documents_that_questions_alone_name_are_none(bad: BadRun) -> None:
-    """`accounting`, `ls` and the page count what the corpus has; the page has all problems."""
+def test_documents_that_questions_alone_name_are_none(warehouse: Path) -> None:
+    """`ls` and the page count what the corpus has; the page has all problems."""
     documents, questions = DOCUMENT_COUNTS, QUESTION_COUNTS
-    ((inputs, ok, problem),) = bad.sql(
-        "select inputs, ok, problem from accounting where step_id like 'documents-%'"
-    )
-    assert (inputs, ok, problem) == documents
-    (listed,) = json.loads(succeed("ls", "runs", f"warehouse={bad.warehouse}", "--json"))["runs"]
+    (listed,) = json.loads(succeed("ls", "runs", f"warehouse={warehouse}", "--json"))["runs"]
     assert (listed["documents"], listed["questions"]) == (documents[1], questions[1])
-    with closing(Source(ReadOptions(UPath(bad.warehouse)))) as source:
+    with closing(Source(ReadOptions(UPath(warehouse)))) as source:
         index = opened(source.chunk("index") or b"")
     assert len(index["documents"]) == documents[0]
     (cause,) = index["causes"]
     assert (cause["problem"], cause["num_rows"]) == ("bad_input", documents[2] + questions[2])
 
 
-def test_a_bad_question_is_shown_whatever_it_names(bad: BadRun) -> None:
+def test_a_bad_question_is_shown_whatever_it_names(warehouse: Path) -> None:
     """Also one whose document the corpus does not have."""
-    options = ReadOptions(UPath(bad.warehouse))
-    questions = bad.sql("select question_id, detail from questions where problem = 'bad_input'")
+    bad = "select question_id, detail from questions where problem = 'bad_input'"
+    questions = sql_values(warehouse, bad)
     assert len(questions) == QUESTION_COUNTS[2]
     for question, detail in questions:
-        assert f"problem: bad_input {detail}\n" in succeed(
-            "trace", question, f"warehouse={bad.warehouse}"
-        )
-        assert read_reading_map(options, question).methods == {}
+        traced = succeed("trace", question, f"warehouse={warehouse}")
+        assert f"problem: bad_input {detail}\n" in traced
+        assert read_reading_map(ReadOptions(UPath(warehouse)), question).methods == {}
 
 
-def test_a_rater_that_is_no_model_fills_no_lr_column(bad: BadRun) -> None:
+def test_a_rater_that_is_no_model_fills_no_lr_column(warehouse: Path) -> None:
     """The reader rates its own answers here, and it is the extractive engine."""
-    assert bad.sql("select count(*) > 0 from ratings where label is not null") == [(True,)]
-    report = gistmill("report", f"warehouse={bad.warehouse}").stdout
-    table = [line.strip("|").split("|") for line in report.splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in line] for line in table]
-    lr = cells[0].index("LR-1")
-    assert cells[0][lr : lr + 2] == ["LR-1", "LR-2"]
-    for row in cells[2 : 2 + len(METHODS)]:
-        assert row[lr : lr + 2] == ["-", "-"]
-        assert row[1] == str(ASKED_COUNTS[0])
-    assert "rater none that is a model" in report
-    assert "no language model" in report
+    assert sql_values(warehouse, "select count(label) > 0 from ratings") == [(True,)]
+    report = gistmill("report", f"warehouse={warehouse}").stdout
+    table = [[cell.strip() for cell in line.strip("|").split("|")]
+             for line in report.splitlines() if line.startswith("|")]  # fmt: skip
+    lr = table[0].index("LR-1")
+    assert table[0][lr : lr + 2] == ["LR-1", "LR-2"]
+    for row in table[2 : 2 + len(METHODS)]:
+        assert (row[1], *row[lr : lr + 2]) == (str(ASKED_COUNTS[0]), "-", "-")
+    assert "rater none that is a model" in report and "no language model" in report

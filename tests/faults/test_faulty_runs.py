@@ -40,7 +40,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("operation", "errno", "line"),
     [
-        ("fsync", "ENOSPC", "No space left on device; free some space"),
+        ("write", "ENOSPC", "No space left on device; free some space"),
         ("open", "EROFS", "Read-only file system; make it writable"),
     ],
 )
@@ -49,8 +49,8 @@ def test_a_disk_that_refuses(
 ) -> None:
     """From the first answers on; nothing can be written any more, the driver's files neither."""
     command = words(tmp_path, REPLY)
-    gists = tmp_path / "warehouse" / "tables" / "gists"
-    fault = {"operation": operation, "path": f"{tmp_path}/*", "errno": errno, "after": str(gists)}
+    fault = {"operation": operation, "path": f"{tmp_path}/*", "errno": errno,
+             "after": str(tmp_path / "warehouse" / "tables" / "gists")}  # fmt: skip
     told = one_line(gistmill_with([fault], *command))
     assert told.startswith(str(tmp_path / "warehouse"))
     assert told.endswith(f"{line}, then run the same command to resume")

@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from jobs.graph.resolved_run import run_manifest
-from jobs.run.launch import RunExecutor
+from jobs.run.progress import Progress
 from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import CommandError, EndedError, EngineError
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.worker.progress import Heartbeat
 from pipeline.worker.worker import ended_by
 from tests.support.command import succeed
-from tests.support.runs.small_run import SmallRun
+from tests.support.runs.finished_run import FinishedRun
 
 pytestmark = pytest.mark.sampled
 
@@ -74,30 +73,22 @@ def test_a_heart_goes_on_beating_and_says_that_it_could_not(
     assert state["refused"]["seconds"] >= 0.1 and state["refused"]["error"] == "File exists"
 
 
-def heartbeat(worker: str, **more: Any) -> dict[str, Any]:
-    state = {"worker": worker, "launch": "launch", "is_starting": False, "documents": {}}
-    return {**state, **vars(UsageCounters()), **more}
-
-
 def test_status_says_what_could_not_be_written(tmp_path: Path) -> None:
-    small = SmallRun(tmp_path)
-    small.work()
-    folder = RunFolder(small.shards.warehouse, "night")
-    prepared = small.prepared()
-    folder.start(run_manifest(small.resolved), {}, has_work=True)
-    folder.plan(prepared.run.steps, prepared.plan.file)
-    executor = RunExecutor(prepared, folder)
-    executor.progress.start("reading", 1, 1.0)
-    folder.write_progress("launch", executor.progress.state())
-    outage = {"seconds": 40.0, "error": "No space left on device"}
+    warehouse = FinishedRun(tmp_path).warehouse
+    folder = RunFolder(warehouse, "night")
+    progress = Progress(1, lambda state: None)
+    progress.start("reading", 1, 1.0)
+    folder.write_progress("launch", progress.state())
+    state = {"launch": "launch", "is_starting": False, "documents": {}, **vars(UsageCounters())}
+    refused = {"refused": {"seconds": 40.0, "error": "No space left on device"}}
     alive = folder.path / "alive"
-    (alive / "w1.json").write_text(json.dumps(heartbeat("host-1", refused=outage)))
-    (alive / "w2.json").write_text(json.dumps(heartbeat("host-2", refused=None)))
-    (alive / "w3.json").write_text(json.dumps(heartbeat("host-3")))
+    (alive / "w1.json").write_text(json.dumps({**state, "worker": "host-1", **refused}))
+    (alive / "w2.json").write_text(json.dumps({**state, "worker": "host-2", "refused": None}))
+    (alive / "w3.json").write_text(json.dumps({**state, "worker": "host-3"}))
     (alive / "torn.json").write_text('{"worker": "ho')
     os.utime(str(alive / "w2.json"), (time.time() - 600, time.time() - 600))
-    lines = succeed("status", f"warehouse={small.shards.warehouse}").splitlines()
-    of_beats = [line for line in lines if "heartbeat" in line and "host" in line]
-    assert len(of_beats) == 2 and of_beats[1].startswith("worker host-2: no heartbeat for 6")
+    lines = succeed("status", f"warehouse={warehouse}").splitlines()
+    first, second = (line for line in lines if "heartbeat" in line and "host" in line)
     reason = "could not be written for 40 s (No space left on device)"
-    assert of_beats[0] == f"worker host-1: its heartbeat {reason}"
+    assert first == f"worker host-1: its heartbeat {reason}"
+    assert second.startswith("worker host-2: no heartbeat for 6")

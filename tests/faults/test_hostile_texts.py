@@ -19,15 +19,8 @@ pytestmark = pytest.mark.sampled
 
 # Clears a screen, sets a title, is a C1 control, turns text round, rings, returns, deletes.
 CONTROLS = (
-    "\x1b[2J",
-    "\x1b]0;owned\x07",
-    "\x9b2J",
-    "\u202egpj.exe",
-    "\u2066",
-    "\r",
-    "\x7f",
-    "\x08",
-)
+    "\x1b[2J", "\x1b]0;owned\x07", "\x9b2J", "\u202egpj.exe", "\u2066", "\r", "\x7f", "\x08",
+)  # fmt: skip
 HOSTILE = [
     "../../../etc/passwd", "/etc/passwd", "..", "a/b", "a\\b", "C:\\x", "~root", "%2e%2e%2f",
     "\x00", "'; drop view answers; --", '"', "'", "`", "$$", "\n", "a" * 5000, "[red]x[/red]",
@@ -73,9 +66,8 @@ def test_a_mistake_is_repeated_without_its_controls() -> None:
 
 
 def test_report_md_runs_nothing() -> None:
-    text = report_page(
-        ["| <img src=x onerror=alert(1)> | ![x](http://h/x) | [1.0..2.0] / 3 (n=4) |"]
-    )
+    line = "| <img src=x onerror=alert(1)> | ![x](http://h/x) | [1.0..2.0] / 3 (n=4) |"
+    text = report_page([line])
     assert "<" not in text and "](" not in text
     assert "[1.0..2.0] / 3 (n=4)" in text
 

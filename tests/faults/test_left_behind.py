@@ -1,11 +1,10 @@
 """What a run with secrets in its environment leaves behind, and where its processes listen."""
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from tests.support.command import ROOT
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
-pytestmark = pytest.mark.sampled
-
 SECRETS = {
     "NIGHT_KEY": "sk-night-5f3e9c1d7b8a2046",
     "AWS_ACCESS_KEY_ID": "AKIA5F3E9C1D7B8A2046",
@@ -28,14 +25,6 @@ SECRETS = {
     "HF_TOKEN": "hf_5f3e9c1d7b8a2046abcdef",
     "HTTPS_PROXY": "http://me:proxy-5f3e9c1d7b8a2046@127.0.0.1:9",
 }
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """All that the run can write to by itself; a short path, as Ray's sockets are below it."""
-    path = Path(tempfile.mkdtemp(prefix="gm", dir="/tmp"))
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
 
 
 class Watched:
@@ -60,30 +49,21 @@ class Watched:
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             )  # fmt: skip
             self.told, _ = self._run.communicate(timeout=300)
-        self.code, self.num_asked = self._run.returncode, len(server.asked)
+        assert self._run.returncode == 0, self.told
+        assert len(server.asked) > 3
 
     def _answer(self, body: dict[str, Any]) -> Answer:
         driver = psutil.Process(self._run.pid)
         for process in (driver, *driver.children(recursive=True)):
-            try:
+            with suppress(psutil.Error):  # it has ended
                 sockets = process.net_connections("inet")
                 self.commands.add(" ".join(process.cmdline()))
-            except psutil.Error:  # it has ended
-                continue
-            self.listening |= {s.laddr.ip for s in sockets if s.status == psutil.CONN_LISTEN}
+                self.listening |= {s.laddr.ip for s in sockets if s.status == psutil.CONN_LISTEN}
         return Answer(text="said in four words")
 
 
-def left_with(secret: str, folder: Path) -> list[Path]:
-    """The files that hold a text; of Parquet, whose pages are compressed, what is in its rows and
-    footer."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert len([path for path in files if path.suffix == ".log"]) > 3, "Ray's logs are among them"
-    assert [path for path in files if path.suffix == ".parquet"]
-    return [path for path in files if secret in _content(path)]
-
-
-def _content(path: Path) -> str:
+def content(path: Path) -> str:
+    """Of Parquet, whose pages are compressed, what is in its rows and footer."""
     if path.suffix != ".parquet":
         return path.read_bytes().decode("latin-1")
     file = pq.ParquetFile(path)
@@ -96,14 +76,18 @@ def is_loopback(address: str) -> bool:
 
 
 @pytest.mark.slow
-def test_no_secret_is_left_and_nothing_listens_beyond_this_machine(folder: Path) -> None:
-    run = Watched(folder)
-    assert run.code == 0, run.told
-    assert run.num_asked > 3
+@pytest.mark.sampled
+def test_no_secret_is_left_and_nothing_listens_beyond_this_machine() -> None:
+    """In a short folder, as Ray's sockets are below it; it is all that the run may write to."""
+    with tempfile.TemporaryDirectory(prefix="gm", dir="/tmp", ignore_cleanup_errors=True) as name:
+        run = Watched(Path(name))
+        contents = {path: content(path) for path in Path(name).rglob("*") if path.is_file()}
     assert run.listening and all(map(is_loopback, run.listening)), run.listening
-    assert left_with("NIGHT_KEY", folder), "the variable's name is in the stored config"
+    assert len([path for path in contents if path.suffix == ".log"]) > 3, "Ray's are among them"
+    assert [path for path in contents if path.suffix == ".parquet"]
+    assert any("NIGHT_KEY" in text for text in contents.values()), "it is in the stored config"
     for name, value in SECRETS.items():
         secret = value.removeprefix("http://me:").partition("@")[0]
-        assert left_with(secret, folder) == [], name
+        assert [path for path, text in contents.items() if secret in text] == [], name
         assert secret not in run.told, name
         assert not [command for command in run.commands if secret in command], name

@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +64,6 @@ def shards(warehouse: Path) -> dict[str, int]:
     return {f: at for f, at in files.items() if not re.search("/(documents|questions)/", f)}
 
 
-def meanwhile(warehouse: Path, *done: tuple[int, Callable[[], Any]]) -> None:
-    """In the midst of the run, which needs this thread: each once so many shards are committed. The
-    other thread lives on: Ray's processes end with the thread that started them."""
-
-    def wait_and_do() -> None:
-        for number, what in done:
-            while len(shards(warehouse)) < number:
-                time.sleep(0.2)
-            what()
-        threading.Event().wait()
-
-    threading.Thread(target=wait_and_do, daemon=True).start()
-
-
 def of_workers() -> list[dict[str, Any]]:
     """The actors there were, with their node and when they started and ended."""
     actors: dict[str, dict[str, Any]] = ray._private.state.actors()
@@ -93,32 +79,27 @@ def rows(warehouse: Path) -> list[dict[str, Any]]:
     )
 
 
+@pytest.mark.parametrize("cluster", [2], indirect=True)
 def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path) -> None:
-    """And release the GPUs before scoring."""
-    cluster.add_node(num_cpus=1, num_gpus=2)
-    outcome = go(tmp_path, "corpus.num_documents=40")
+    """They release the GPUs before scoring. The longest documents are dealt to all of them, not to
+    those alone on the driver's machine, where Ray keeps the blocks."""
+    outcome = go(tmp_path / "a", "corpus.num_documents=40")
     assert outcome.exit_code == 0
     units = outcome.workers["reading"]
     assert len(units) == 4
     assert min(units.values()) >= 0.15 * sum(units.values())
     *readers, scorer = sorted(of_workers(), key=lambda actor: actor["StartTime"])
-    nodes = {actor["Address"]["NodeID"] for actor in readers}
-    assert len(readers) == 4 and len(nodes) == 2 and cluster.head_node.node_id not in nodes
+    assert len(readers) == 4
+    assert len({actor["Address"]["NodeID"] for actor in readers}) == 2
     assert max(actor["EndTime"] for actor in readers) <= scorer["StartTime"]
-
-
-@pytest.mark.parametrize("cluster", [2], indirect=True)
-def test_the_longest_documents_are_dealt_to_all_machines(cluster: Any, tmp_path: Path) -> None:
-    """One each to four workers, not to those alone on the driver's, where Ray keeps the blocks."""
-    assert go(tmp_path, "corpus.num_documents=12", "corpus.skew=1.0").exit_code == 0
+    assert go(tmp_path / "b", "corpus.num_documents=12", "corpus.skew=1.0").exit_code == 0
     rows_of_workers = sql(
-        tmp_path,
+        tmp_path / "b",
         """select list(distinct worker) from calls join documents using (document_id)
         group by document_id, num_words order by num_words desc limit 4""",
     )
     longest = [worker for (workers,) in map(dict.values, rows_of_workers) for worker in workers]
     assert len(longest) == len(set(longest)) == 4
-    assert len({actor["Address"]["NodeID"] for actor in of_workers()}) == 2
 
 
 def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
@@ -126,14 +107,17 @@ def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
     first = next(node for node in cluster.list_all_nodes() if node != cluster.head_node)
     committed: dict[str, int] = {}
 
-    def go_away() -> None:
+    def come_and_go() -> None:
+        while not shards(tmp_path / "a"):
+            time.sleep(0.2)
+        cluster.add_node(num_cpus=1, num_gpus=2, wait=False)
+        while len(shards(tmp_path / "a")) < 250:
+            time.sleep(0.2)
         cluster.remove_node(first, allow_graceful=False)
         committed.update(shards(tmp_path / "a"))
+        threading.Event().wait()  # Ray's processes end with the thread that started them
 
-    def another_comes() -> None:
-        cluster.add_node(num_cpus=1, num_gpus=2, wait=False)
-
-    meanwhile(tmp_path / "a", (1, another_comes), (250, go_away))
+    threading.Thread(target=come_and_go, daemon=True).start()
     outcome = go(tmp_path / "a", "corpus.num_documents=140")
     assert outcome.exit_code == 0
     units = sorted(outcome.workers["reading"].values())
@@ -180,11 +164,11 @@ def test_what_a_plugin_imports_is_missing_on_one_machine(
 
 
 class Lost:
-    """A worker that loses its machine, or only its process, the first time."""
+    """A worker that loses its machine the first time."""
 
-    def __init__(self, folder: Path, what: str, placement: Placement) -> None:
+    def __init__(self, folder: Path, placement: Placement) -> None:
         self.usage = UsageCounters()
-        self._folder, self._what = folder, what
+        self._folder = folder
         self._markers = InFlight(folder / "markers", placement)
 
     async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
@@ -192,25 +176,21 @@ class Lost:
         async with self._markers.attempt(document_id, crashes):
             if not (self._folder / "lost").exists():
                 (self._folder / "lost").touch()
-                if self._what == "machine":
-                    os.kill(os.getppid(), signal.SIGKILL)  # the raylet's, as all its processes'
+                os.kill(os.getppid(), signal.SIGKILL)  # the raylet's, as all its processes'
                 os._exit(1)
         (self._folder / "together").write_text(json.dumps(crashes.together))
         return Summary(document_id)
 
 
-@pytest.mark.parametrize(("what", "together"), [("machine", None), ("process", 1)])
-def test_only_a_crash_makes_suspects(
-    tmp_path: Path, cluster: Any, what: str, together: int | None
-) -> None:
-    """A machine that is lost takes its worker along: its documents are executed again."""
+def test_a_machine_that_is_lost_makes_no_suspects(tmp_path: Path, cluster: Any) -> None:
+    """It takes its worker along: its documents are executed again."""
     cluster.add_node(num_cpus=1, num_gpus=2)
     pool = Pool(
         section="engine", min_workers=1, max_workers=1, cpus=1, gpus=1, slots=1, cluster=LOCAL
     )
-    make: Any = functools.partial(Lost, tmp_path, what)
+    make: Any = functools.partial(Lost, tmp_path)
     done: list[Summary | CommandError] = []
     work = work_on([DocumentWork("d1", [], 1.0, 1)])
     execute_documents(make, pool, {}, work, lambda: None, done.append)
     assert done == [Summary("d1", words=1.0)]
-    assert json.loads((tmp_path / "together").read_text()) == together
+    assert json.loads((tmp_path / "together").read_text()) is None

@@ -1,15 +1,21 @@
-"""The docs list all that there is: stages, methods, tables and views."""
+"""The docs list all that there is (stages, methods, tables and views), and every relative link and
+anchor of README, CONTRIBUTING, CHANGELOG and docs leads somewhere."""
 
 import re
 import tomllib
+from pathlib import Path
 
+import pytest
 import yaml
 
 from pipeline.core.registry import load_plugins
 from pipeline.core.settings import CONF
 from pipeline.work.stage import STAGES
 from tests.support.command import ROOT
-from tests.support.docs.pages import GENERATED, page
+from tests.support.docs.pages import GENERATED, markdown_files, page
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_CODE = re.compile(r"^( *)```.*?^\1```$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
 def first_cells(text: str) -> set[str]:
@@ -42,3 +48,34 @@ def test_the_citation_is_of_this_version() -> None:
         author["name"] for author in project["authors"]
     ]
     assert (ROOT / "LICENSE").read_text().split("\n")[1].strip() == "Apache License"
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    found: set[str] = set()
+    fenced = r"(?ms)^```.*?^```$"
+    for heading in re.findall(r"^#+ (.*)$", re.sub(fenced, "", text), re.MULTILINE):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        again = sum(1 for one in found if re.fullmatch(rf"{re.escape(slug)}(-\d+)?", one))
+        found.add(f"{slug}-{again}" if again else slug)
+    return found
+
+
+def dead(file: Path) -> list[str]:
+    """The links of a page that lead nowhere, as they are written."""
+    links = _LINK.findall(_CODE.sub("", file.read_text(encoding="utf-8")))
+    return [link for link in links if not re.match("[a-z]+:", link) and _is_dead(file, link)]
+
+
+def _is_dead(file: Path, link: str) -> bool:
+    path, _, anchor = link.partition("#")
+    target = file.parent / path if path else file
+    if not target.exists() or path.startswith("/"):
+        return True
+    return bool(anchor) and anchor not in anchors(target.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("file", markdown_files(), ids=lambda f: f.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(file: Path) -> None:
+    assert dead(file) == []

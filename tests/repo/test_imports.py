@@ -14,72 +14,43 @@ import pytest
 from tests.support.command import ROOT
 from tests.support.docs.pages import blocks
 
-# Every room, lowest first. A folder imports from itself and from folders of earlier lines; rooms on
-# one line do not know each other. `stages` are in the order in which they run.
+# Every room, lowest first. A folder imports from itself and from lower floors; rooms of one floor
+# do not know each other. `stages` are in the order in which they run.
 FLOORS = (
-    ("pipeline.core",),
-    ("pipeline.files", "pipeline.families"),
-    ("pipeline.engines.vllm",),
-    ("pipeline.engines",),
-    ("pipeline.asking",),
-    ("pipeline.work",),
-    ("pipeline.store.shards",),
-    ("pipeline.store.runs",),
-    ("pipeline.store.sql",),
-    ("pipeline.store",),
-    ("pipeline.worker",),
-    ("pipeline.cluster",),
-    ("pipeline",),
-    ("stages",),
-    ("stages.tables",),
-    ("stages.text",),
-    ("stages.extract",),
-    ("stages.prompts",),
-    ("stages.corpora.reading",),
+    ("pipeline.core",), ("pipeline.files", "pipeline.families"), ("pipeline.engines.vllm",),
+    ("pipeline.engines",), ("pipeline.asking",), ("pipeline.work",), ("pipeline.store.shards",),
+    ("pipeline.store.runs",), ("pipeline.store.sql",), ("pipeline.store",), ("pipeline.worker",),
+    ("pipeline.cluster",), ("pipeline",), ("stages",), ("stages.tables",), ("stages.text",),
+    ("stages.extract",), ("stages.prompts",), ("stages.corpora.reading",),
     ("stages.corpora.formats", "stages.corpora.own", "stages.corpora.audits"),
-    ("stages.corpora",),
-    ("stages.index",),
-    ("stages.gathered",),
-    ("stages.query",),
-    ("stages.retrieve",),
-    ("stages.read",),
-    ("stages.judge",),
-    ("stages.score",),
-    ("jobs.config", "jobs.output"),
-    ("jobs.graph",),
-    ("jobs.statistics", "jobs.problems"),
-    ("jobs.audit",),
-    ("jobs.run", "jobs.report", "jobs.trace"),
-    ("jobs.cite",),
+    ("stages.corpora",), ("stages.index",), ("stages.gathered",), ("stages.query",),
+    ("stages.retrieve",), ("stages.read",), ("stages.judge",), ("stages.score",),
+    ("jobs.config", "jobs.output"), ("jobs.graph",), ("jobs.statistics", "jobs.problems"),
+    ("jobs.audit",), ("jobs.run", "jobs.report", "jobs.trace"), ("jobs.cite",),
     ("jobs.compare", "jobs.plan", "jobs.people", "jobs.submit"),
-    ("jobs.export", "jobs.warehouse", "jobs.api"),
-    ("jobs.html", "jobs.plugin"),
-    ("jobs.ask",),
-    ("benchmarks.simulated", "benchmarks.peers"),
-    ("benchmarks",),
-    ("benchmarks.gpu",),
-    ("jobs.cli",),
-    ("jobs",),
-    ("gistmill",),
-)
+    ("jobs.export", "jobs.warehouse", "jobs.api"), ("jobs.html", "jobs.plugin"), ("jobs.ask",),
+    ("benchmarks.simulated", "benchmarks.peers"), ("benchmarks",), ("benchmarks.gpu",),
+    ("jobs.cli",), ("jobs",), ("gistmill",),
+)  # fmt: skip
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 PACKAGES = ("pipeline", "stages", "jobs", "benchmarks", "gistmill")
-MAY_IMPORT = {
-    "pipeline": {"pipeline"},
-    "stages": {"pipeline", "stages"},
-    "jobs": {"pipeline", "stages", "jobs"},
-    "benchmarks": {"pipeline", "stages", "jobs", "benchmarks"},
-    "gistmill": {"pipeline", "stages", "jobs", "gistmill"},
-}
-BENCH_ENTRY = "jobs/cli/execute_verbs.py"  # imports benchmarks, where there are any
-HOMES = {
+HOMES: dict[str, tuple[str, ...]] = {
+    "tests": (),
+    "": (),  # relative imports
+    "?": ("pipeline/core/registry.py",),  # modules that a user names
+    "gistmill": ("gistmill/",),
+    "jobs": ("jobs/", "benchmarks/", "gistmill/"),
+    "stages": ("stages/", "jobs/", "benchmarks/", "gistmill/"),
+    "benchmarks": ("benchmarks/", "jobs/cli/execute_verbs.py"),  # which imports it if it is there
     "ray": ("pipeline/cluster/", "benchmarks/schedule.py", "benchmarks/peers/ray_data_llm.py"),
     "vllm": ("pipeline/engines/vllm/", "benchmarks/peers/"),
     "openai": ("pipeline/engines/openai_client.py", "benchmarks/peers/openai_server.py"),
     "duckdb": ("pipeline/store/sql/connection.py",),
     "pyarrow": (
-        *("pipeline/store/", "pipeline/core/rows.py"),
-        *("pipeline/cluster/", "pipeline/files/parquet.py"),
+        "pipeline/store/",
+        "pipeline/core/rows.py",
+        "pipeline/cluster/",
+        "pipeline/files/parquet.py",
     ),
     "sentence_transformers": ("pipeline/engines/embedder.py",),
     "torch": ("pipeline/engines/vllm/vllm_settings.py",),
@@ -93,100 +64,62 @@ HOMES = {
     "mammoth": ("stages/extract/documents.py",),
     "lxml": ("stages/extract/",),
     "html_to_markdown": ("stages/extract/documents.py",),
-}
-OF_VARIABLES = "pipeline/core/registry.py"  # imports what a user names
+}  # fmt: skip
+PUBLIC = ("gistmill", "gistmill.plugin", "gistmill.testing")
 
 
 @cache
-def trees() -> dict[str, ast.Module]:
-    """Every file of ours, parsed once; not while tests are collected."""
+def imports() -> dict[str, set[str]]:
+    """What each file of ours imports; not read while tests are collected."""
     files = (file for name in PACKAGES for file in sorted((ROOT / name).rglob("*.py")))
-    return {
-        file.relative_to(ROOT).as_posix(): ast.parse(file.read_text(encoding="utf-8"), str(file))
-        for file in files
-    }
+    return {f.relative_to(ROOT).as_posix(): {*imported(f.read_text("utf-8"))} for f in files}
 
 
-@cache
-def modules() -> dict[str, str]:
-    """The files of modules, by name."""
-    return {
-        file.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): file
-        for file in trees()
-    }
+def imported(code: str) -> Iterator[str]:
+    """The names that it imports, wherever it does: within functions, and for types alone, too."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "" if node.level else node.module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and _name(node.func) in ("__import__", "import_module"):
+            yield str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else "?"
 
 
-@cache
-def libraries_of() -> dict[str, set[str]]:
-    """What each file imports, by top package."""
-    return {file: set(libraries(file, tree)) for file, tree in trees().items()}
+def _name(function: ast.expr) -> str:
+    return str(getattr(function, "id", "") or getattr(function, "attr", ""))
 
 
 @cache
 def graph() -> dict[str, set[str]]:
     """The modules of ours that each module imports."""
+    named = {
+        file.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): names
+        for file, names in imports().items()
+    }
     return {
-        name: modules_imported(trees()[file], {*modules()}) - {name}
-        for name, file in modules().items()
+        module: {name if name in named else name.rpartition(".")[0] for name in names}
+        & named.keys() - {module}
+        for module, names in named.items()
     }
 
 
-def libraries(file: str, tree: ast.Module) -> Iterator[str]:
-    """The top package of every import, wherever in the file it stands."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}:{node.lineno}: a relative import"
-            yield (node.module or "").partition(".")[0]
-        elif isinstance(node, ast.Call) and _called(node.func) and file != OF_VARIABLES:
-            (first, *_) = node.args
-            assert isinstance(first, ast.Constant), f"{file}:{node.lineno}: import of a variable"
-            yield str(first.value).partition(".")[0]
-
-
-def _called(function: ast.expr) -> str:
-    names = {"__import__", "import_module"}
-    name = getattr(function, "id", "") or getattr(function, "attr", "")
-    return name if name in names else ""
-
-
-def room(module: str, file: str) -> str:
+def room(module: str) -> str:
     """The folder of a module, as a package; a package's own `__init__` is in it."""
-    return module if file.endswith("__init__.py") else module.rpartition(".")[0]
-
-
-def modules_imported(tree: ast.Module, known: set[str]) -> set[str]:
-    """Modules of ours that a file imports anywhere: within functions, and for types alone, too."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                found.add(name if name in known else node.module or "")
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found & known
+    is_package = (ROOT / module.replace(".", "/")).is_dir()
+    return module if is_package else module.rpartition(".")[0]
 
 
 def test_imports_go_down() -> None:
-    files = modules()
-    assert {room(name, file) for name, file in files.items()} == {*FLOOR}
+    assert {*map(room, graph())} == {*FLOOR}
     upward = [
-        f"{name} imports {other}"
-        for name, imported in graph().items()
-        for other in sorted(imported)
-        if (low := room(name, files[name])) != (high := room(other, files[other]))
-        and FLOOR[low] <= FLOOR[high]
+        f"{module} imports {other}"
+        for module, names in graph().items()
+        for other in sorted(names)
+        if (low := room(module)) != (high := room(other)) and FLOOR[low] <= FLOOR[high]
     ]
     assert upward == []
-
-
-def test_packages_import_in_one_direction() -> None:
-    for file, names in libraries_of().items():
-        allowed = MAY_IMPORT[file.partition("/")[0]]
-        own = names & {*PACKAGES, "tests"} - ({"benchmarks"} if file == BENCH_ENTRY else set())
-        assert own <= allowed, file
 
 
 def test_the_machinery_imports_no_stage() -> None:
@@ -199,8 +132,9 @@ def test_the_machinery_imports_no_stage() -> None:
 
 
 @pytest.mark.parametrize("library", HOMES)
-def test_a_heavy_library_lives_in_its_place(library: str) -> None:
-    users = (file for file, names in libraries_of().items() if library in names)
+def test_what_is_heavy_or_apart_is_imported_in_its_place(library: str) -> None:
+    users = [file for file, names in imports().items()
+             if library in {name.partition(".")[0] for name in names}]  # fmt: skip
     assert [file for file in users if not file.startswith(HOMES[library])] == []
 
 
@@ -220,14 +154,8 @@ def sources() -> Iterator[Any]:
 
 @pytest.mark.parametrize("source", [*sources()])
 def test_plugins_import_the_public_modules_alone(source: str) -> None:
-    imported: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            imported.add(node.module or "")
-    ours = {module for module in imported if module.partition(".")[0] in PACKAGES}
-    assert ours <= {"gistmill", "gistmill.plugin", "gistmill.testing"}
+    ours = [name for name in imported(source) if name.partition(".")[0] in PACKAGES]
+    assert [name for name in ours if not {name, name.rpartition(".")[0]} & {*PUBLIC}] == []
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 
 from jobs.cli import main
 from stages.builtin import load_builtin
-from tests.support.fork_server import forked, started
+from tests.support.fork_server import exit_code, forked, started
 from tests.support.without_ray import needs_ray, without_ray
 
 load_builtin()  # all, once: as many as the first tests need would be in another order
@@ -112,7 +112,7 @@ def in_terminal(width: int, *words: str) -> str:
     """What the command prints in a terminal of so many columns and 50 lines."""
     ours, theirs = pty.openpty()
     env = {"COLUMNS": str(width), "LINES": "50", "TERM": "xterm"}
-    process = started().start(["gistmill", *words], ROOT, env, theirs, theirs, 2)
+    asking = started().start(["gistmill", *words], ROOT, env, theirs, theirs, 2)
     os.close(theirs)
     found = b""
     try:
@@ -121,5 +121,5 @@ def in_terminal(width: int, *words: str) -> str:
     except OSError:  # the other end is closed
         pass
     os.close(ours)
-    assert process.wait() == 0
+    assert exit_code(asking) == 0
     return found.decode().replace("\r\n", "\n")

@@ -62,27 +62,21 @@ class ForkServer:
 
     def start(
         self, command: Sequence[str], folder: Path, environment: Mapping[str, str], *streams: int
-    ) -> "Forked":
-        """The command, started with these standard streams."""
+    ) -> socket.socket:
+        """Start the command with these standard streams; what it returns is for `exit_code`."""
         asking = socket.socket(socket.AF_UNIX)
         asking.connect(self._address)
         asked = json.dumps([[*command], str(folder), {**os.environ, **environment}])
         socket.send_fds(asking, [asked.encode()], streams)
         asking.shutdown(socket.SHUT_WR)
-        return Forked(asking)
+        return asking
 
 
-class Forked:
-    """A process, known by the socket that told the server to fork it."""
-
-    def __init__(self, asking: socket.socket) -> None:
-        self._asking = asking
-
-    def wait(self, timeout: float = 300) -> int:
-        """Its exit code."""
-        with self._asking:
-            self._asking.settimeout(timeout)
-            return int(self._asking.recv(8) or b"1")
+def exit_code(asking: socket.socket, timeout: float = 300) -> int:
+    """That of a started command, once it has ended."""
+    with asking:
+        asking.settimeout(timeout)
+        return int(asking.recv(8) or b"1")
 
 
 @cache
@@ -101,7 +95,7 @@ def forked(
     """The command, ended, as `subprocess.run` returns one; it has our environment and this."""
     with TemporaryFile() as out, TemporaryFile() as err, Path(os.devnull).open("rb") as nothing:
         streams = [stream.fileno() for stream in (nothing, out, err)]
-        code = started().start(command, folder, environment, *streams).wait(timeout)
+        code = exit_code(started().start(command, folder, environment, *streams), timeout)
         return CompletedProcess(command, code, _text(out), _text(err))
 
 

@@ -127,10 +127,10 @@ def num_tokens(prompt: Prompt[Any], prompts: str = "generic") -> int:
 def reader_of(engine: Engine, **changes: Any) -> Reader:
     """A reader without sampling, with the generic family."""
     fields: dict[str, Any] = {
-        "identity": "test", "is_model": True, "temperature": 0.0, "seed": 0,
-        "deadline_seconds": 60.0, **changes,
+        "identity": "test", "is_model": True, "temperature": 0.0, "seed": 0, "family": family(),
+        "deadline_seconds": 60.0, "slots": Capacity(4), **changes,
     }  # fmt: skip
-    return Reader(engine=engine, **{"family": family(), "slots": Capacity(4), **fields})
+    return Reader(engine=engine, **fields)
 
 
 def run(
@@ -138,24 +138,15 @@ def run(
     rows: UnitRows,
     engine: Engine,
     prompts: str | Family = "generic",
-    deadline_seconds: float = 60.0,
-    is_model: bool = True,
-    is_constrained: bool = False,
     shared: SharedReplies | None = None,
     reply_tokens: Mapping[str, int] | None = None,
-    temperature: float = 0.0,
     recorded: Sequence[Call] = (),
+    **of_reader: Any,
 ) -> tuple[list[Any], tuple[Call, ...]]:
     """The rows the stage makes of the fields and tables that it names, checked by itself, and its
     calls. `reply_tokens` are budgets by prompt; `recorded` calls are not asked again."""
-    reader = reader_of(
-        engine,
-        is_model=is_model,
-        family=family(prompts, reply_tokens) if isinstance(prompts, str) else prompts,
-        temperature=temperature,
-        deadline_seconds=deadline_seconds,
-        is_constrained=is_constrained,
-    )
+    chosen = family(prompts, reply_tokens) if isinstance(prompts, str) else prompts
+    reader = reader_of(engine, family=chosen, **of_reader)
     seen = given_to(stage, rows)
     ask = Ask(reader, stage.name, rows.document.document_id, Replies(calls=recorded, shared=shared))
     made = list(asyncio.run(stage.run(seen, ask)))

@@ -2,6 +2,7 @@
 marked `sampled`, an eighth of the other slow ones, and all that is quick or in tests/repo."""
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import date
 from zlib import crc32
@@ -19,31 +20,21 @@ def keep_day() -> None:
     os.environ.setdefault(_DAY, date.today().isoformat())
 
 
-def of_day(names: Iterable[str], day: date, parts: int) -> list[str]:
-    """The tests, of those with these names, that run in CI on that day: one case of a function in
-    `parts`, so that no day has most of the cases of one that takes long."""
-    cases: dict[str, list[str]] = {}
-    for name in names:
-        cases.setdefault(name.partition("[")[0], []).append(name)
-    return [
-        name
-        for function, named in cases.items()
-        for name in named[-(crc32(function.encode()) + day.toordinal()) % parts :: parts]
-    ]
-
-
 def left_out_today(items: Iterable[pytest.Item]) -> list[pytest.Item]:
-    """The tests of other days; none outside CI."""
+    """The tests of other days; none outside CI. Of a function's cases one in so many runs, so that
+    no day has most of the cases of one that takes long."""
     if os.environ.get("CI") != "true":
         return []
-    day = date.fromisoformat(os.environ[_DAY])
-    marked: dict[str, dict[str, pytest.Item]] = {mark: {} for mark in _DAYS}
+    today = date.fromisoformat(os.environ[_DAY]).toordinal()
+    cases: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled"):
-            marked["sampled"][item.nodeid] = item
+            cases["sampled", item.nodeid.partition("[")[0]].append(item)
         elif item.get_closest_marker("slow") and not item.nodeid.startswith("tests/repo/"):
-            marked["slow"][item.nodeid] = item
-    of_today = {name for mark, days in _DAYS.items() for name in of_day(marked[mark], day, days)}
+            cases["slow", item.nodeid.partition("[")[0]].append(item)
     return [
-        item for named in marked.values() for name, item in named.items() if name not in of_today
+        item
+        for (mark, function), alike in cases.items()
+        for number, item in enumerate(alike)
+        if number % _DAYS[mark] != -(crc32(function.encode()) + today) % _DAYS[mark]
     ]

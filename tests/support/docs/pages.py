@@ -1,7 +1,6 @@
 """The README and the pages of docs: the commands they show, and what those are said to print."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,16 +9,12 @@ from tests.support.command import ROOT
 README = "README.md"
 GENERATED = "docs/schema.md"  # by `gistmill schema --markdown`, with a test of its own
 # Titles of blocks that no test runs, with what a reader has to have for them.
-NEEDS = frozenset(
-    {
-        *("needs a GPU", "needs a server", "needs a cluster", "needs a download"),
-        *("needs a notebook", "needs a file of yours", "takes minutes", "in a clone"),
-    }
-)
-_FENCE = re.compile(r'^( *)```(\w*)(?: title="([^"\n]*)")?\n(.*?)^\1```$', re.DOTALL | re.MULTILINE)
-_PRINTED = re.compile(
-    r"^<!-- printed -->\n(.*?)^<!-- end of printed -->$", re.DOTALL | re.MULTILINE
-)
+NEEDS = {
+    "needs a GPU", "needs a server", "needs a cluster", "needs a download", "needs a notebook",
+    "needs a file of yours", "takes minutes", "in a clone",
+}  # fmt: skip
+_FENCE = re.compile(r'(?ms)^( *)```(\w*)(?: title="([^"\n]*)")?\n(.*?)^\1```$')
+_PRINTED = re.compile(r"(?ms)^<!-- printed -->\n(.*?)^<!-- end of printed -->$")
 
 
 @dataclass(frozen=True)
@@ -64,24 +59,15 @@ def blocks(name: str, language: str) -> list[str]:
 def commands(text: str) -> list[Command]:
     """The blocks of commands that run here; each with what is shown between it and the next one:
     blocks in the language `text`, and whatever is marked as printed."""
+    marked = [Fence("text", "", match[1], match.start()) for match in _PRINTED.finditer(text)]
     found: list[Command] = []
-    for _, part in sorted(_parts(text), key=lambda part: part[0]):
-        if isinstance(part, Command):
-            found.append(part)
-        else:
-            assert found, f"printed by no command:\n{part}"
-            found[-1].printed.append(part)
-    return found
-
-
-def _parts(text: str) -> Iterator[tuple[int, Command | str]]:
-    for fence in fences(text):
+    for fence in sorted([*fences(text), *marked], key=lambda fence: fence.start):
         if fence.language == "sh" and not fence.title:
-            yield fence.start, Command(fence.code)
+            found.append(Command(fence.code))
         elif fence.language == "text":
-            yield fence.start, fence.code
-    for match in _PRINTED.finditer(text):
-        yield match.start(), match[1]
+            assert found, f"printed by no command:\n{fence.code}"
+            found[-1].printed.append(fence.code)
+    return found
 
 
 def missing(shown: str, output: str) -> list[str]:
