@@ -4,9 +4,6 @@ import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from jobs.graph.resolved_run import read_run
 from jobs.run.launch import exceeded_limits
@@ -27,28 +24,20 @@ PROBLEMS: dict[str, dict[str, str | None]] = {
 }
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
-    made = Warehouse(tmp_path)
-    units = []
-    for document_id, problems in PROBLEMS.items():
-        units.append(chunk(ANSWERS, document_id, *problems))
-        rows: Any = [
-            answer(question, document_id=document_id, problem=problem)
-            for question, problem in problems.items()
-        ]
-        made.commit(ANSWERS, units[-1], rows)
-    made.plan("r", (ANSWERS, units))
-    return made
-
-
 def said(warehouse: Warehouse, *words: str) -> list[str]:
     resolved = read_run([f"warehouse={warehouse.folder}", "run=r", *words])
     with connect(warehouse.folder, "r") as connection:
         return list(exceeded_limits(connection, accounts(connection), resolved))
 
 
-def test_a_cause_is_a_line_with_how_many_and_what_to_do(warehouse: Warehouse) -> None:
+def test_a_cause_is_a_line_with_how_many_and_what_to_do(tmp_path: Path) -> None:
+    warehouse, units = Warehouse(tmp_path), []
+    for document_id, problems in PROBLEMS.items():
+        units.append(chunk(ANSWERS, document_id, *problems))
+        rows = [answer(q, document_id, problem=problem) for q, problem in problems.items()]
+        warehouse.commit(ANSWERS, units[-1], rows)
+    warehouse.plan("r", (ANSWERS, units))
+    assert said(warehouse, "max_problem_rate=0.875") == [], "as many as allowed"
     *lines, command = said(warehouse, "max_problem_rate=0.5")
     assert lines == [
         "timeout in answer: 5 rows, 5 questions of 4 documents; raise engine.deadline_seconds=; "
@@ -58,20 +47,15 @@ def test_a_cause_is_a_line_with_how_many_and_what_to_do(warehouse: Warehouse) ->
         "unparseable in answer: 1 row, 1 question of 1 document; gistmill retry asks again; "
         "reply_format=constrained allows no other reply",
     ]
-    RunFolder(warehouse.folder, "r").start({"report": {"stages": ["answer"]}}, {}, True)
-    where = (f"warehouse={warehouse.folder}", "run=r")
+    RunFolder(tmp_path, "r").start({"report": {"stages": ["answer"]}}, {}, True)
+    where = [f"warehouse={tmp_path}", "run=r"]
     assert json.loads(succeed("status", "--json", *where))["problems"] == lines
     limit, _, listing = command.partition("; all of them: gistmill ")
     assert limit == "in 1 step more than max_problem_rate=0.5 of the inputs have a problem"
     verb, query, *words = shlex.split(listing)
-    assert (verb, words) == ("sql", [*where])
-    rows = sql(warehouse.folder, query)
-    assert {(row["document_id"], row["question_id"]): row["problem"] for row in rows} == {
-        (document_id, question): problem
-        for document_id, problems in PROBLEMS.items()
-        for question, problem in problems.items()
-        if problem
-    }
+    assert (verb, words) == ("sql", where)
+    listed = {row["question_id"]: row["problem"] for row in sql(tmp_path, query)}
+    assert listed == {q: p for problems in PROBLEMS.values() for q, p in problems.items() if p}
 
 
 def test_consequences_are_in_the_line_of_their_cause(tmp_path: Path) -> None:
@@ -84,7 +68,3 @@ def test_consequences_are_in_the_line_of_their_cause(tmp_path: Path) -> None:
     made.plan("r", (ANSWERS, [answered]), (scores, [scored]))
     line, _ = said(made)
     assert line.startswith("timeout in answer: 1 row and 1 after, 1 question of 1 document; ")
-
-
-def test_as_many_as_allowed_are_no_complaint(warehouse: Warehouse) -> None:
-    assert said(warehouse, "max_problem_rate=0.875") == []

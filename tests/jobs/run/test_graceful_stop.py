@@ -2,9 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -17,8 +14,9 @@ from jobs.config.run_config import deadline
 from jobs.run.graceful_stop import GracefulStop
 from pipeline.core.errors import AccountingError, StorageError, UsageError
 from pipeline.store.runs.run_folder import RunFolder
+from tests.jobs.run.test_run_lock import shards, started, until
 from tests.support.clusters.cluster_settings import cluster
-from tests.support.command import ROOT, gistmill, refused, sql, succeed
+from tests.support.command import gistmill, refused, sql, succeed
 from tests.support.engines.simulated import SIMULATED
 
 NOW = datetime(2026, 11, 21, 20, 0)
@@ -108,6 +106,9 @@ def test_time_without_sight_of_the_workers_is_no_stall(
     beat = {"worker": "w", "launch": "launch", "is_starting": False, "documents": {}}
     file.write_text(json.dumps(beat | {"calls": 1, "units": 0}))
 
+    def refuse_to_list(self: RunFolder, launch: str) -> Any:
+        raise StorageError("/w/alive: Input/output error")
+
     def after(seconds: float) -> list[str]:
         found = list[str]()
         for _ in range(round(seconds / 10)):
@@ -129,14 +130,6 @@ def test_time_without_sight_of_the_workers_is_no_stall(
         assert stalled.startswith("nothing was finished for cluster.stall_minutes=1;")
 
 
-def refuse_to_list(self: RunFolder, launch: str) -> Any:
-    raise StorageError("/w/alive: Input/output error")
-
-
-def committed(warehouse: Path) -> dict[str, int]:
-    return {str(f): f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
-
-
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("how", ["deadline", "SIGTERM"])
@@ -148,17 +141,12 @@ def test_what_is_in_flight_is_committed_and_the_same_command_does_the_rest(
         # A busy machine takes more than half a minute until the first answer.
         ends_at = datetime.fromtimestamp(time.time() + 60).isoformat()
         words += [f"cluster.deadline={ends_at}", "cluster.grace_minutes=0.1"]
-    command = [sys.executable, "-m", "jobs", "run", *words]
     began = time.time()
-    driver = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    if how == "SIGTERM":
-        until = time.monotonic() + 60
-        while len(list(tmp_path.glob("tables/answers/*/*"))) < 3 and time.monotonic() < until:
-            time.sleep(0.2)
-        os.kill(driver.pid, signal.SIGTERM)
-    out, told = driver.communicate(timeout=110)
+    with started(["run", *words]) as driver:
+        if how == "SIGTERM":
+            until(lambda: len(list(tmp_path.glob("tables/answers/*/*"))) > 2, driver)
+            driver.terminate()
+        out, told = driver.communicate(timeout=110)
     assert driver.returncode == 4, told
     assert time.time() - began < 75 or how == "SIGTERM"
     assert "run night in warehouse" in out
@@ -169,10 +157,9 @@ def test_what_is_in_flight_is_committed_and_the_same_command_does_the_rest(
     # Nothing was in flight any more when the workers ended.
     made = "select (select count(*) from gists) + (select count(*) from answers) as n"
     assert sql(tmp_path, "select count(*) as n from calls") == sql(tmp_path, made)
-    before = committed(tmp_path)
+    before = shards(tmp_path)
     succeed("run", *WORDS, f"warehouse={tmp_path}", "engine.sequences=16")  # the rest in seconds
-    after = committed(tmp_path)
-    assert {file: after[file] for file in before} == before and len(after) > len(before)
+    assert before.items() < shards(tmp_path).items()
     assert sql(tmp_path, "select count(*) as n from answers") == [{"n": DOCUMENTS}]
     assert sql(tmp_path, "select max(n) as n from (select count(*) as n from calls group by "
                "document_id, stage)") == [{"n": 1}]  # fmt: skip

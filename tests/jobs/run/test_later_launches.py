@@ -16,9 +16,7 @@ from jobs.run import launch
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.files.parquet import parquet_content
-from pipeline.store import connect
 from pipeline.store.runs.run_folder import UNITS
-from pipeline.store.sql.connection import query
 from stages.corpora import load
 from stages.read.answer_from_context import AnswerFromMemory
 from tests.support.command import gistmill, sql, succeed
@@ -28,9 +26,6 @@ Rows = list[dict[str, Any]]
 DOCUMENTS = [document(number) for number in (1, 2, 3)]
 QUESTIONS = [question(number, of=number) for number in (1, 2, 3)]
 
-SYNTHETIC = ("corpus=synthetic", "corpus.num_documents=12", "corpus.words=60", "corpus.questions=2",
-             "memory=uniform", "methods=gist_only", "rater=none", "run=night",
-             "cluster=inline")  # fmt: skip
 SHOWN = (
     "select document_id, problem from documents order by all",
     "select question_id, problem from questions order by all",
@@ -87,13 +82,17 @@ def test_nothing_is_made_again_where_nothing_has_changed(finished: Night) -> Non
         file.write_bytes(parquet_content(UNITS, [pq.ParquetFile(file).read(UNITS.names)]))
 
 
-def test_a_changed_document_alone_is_read_again(finished: Night) -> None:
+def test_a_changed_document_is_read_again_and_one_that_is_missing_refused(finished: Night) -> None:
     before = {row for row in finished.units if row[2] != "d2"}
     changed = [DOCUMENTS[0], {**DOCUMENTS[1], "text": "Another mill."}, DOCUMENTS[2]]
     outcome = finished.run(changed, QUESTIONS)
     assert (outcome.exit_code, sum(outcome.calls.values())) == (0, 2), "of one page, one answer"
     assert {row for row in finished.units if row[2] != "d2"} == before
     assert len(finished.units) == 3 * STEPS
+    with pytest.raises(UsageError, match=r"1 document that this command leaves out \(d3\)"):
+        finished.run(changed[:2], QUESTIONS[:2])
+    with pytest.raises(UsageError, match=r"1 question that this command leaves out \(q3\)"):
+        finished.run(changed, QUESTIONS[:2])
 
 
 @pytest.mark.parametrize(
@@ -109,16 +108,10 @@ def test_all_are_answered_where_a_stage_uses_another_field(
     assert sum(outcome.calls.values()) == 3, "the answers"
 
 
-def test_what_is_not_there_any_more_is_refused(finished: Night) -> None:
-    with pytest.raises(UsageError, match=r"1 document that this command leaves out \(d3\)"):
-        finished.run(DOCUMENTS[:2], QUESTIONS[:2])
-    with pytest.raises(UsageError, match=r"1 question that this command leaves out \(q3\)"):
-        finished.run(DOCUMENTS, QUESTIONS[:2])
-
-
 def test_the_hash_of_a_corpus_is_that_of_every_row(tmp_path: Path) -> None:
     def digest(*words: str) -> str:
-        resolved = read_run([*SYNTHETIC, *words, f"warehouse={tmp_path}"])
+        few = ("corpus=synthetic", "corpus.num_documents=12", "corpus.words=60")
+        resolved = read_run([*few, "corpus.questions=2", *words, f"warehouse={tmp_path}"])
         return prepare(resolved, tmp_path, lambda line: None).corpus_sha
 
     assert digest() == digest("run=other") != digest("corpus.questions=1") != digest("limit=11")
@@ -128,19 +121,16 @@ def test_a_corpus_that_breaks_in_the_middle_ends_the_run_before_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(corpus: Any) -> Iterator[Any]:
-        for number, loaded in enumerate(load(corpus)):
-            if number == 6:
-                raise UsageError("corpus.path=x: the seventh file is no text; fix it")
-            yield loaded
+        yield from list(load(corpus))[:2]
+        raise UsageError("corpus.path=x: the third file is no text; fix it")
 
-    resolved = read_run([*SYNTHETIC, f"warehouse={tmp_path}"])
-    with monkeypatch.context() as patched, pytest.raises(UsageError, match="the seventh file"):
+    night = Night(tmp_path)
+    with monkeypatch.context() as patched, pytest.raises(UsageError, match="the third file"):
         patched.setattr("jobs.graph.preparation.load", broken)
-        launch.run(resolved, lambda line: None)
-    assert not (tmp_path / "tables" / "calls").exists()
-    assert launch.run(resolved, lambda line: None).exit_code == 0
-    with connect(tmp_path) as connection:
-        assert len(query(connection, "from answers")) == 24
+        night.run(DOCUMENTS, QUESTIONS)
+    assert not (tmp_path / "w" / "tables" / "calls").exists()
+    assert night.run(DOCUMENTS, QUESTIONS).exit_code == 0
+    assert len(night.units) == 3 * STEPS
 
 
 def test_prompts_show_the_time_of_the_first_launch(

@@ -78,11 +78,11 @@ def audits(words: list[str], *more: str) -> list[dict[str, Any]]:
     return list(json.loads(succeed("report", *words, *more, "--json"))["audits"])
 
 
-def means(audit: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def means(audit: dict[str, Any]) -> list[dict[str, Any]]:
     """The mean rates of LR-1, of right and of wrong answers."""
-    right, wrong = [rate for rate in audit["means"] if rate["measure"] == "lr_1"]
-    assert right["is_right"] and not wrong["is_right"]
-    return right, wrong
+    means = [rate for rate in audit["means"] if rate["measure"] == "lr_1"]
+    assert [rate["is_right"] for rate in means] == [True, False]
+    return means
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +95,11 @@ class Audit:
 
     def __init__(self, run: AuditedRun, folder: Path) -> None:
         self.words = run.copied(folder)
-        self.warehouse = folder / "warehouse"
+        self.file = folder / "warehouse" / "runs" / "night-audit" / "known_answers.jsonl"
         self.out = json.loads(succeed("rate", "audit", *self.words, f"n={NUM}", "--json"))
 
     def known(self) -> list[dict[str, Any]]:
-        file = self.warehouse / "runs" / "night-audit" / "known_answers.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()]
+        return [json.loads(line) for line in self.file.read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -142,31 +141,28 @@ def test_it_is_a_run_like_any_other(run: AuditedRun, audit: Audit) -> None:
     kinds of two verdicts against two references, but for `reworded` one."""
     again = json.loads(succeed("rate", "audit", *audit.words, f"n={NUM}", "--json"))
     assert sum(again["calls"].values()) == 0 < sum(audit.out["calls"].values())
+    where = audit.words[1]
     # Without run=, it is the audited run, though the audit was started last.
-    assert succeed("status", audit.words[1]).startswith("run night: complete")
-    more = json.loads(succeed("rate", "audit", audit.words[1], f"n={NUM + 5}", "--json"))
+    assert succeed("status", where).startswith("run night: complete")
+    more = json.loads(succeed("rate", "audit", where, f"n={NUM + 5}", "--json"))
     assert (more["run"], sum(more["calls"].values())) == ("night-audit", 5 * (8 * 4 + 2))
     (found,) = audits(audit.words)
     assert found["num_questions"] == NUM + 5
-    question = audit.known()[0]["question_id"]
-    traced = succeed("trace", question, "run=night-audit", audit.words[1])
+    traced = succeed("trace", audit.known()[0]["question_id"], "run=night-audit", where)
     assert "known_answer(kind=changed)" in traced and "It was " in traced
-    status = succeed("status", "run=night-audit", audit.words[1])
-    assert status.startswith("run night-audit: complete")
-    words = ("run=night-audit", audit.words[1], *run.corpus, "methods=constant")
-    line = refused("run", *words)
+    line = refused("run", "run=night-audit", where, *run.corpus, "methods=constant")
     assert line.startswith("run=night-audit was started with other settings: audit_of night -> ")
-    more = ["score", "run=night-audit", audit.words[1], "predictions=theirs.jsonl", "method=theirs"]
-    assert refused(*more).startswith("run=night-audit: an audit of raters has no other methods")
+    given = ("predictions=theirs.jsonl", "method=theirs")
+    line = refused("score", "run=night-audit", where, *given)
+    assert line.startswith("run=night-audit: an audit of raters has no other methods")
 
 
 def test_answers_of_other_kinds_are_read_and_not_added_to(run: AuditedRun, tmp_path: Path) -> None:
     """Earlier versions took some from a file, or had a model write them."""
     own = Audit(run, tmp_path)
     before = audits(own.words)
-    file = own.warehouse / "runs" / "night-audit" / "known_answers.jsonl"
     other = {"question_id": "q1", "kind": "vague_by_model", "worth": "wrong", "answer": None}
-    with file.open("a") as lines:
+    with own.file.open("a") as lines:
         lines.write(json.dumps({**other, "reference": "It was 178 then."}) + "\n")
     line = refused("rate", "audit", *own.words, f"n={NUM}")
     assert "known_answers.jsonl: answers of the kind vague_by_model, which no rule makes" in line
@@ -175,13 +171,9 @@ def test_answers_of_other_kinds_are_read_and_not_added_to(run: AuditedRun, tmp_p
 
 def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
     words = run.copied(tmp_path)
-    for more, says in (
-        ("n=0", "n=0: Input should be greater than or equal to 1"),
-        ("seed=x", "seed=x: Input should be a valid integer"),
-        ("methods=bm25", "'methods=bm25': rate audit takes warehouse, run, n, seed, cluster"),
-        ("run=none", "run=none: not in"),
-    ):
-        assert refused("rate", "audit", *words, more).startswith(says)
+    assert refused("rate", "audit", *words, "n=0").startswith("n=0: ")
+    line = refused("rate", "audit", *words, "methods=bm25")
+    assert line.startswith("'methods=bm25': rate audit takes warehouse, run, n, seed, cluster")
     constant = [*run.corpus, "limit=1", "methods=constant", words[1]]
     for rater in ("none", "extractive"):
         succeed("run", *constant, f"rater={rater}", f"run=r-{rater}")
@@ -234,15 +226,14 @@ def test_people_are_another_source(run: AuditedRun, tmp_path: Path) -> None:
     """A person who knows the truth labels all: 10% of the right ones and 20% of the wrong ones are
     mistakes, so that 60 of 100 are right."""
     words = run.copied(tmp_path)
-    rows = list(csv.DictReader(io.StringIO(succeed("rate", "sheet", *words, "n=200"))))
-    for row in rows:
-        number = int(re.findall(r"\d+", row["question"])[0])
-        row["label"] = "yes" if is_right(number) else "no" if number % 2 else "partially"
     file = tmp_path / "ann.csv"
     with file.open("w", newline="") as sheet:
-        writer = csv.DictWriter(sheet, list(rows[0]))
+        writer = csv.DictWriter(sheet, ("row", "label"), extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(rows)
+        for row in csv.DictReader(io.StringIO(succeed("rate", "sheet", *words, "n=200"))):
+            number = int(re.findall(r"\d+", row["question"])[0])
+            label = "yes" if is_right(number) else "no" if number % 2 else "partially"
+            writer.writerow({**row, "label": label})
     succeed("rate", "import", file, "person=ann", *words)
     (audit,) = audits(words)
     assert (audit["source"], audit["num_questions"]) == ("human:ann", 100)

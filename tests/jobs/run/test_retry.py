@@ -22,8 +22,9 @@ from pipeline.core.errors import UsageError
 from pipeline.engines.scripted import ScriptedEngine
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RETRYABLE, RetryPolicy
 from stages.prompts.readagent_memory import PageGist
+from tests.jobs.run.test_run_lock import shards
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
-from tests.support.command import one_line, own_process, sql, succeeded
+from tests.support.command import own_process, refused, sql, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.runs.small_run import RULES, SmallRun
 from tests.support.runs.written_plan import units_of
@@ -81,35 +82,26 @@ def problems(small: SmallRun, table: str, attempt: int) -> list[Any]:
     return [row.problem for row in small.shards.load(step.writes, step.id, unit.unit, attempt)]
 
 
-def files(small: SmallRun) -> dict[str, int]:
-    tables = small.shards.warehouse / "tables"
-    return {str(file): file.stat().st_mtime_ns for file in tables.rglob("*.parquet")}
-
-
-def test_what_got_no_reply_is_asked_again_once_by_the_same_command(small: SmallRun) -> None:
+def test_what_got_no_reply_is_asked_again_once_by_the_same_command_then_by_a_retry(
+    small: SmallRun,
+) -> None:
     work(small, NO_GIST)
     assert problems(small, "gists", 1) == ["engine_failed", None, None]
     assert problems(small, "answers", 1) == ["upstream"] * 2
-    before = files(small)
-    again = work(small)
+    before = shards(Path(small.shards.warehouse))
+    assert work(small, NO_GIST).prompts == {"gist": 1}
+    assert work(small, NO_GIST).asked == []
+    assert work(small, NO_GIST, retries=ALL).prompts == {"gist": 1}
+    assert problems(small, "gists", 3) == ["engine_failed", None, None]
+    again = work(small, retries=ALL)
     # One gist, and what reads it: two questions with one reference each, rated by two prompts.
     assert again.prompts == {
         "gist": 1, "look_up_p": 2, "answer": 2, "rate_strict": 2, "rate_permissive": 2,
     }  # fmt: skip
-    assert problems(small, "gists", 2) == [None] * 3
-    assert problems(small, "answers", 1) == [None] * 2
-    assert before.items() <= files(small).items(), "nothing that there was is touched"
-    assert work(small).asked == []
-
-
-def test_then_only_by_a_retry(small: SmallRun) -> None:
-    work(small, NO_GIST)
-    assert work(small, NO_GIST).prompts == {"gist": 1}
-    assert work(small, NO_GIST).prompts == {}
-    assert work(small, NO_GIST, retries=ALL).prompts == {"gist": 1}
-    assert problems(small, "gists", 3) == ["engine_failed", None, None]
-    assert work(small, retries=ALL).prompts["gist"] == 1
     assert problems(small, "gists", 4) == [None] * 3
+    assert problems(small, "answers", 1) == [None] * 2
+    after = shards(Path(small.shards.warehouse))
+    assert before.items() <= after.items(), "nothing that there was is touched"
     assert work(small, retries=ALL).asked == []
 
 
@@ -176,7 +168,7 @@ def test_words_that_retry_does_not_take() -> None:
         run_again(["methods=bm25"])
     with pytest.raises(UsageError, match="problem=upstream: not asked again; write some of"):
         run_again(["problem=unparseable,upstream"])
-    assert "no run there" in one_line(own_process("retry", "warehouse=/nowhere/at"))
+    assert "no run there" in refused("retry", "warehouse=/nowhere/at")
 
 
 @pytest.mark.slow
@@ -187,19 +179,19 @@ def test_the_command_asks_only_for_what_failed(tmp_path: Path) -> None:
         is_poor = "mill2" in body["messages"][0]["content"]
         return Answer(text="" if is_poor and "number 2" in str(body) else "a reply")
 
+    warehouse = tmp_path / "warehouse"
+    query = "select count(*) n from answers where problem = 'unparseable'"
     with LoopbackServer(answer=poor) as server:
         keyless = ("engine.api_key_env=null", "max_problem_rate=1.0")
         command = words(tmp_path, server, *keyless, "run=night")
-        succeeded(own_process(*command))
-        assert len(server.asked) == NUM_GISTS + NUM_ANSWERS
-        where = f"warehouse={tmp_path / 'warehouse'}"
-        query = "select count(*) n from answers where problem = 'unparseable'"
-        assert sql(tmp_path / "warehouse", query) == [{"n": 2}]
-        server.asked.clear()
-        succeeded(own_process(*command))
-        assert server.asked == []
+        for num_asked in (NUM_GISTS + NUM_ANSWERS, 0):
+            server.asked.clear()
+            succeeded(own_process(*command))
+            assert len(server.asked) == num_asked
+            assert sql(warehouse, query) == [{"n": 2}]
         server.answer = lambda body: Answer(text="a reply")
-        found = json.loads(succeeded(own_process("retry", "run=night", where, "--json")))
+        retry = ("retry", "run=night", f"warehouse={warehouse}", "--json")
+        found = json.loads(succeeded(own_process(*retry)))
         assert found["problems"] == {"before": {"unparseable": 2}, "after": {}}
         assert len(server.asked) == 2
-    assert sql(tmp_path / "warehouse", query) == [{"n": 0}]
+    assert sql(warehouse, query) == [{"n": 0}]

@@ -18,7 +18,7 @@ from pipeline.core.errors import EndedError
 from pipeline.files.lease import RUN, UPKEEP, lease
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.clusters.cluster_settings import LOCAL, cluster
-from tests.support.command import ROOT, gistmill, sql, succeed
+from tests.support.command import ROOT, sql, succeed
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
@@ -101,44 +101,42 @@ def until(is_so: Callable[[], Any], *processes: "subprocess.Popen[str]") -> None
         time.sleep(0.05)
 
 
-def slow(body: dict[str, Any]) -> Answer:
-    return Answer(text="said in four words", seconds=0.3)
+def shards(warehouse: Path) -> dict[Path, int]:
+    """Every table's files, and when each was made."""
+    return {file: file.stat().st_mtime_ns for file in warehouse.glob("tables/*/*/*.parquet")}
 
 
 @pytest.mark.slow
 @pytest.mark.sampled
-def test_the_same_command_twice_asks_nothing_twice(tmp_path: Path) -> None:
-    warehouse = tmp_path / "warehouse"
-    with LoopbackServer(answer=slow) as server, started(words(tmp_path, server)) as first:
-        until(lambda: len(server.asked) > 3, first)
-        state = json.loads(succeed("status", f"warehouse={warehouse}", "--json"))
-        assert state["driver"] == f"{socket.gethostname()}-{first.pid}"
-        shown = succeed("status", f"warehouse={warehouse}")
-        assert f"executed on {socket.gethostname()} (process {first.pid}), " in shown
-        second = gistmill(*words(tmp_path, server))
-        _, told = first.communicate(timeout=100)
-        assert first.returncode == second.returncode == 0, told + second.stderr
-        assert len(server.asked) == NUM_CALLS
-    assert f"run night is being executed on {socket.gethostname()} (process {first.pid});" in (
-        second.stderr
-    )
-    assert "gist_only" in second.stdout, "the report"
-    assert sql(warehouse, "select count(*) as n from all_calls") == [{"n": NUM_CALLS}]
-    assert json.loads(succeed("status", f"warehouse={warehouse}", "--json"))["driver"] is None
+@pytest.mark.parametrize("end", ["complete", "killed"])
+def test_the_same_command_waits_for_the_first_or_takes_over_from_the_dead(
+    tmp_path: Path, end: str
+) -> None:
+    """And asks nothing twice where the first comes to its end."""
+    where, here = f"warehouse={tmp_path / 'warehouse'}", socket.gethostname()
 
+    def slow(body: dict[str, Any]) -> Answer:
+        return Answer(text="said in four words", seconds=0.3)
 
-@pytest.mark.slow
-@pytest.mark.sampled
-def test_who_waits_takes_over_from_the_dead(tmp_path: Path) -> None:
     with LoopbackServer(answer=slow) as server, started(words(tmp_path, server)) as first:
-        until(lambda: len(server.asked) > 10, first)
+        until(lambda: len(server.asked) > (3 if end == "complete" else 10), first)
+        assert json.loads(succeed("status", where, "--json"))["driver"] == f"{here}-{first.pid}"
+        assert f"executed on {here} (process {first.pid}), " in succeed("status", where)
         with started(words(tmp_path, server)) as second:
             assert second.stderr is not None
             line = second.stderr.readline()
-            assert f"executed on {socket.gethostname()} (process {first.pid})" in line
-            first.kill()
-            first.wait()  # a zombie would count as alive until its lease ends
-            _, told = second.communicate(timeout=100)
+            assert f"run night is being executed on {here} (process {first.pid});" in line
+            if end == "killed":
+                first.kill()
+                first.wait()  # a zombie would count as alive until its lease ends
+            out, told = second.communicate(timeout=100)
             assert second.returncode == 0, told
+            assert "gist_only" in out, "the report"
+        if end == "complete":
+            assert first.wait() == 0
+            assert len(server.asked) == NUM_CALLS
     rows = sql(tmp_path / "warehouse", "select count(*) as n, count(problem) as p from answers")
     assert rows == [{"n": 2 * NUM_DOCUMENTS, "p": 0}]
+    query = "select count(*) as n from all_calls"
+    assert end == "killed" or sql(tmp_path / "warehouse", query) == [{"n": NUM_CALLS}]
+    assert json.loads(succeed("status", where, "--json"))["driver"] is None
