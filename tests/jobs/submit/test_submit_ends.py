@@ -19,6 +19,9 @@ hangs up."""
 Follow = Callable[..., "CompletedProcess[str]"]
 
 
+JOB = {"type": "SUBMISSION", "submission_id": "gistmill-r-1", "entrypoint": "python"}
+
+
 @pytest.fixture
 def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
     """Follow a run that is at work already."""
@@ -36,20 +39,12 @@ def follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
     monkeypatch.setattr(ray_jobs, "_SECONDS_BETWEEN_LOOKS", 0.1)
 
     def followed(*told: dict[str, Any] | None) -> "CompletedProcess[str]":
-        answers[:] = [_job(status="RUNNING", warehouse=tmp_path), *told]
-        for answer in answers[1:]:
-            if answer:
-                answer.update(_job(**answer, warehouse=tmp_path))
+        job = {**JOB, "metadata": {"run": "r", "warehouse": str(tmp_path)}}
+        answers[:] = [{**job, **each} if each else each for each in ({"status": "RUNNING"}, *told)]
         return gistmill("submit", "run=r", f"warehouse={tmp_path}", f"cluster.address={head}")
 
     with serving(answered) as head:
         yield followed
-
-
-def _job(warehouse: Path, **values: Any) -> dict[str, Any]:
-    metadata = {"run": "r", "warehouse": str(warehouse)}
-    fixed = {"type": "SUBMISSION", "submission_id": "gistmill-r-1", "entrypoint": "python"}
-    return {**fixed, "metadata": metadata, **values}
 
 
 @pytest.mark.parametrize(
