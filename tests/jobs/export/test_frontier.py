@@ -4,7 +4,6 @@ import csv
 import io
 import json
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,11 +20,12 @@ from tests.support.runs.compared_run import ComparedRun
 SVG = "{http://www.w3.org/2000/svg}"
 EM = Column("em", "EM", 40)
 COLUMNS = (Column("words_read", "words read", 80), EM, Column("lr_1", "LR-1", 30))
-Given = tuple[str, float | None, float | None]
-"""A method, its mean tokens and its score."""
 
 
-def rows_of(*rows: Given, by: str | None = None, n: int = 10) -> tuple[Row, ...]:
+def rows_of(
+    *rows: tuple[str, float | None, float | None], by: str | None = None, n: int = 10
+) -> tuple[Row, ...]:
+    """A row for each method, its mean tokens and its score over `n` answers."""
     return tuple(
         Row(method, by, {} if score is None else {"em": Mean(score, n, score, n)}, {"n": n},
             tokens={} if tokens is None else {"em": Tokens(tokens, n)})
@@ -38,44 +38,31 @@ def report_of(*rows: Row) -> Report:
     return Report("night", inputs, COLUMNS, ("em", "lr_1"), rows, {}, (), (), {})
 
 
-def frontier(*rows: Row) -> list[tuple[str, str | None]]:
-    points = points_of(report_of(*rows), EM)
-    return [(point.method, point.by) for point in points if point.on_frontier]
-
-
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([("a", 100, 20), ("b", 200, 30), ("c", 300, 25), ("d", 400, 40)], "abd"),
-        ([("d", 400, 40), ("c", 300, 25), ("b", 200, 30), ("a", 100, 20)], "dba"),  # in any order
-        ([("a", 100, 20), ("b", 100, 30)], "b"),  # as many tokens
-        ([("a", 100, 20), ("b", 200, 20)], "a"),  # as high a score
-        ([("a", 100, 20), ("b", 100, 20)], "ab"),  # both: neither leaves the other behind
-        ([("a", 0, 20), ("b", 5000, 19.9)], "a"),  # a floor that reads nothing takes part
-        ([("a", 100, 0), ("b", 200, 0), ("c", 50, 0)], "c"),  # all failed
-        ([("a", 100, 20), ("b", None, 90), ("c", 200, 30)], "ac"),  # imported: without tokens
-        ([("a", 100, None), ("b", 200, 30)], "b"),  # without a score
-        ([("a", None, 20), ("b", None, 30)], ""),
-        ([("a", 0.1 + 0.2, 20), ("b", 0.3, 0.1 + 0.7), ("c", 0.3, 20)], "ac"),  # equal but for bits
+        (rows_of(("a", 100, 20), ("b", 200, 30), ("c", 300, 25), ("d", 400, 40)), "abd"),
+        (rows_of(("d", 400, 40), ("c", 300, 25), ("b", 200, 30), ("a", 100, 20)), "dba"),
+        (rows_of(("a", 100, 20), ("b", 100, 30)), "b"),  # as many tokens
+        (rows_of(("a", 100, 20), ("b", 200, 20)), "a"),  # as high a score
+        (rows_of(("a", 100, 20), ("b", 100, 20)), "ab"),  # both: neither leaves the other behind
+        (rows_of(("a", 0, 20), ("b", 5000, 19.9)), "a"),  # a floor that reads nothing takes part
+        (rows_of(("a", 100, 0), ("b", 200, 0), ("c", 50, 0)), "c"),  # all failed
+        (rows_of(("a", 100, 20), ("b", None, 90), ("c", 200, 30)), "ac"),  # without tokens
+        (rows_of(("a", 100, None), ("b", 200, 30)), "b"),  # without a score
+        (rows_of(("a", None, 20), ("b", None, 30)), ""),
+        (rows_of(("a", 0.1 + 0.2, 20), ("b", 0.3, 0.1 + 0.7), ("c", 0.3, 20)), "ac"),  # equal
+        # Means over fewer answers, of other questions, are not compared; more answers without
+        # tokens do not count. Every group has a frontier of its own.
+        (rows_of(("e", 50, 99), n=7) + rows_of(("a", 100, 20)) + rows_of(("b", None, 50), n=20),
+         "a"),
+        (rows_of(("a", 100, 20), ("b", 200, 10), by="why")
+         + rows_of(("a", 100, 5), ("b", 200, 10), by="who", n=3), "aab"),
     ],
-)
-def test_the_frontier_is_what_no_other_leaves_behind(rows: list[Given], expected: str) -> None:
-    assert frontier(*rows_of(*rows)) == [(method, None) for method in expected]
-
-
-def test_a_mean_over_fewer_answers_is_not_compared() -> None:
-    """It is of other questions; more answers without tokens do not count either."""
-    most = rows_of(("a", 100, 20), ("b", 200, 30))
-    rows = (*rows_of(("easy", 50, 99), n=7), *most, *rows_of(("theirs", None, 50), n=20))
+)  # fmt: skip
+def test_the_frontier_is_what_no_other_leaves_behind(rows: tuple[Row, ...], expected: str) -> None:
     points = points_of(report_of(*rows), EM)
-    assert [point.competes for point in points] == [False, True, True, False]
-    assert frontier(*rows) == [("a", None), ("b", None)]
-
-
-def test_every_group_has_a_frontier_of_its_own() -> None:
-    why = rows_of(("a", 100, 20), ("b", 200, 10), by="why")
-    who = rows_of(("a", 100, 5), ("b", 200, 10), by="who", n=3)
-    assert frontier(*why, *who) == [("a", "why"), ("a", "who"), ("b", "who")]
+    assert "".join(point.method for point in points if point.on_frontier) == expected
 
 
 def test_the_measure_is_one_of_answers_that_has_values() -> None:
@@ -125,28 +112,21 @@ def test_no_text_of_a_run_is_read_as_svg() -> None:
     assert "style=" not in svg, "the page's policy would refuse it"
 
 
-DOCUMENTS = "abcdefghij"  # ten, as intervals need them
-SCORES = {
-    "cheap(k=1)": [0, 0, 0, 0, 0, 0, 0, 0, 100, 100],
-    "cheap(k=2)": [0, 0, 0, 0, 0, 100, 100, 100, 100, 100],
-    "dear": [0, 0, 0, 0, 0, 0, 100, 100, 100, 100],
-    "theirs": [100] * 10,
-}
-TOKENS = {"cheap(k=1)": 500, "cheap(k=2)": 1500, "dear": 40_000}  # on average; theirs: none
+SCORES = {"cheap(k=1)": 20, "cheap(k=2)": 50, "dear": 40, "theirs": 100}  # so many are right, in %
+TOKENS = {"cheap(k=1)": 500, "cheap(k=2)": 1500, "dear": 40_000}  # theirs: none
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
-    """Tokens are in the table of scores here, which is a measure like any other. Those of an
-    answer are their mean plus or minus 7."""
+    """Ten documents, as intervals need them, with a question each. Tokens are in the table of
+    scores here, which is a measure like any other."""
     run = ComparedRun(tmp_path_factory.mktemp("run"))
     scores: dict[str, Any] = {}
-    questions = [f"{letter}1" for letter in DOCUMENTS]
-    for method, values in SCORES.items():
-        scores[method] = {"squad_em": dict(zip(questions, values, strict=True))}
+    for method, score in SCORES.items():
+        values = {f"{letter}1": 100.0 * (10 * n < score) for n, letter in enumerate("abcdefghij")}
+        scores[method] = {"squad_em": values}
         if method in TOKENS:
-            tokens = [TOKENS[method] + change for change in [7.0, -7.0] * 5]
-            scores[method]["tokens_read"] = dict(zip(questions, tokens, strict=True))
+            scores[method]["tokens_read"] = dict.fromkeys(values, float(TOKENS[method]))
     run.add("r", scores)
     return run
 
@@ -154,9 +134,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
 def test_the_points_as_csv_and_json(run: ComparedRun, tmp_path: Path) -> None:
     out = succeed("export", "frontier", *run.words)
     rows = {row["method"]: row for row in csv.DictReader(io.StringIO(out))}
-    assert [*rows] == [*SCORES]
+    assert {method: float(row["score"]) for method, row in rows.items()} == SCORES
     for method, row in rows.items():
-        assert float(row["score"]) == fmean(SCORES[method])
         assert row["tokens"] == (f"{TOKENS[method]}.0" if method in TOKENS else "")
         assert (row["n"], row["by"]) == ("10", "")
         assert float(row["low"]) <= float(row["score"]) <= float(row["high"])
@@ -166,7 +145,7 @@ def test_the_points_as_csv_and_json(run: ComparedRun, tmp_path: Path) -> None:
     assert succeed("export", "frontier", *run.words, f"to={file}") == f"4 rows in {file}\n"
     content = json.loads(file.read_text())
     assert (content["run"], content["metric"]) == ("r", "squad_em")
-    assert [point["method"] for point in content["points"] if point["on_frontier"]] == [*SCORES][:2]
+    assert [point["on_frontier"] for point in content["points"]] == [True, True, False, False]
     assert content["points"][3]["tokens"] is None
 
 
