@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 import yaml
 
-from tests.jobs.run.test_run_lock import shards, until
+from tests.jobs.run.test_graceful_stop import shards, until
 from tests.support.clusters.ray_head import TOKEN, RayHead, environment
 from tests.support.command import ROOT, one_line, sql_values, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write

@@ -1,8 +1,10 @@
-"""A run is planned before it is executed; a later launch makes only what an earlier one has not
-made, and what has changed or was mended."""
+"""A run is planned before it is executed, and complains of its problems by cause; a later launch
+makes only what an earlier one has not made, and what has changed or was mended."""
 
 import json
+import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,13 @@ from jobs.run import launch
 from pipeline.core.engine import EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.files.parquet import parquet_content
-from pipeline.store.runs.run_folder import UNITS
+from pipeline.store import connect
+from pipeline.store.runs.run_folder import UNITS, RunFolder
+from pipeline.store.sql.accounts import accounts
 from stages.corpora import load
 from stages.read.answer_from_context import AnswerFromMemory
 from tests.support.command import gistmill, sql, succeed
+from tests.support.runs.warehouse import Warehouse, answer, chunk, score, step
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 Rows = list[dict[str, Any]]
@@ -95,17 +100,15 @@ def test_a_changed_document_is_read_again_and_one_that_is_missing_refused(finish
         finished.run(changed, QUESTIONS[:2])
 
 
-@pytest.mark.parametrize(
-    ("fields", "more"), [("question_fields", "question_type"), ("document_fields", "title")]
-)
 def test_all_are_answered_where_a_stage_uses_another_field(
-    finished: Night, monkeypatch: pytest.MonkeyPatch, fields: str, more: str
+    finished: Night, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a later version of it: the step's id is the same, its units are named by what they
     use."""
-    monkeypatch.setattr(AnswerFromMemory, fields, (*getattr(AnswerFromMemory, fields), more))
-    outcome = finished.run(DOCUMENTS, QUESTIONS)
-    assert sum(outcome.calls.values()) == 3, "the answers"
+    for fields, more in (("question_fields", "question_type"), ("document_fields", "title")):
+        monkeypatch.setattr(AnswerFromMemory, fields, (*getattr(AnswerFromMemory, fields), more))
+        outcome = finished.run(DOCUMENTS, QUESTIONS)
+        assert sum(outcome.calls.values()) == 3, "the answers"
 
 
 def test_the_hash_of_a_corpus_is_that_of_every_row(tmp_path: Path) -> None:
@@ -152,6 +155,54 @@ def test_prompts_show_the_time_of_the_first_launch(
     file.write_text(json.dumps(stored))
     night.run(DOCUMENTS, QUESTIONS, "limit=2")
     assert times[1:] == ["2024-02-29T23:59:00+00:00"]
+
+
+def test_a_run_complains_by_cause_with_how_many_and_what_to_do(tmp_path: Path) -> None:
+    """Of the answers, 7 of 8 have a problem. Scores that an answer's problem reached are in the
+    line of their cause."""
+    problems: dict[str, dict[str, str | None]] = {
+        "d1": {"q1": "timeout", "q2": "timeout", "q3": "unparseable"},
+        "d2": {"q4": "timeout", "q5": "truncated"},
+        "d3": {"q6": "timeout"},
+        "d4": {"q7": "timeout"},
+        "d5": {"q8": None},
+    }
+    warehouse, units = Warehouse(tmp_path), []
+    answers, scores = step("answers", "full_text"), step("scores", "full_text")
+    for document_id, of_document in problems.items():
+        units.append(chunk(answers, document_id, *of_document))
+        rows = [answer(q, document_id, problem=problem) for q, problem in of_document.items()]
+        warehouse.commit(answers, units[-1], rows)
+    scored = chunk(scores, "d1", "q1", "q2")
+    after = replace(score("q1", "squad_em", 0.0), problem="upstream", detail="answer: timeout")
+    warehouse.commit(scores, scored, [after, score("q2", "squad_em", 0.0)])
+    warehouse.plan("r", (answers, units), (scores, [scored]))
+    where = [f"warehouse={tmp_path}", "run=r"]
+
+    def said(max_problem_rate: float) -> list[str]:
+        resolved = read_run([*where, f"max_problem_rate={max_problem_rate}"])
+        with connect(tmp_path, "r") as connection:
+            return list(launch.exceeded_limits(connection, accounts(connection), resolved))
+
+    assert said(0.875) == [], "as many as allowed"
+    *lines, command = said(0.5)
+    assert lines == [
+        "timeout in answer: 5 rows and 1 after, 5 questions of 4 documents; raise "
+        "engine.deadline_seconds=; gistmill retry asks again",
+        "truncated in answer: 1 row, 1 question of 1 document; raise the prompt's "
+        "reply_tokens.PROMPT=; gistmill retry asks again",
+        "unparseable in answer: 1 row, 1 question of 1 document; gistmill retry asks again; "
+        "reply_format=constrained allows no other reply",
+    ]
+    RunFolder(tmp_path, "r").start({"report": {"stages": ["answer"]}}, {}, True)
+    assert json.loads(succeed("status", "--json", *where))["problems"] == lines
+    limit, _, listing = command.partition("; all of them: gistmill ")
+    assert limit == "in 1 step more than max_problem_rate=0.5 of the inputs have a problem"
+    verb, query, *words = shlex.split(listing)
+    assert (verb, words) == ("sql", where)
+    listed = sorted((row["question_id"], row["problem"]) for row in sql(tmp_path, query))
+    expected = [(q, p) for of_document in problems.values() for q, p in of_document.items() if p]
+    assert listed == sorted([*expected, ("q1", "upstream")])
 
 
 @pytest.mark.slow
