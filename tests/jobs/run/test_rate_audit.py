@@ -11,7 +11,6 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import pytest
 import yaml
 
 from tests.support.command import refused, succeed
-from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.texts.small_corpus import document, write
 
 pytestmark = pytest.mark.slow
@@ -49,10 +47,10 @@ def value(number: int) -> int:
 
 
 class AuditedRun:
-    """The run `night` of the method `theirs`; `words` name it."""
+    """The run `night` of the method `theirs`."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.warehouse = folder, folder / "warehouse"
+        self.warehouse = folder / "warehouse"
         questions = [
             {"document_id": f"d{n // 10}", "question_id": f"q{n}", "question": f"What is {n}?",
              "references": [f"It was {value(n)} then.", f"Then {value(n)} it was."]}
@@ -64,9 +62,8 @@ class AuditedRun:
         (folder / "theirs.json").write_text(json.dumps(answers))
         self.corpus = ["corpus=tables", f"corpus.path={folder / 'corpus'}"]
         self.judge = ["rater=scripted", f"rater.script={folder / 'judge.yaml'}"]
-        self.words = ["run=night", f"warehouse={self.warehouse}"]
-        given = [f"predictions={folder / 'theirs.json'}", "method=theirs"]
-        succeed("score", *given, *self.words, *self.corpus, *self.judge)
+        given = [f"predictions={folder / 'theirs.json'}", "method=theirs", "run=night"]
+        succeed("score", *given, f"warehouse={self.warehouse}", *self.corpus, *self.judge)
 
     def copied(self, folder: Path) -> list[str]:
         """The words of the run in a copy of its warehouse."""
@@ -107,9 +104,9 @@ def audit(run: AuditedRun, tmp_path_factory: pytest.TempPathFactory) -> Audit:
     return Audit(run, tmp_path_factory.mktemp("audit"))
 
 
-def test_the_mistakes_by_kind_are_those_of_the_questions(audit: Audit) -> None:
-    """Counted from the digits of the questions in the audit's file."""
-    (found,) = audit.out["report"]["audits"]
+def test_a_judge_of_known_error_is_recovered(audit: Audit) -> None:
+    """Mistakes by kind are counted from the digits of the questions in the audit's file."""
+    (found,) = audits(audit.words)
     assert (found["num_questions"], found["source"]) == (NUM, "run night-audit")
     rates = {rate["kind"]: rate for rate in found["rates"] if rate["measure"] == "lr_1"}
     assert list(rates) == [*RIGHT, *WRONG, *APART]
@@ -120,10 +117,6 @@ def test_the_mistakes_by_kind_are_those_of_the_questions(audit: Audit) -> None:
         assert (rate["n"], rate["mistakes"]) == (NUM, pytest.approx(100 * mistaken / NUM))
         assert rate["low"] < rate["mistakes"] < rate["high"]
         assert rate["is_typical"] == (kind not in APART)
-
-
-def test_a_judge_of_known_error_is_recovered(audit: Audit) -> None:
-    (found,) = audits(audit.words)
     right, wrong = means(found)
     assert right["low"] < 10 < right["high"] and wrong["low"] < 20 < wrong["high"]
     assert (right["n"], wrong["n"]) == (NUM, NUM)
@@ -190,36 +183,18 @@ def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
     assert audits([words[1], "run=bare"]) == []
 
 
-def true_judge(body: dict[str, Any]) -> Answer:
-    """Right about every answer."""
-    text = body["messages"][-1]["content"]
-    return Answer(text="Yes" if re.search(SAME, text, re.DOTALL) else "No")
-
-
-@pytest.mark.parametrize(
-    ("judge", "says"),
-    [
-        (lambda body: Answer(text="Yes"), "every answer, so its verdicts say nothing and no mean"),
-        (true_judge, r"\| mean +\| right \| false rejection  \| 12 \| +0\.0 \["),
-    ],
-    ids=["accepts all", "is right"],
-)
-def test_a_judge_on_a_server(
-    run: AuditedRun, tmp_path: Path, judge: Callable[[dict[str, Any]], Answer], says: str
-) -> None:
-    words = [f"warehouse={tmp_path / 'warehouse'}", "run=night"]
-    given = [f"predictions={run.folder / 'theirs.json'}", "method=theirs", "limit=2"]
-    succeed("score", *given, *words, *run.corpus, *run.judge)
-    with LoopbackServer(answer=judge) as server:
-        address = [f"rater.base_url={server.url}", "rater.model=m", "rater.api_key_env=null"]
-        succeed("rate", *words, "rater=openai", *address)
-        succeed("rate", "audit", *words, "n=12")
-    text = succeed("report", *words, "rater=openai")
-    assert re.search(says, text)
-    assert ("Means corrected" in text) == (judge is true_judge)
-    assert len(audits(["run=night-audit", words[0]], "rater=openai")) == 2  # of both raters
-    (scripted,) = audits(words, "rater=scripted")
-    assert scripted["rater"].startswith("scripted:judge") and scripted["corrected"]
+def test_a_judge_that_accepts_everything_corrects_no_mean(run: AuditedRun, tmp_path: Path) -> None:
+    """Beside the other judge, in one audit of both."""
+    words = run.copied(tmp_path)
+    (tmp_path / "kind.yaml").write_text("replies: [{reply: 'Yes'}]")
+    succeed("rate", *words, "rater=scripted", f"rater.script={tmp_path / 'kind.yaml'}")
+    succeed("rate", "audit", *words, "n=12")
+    text = succeed("report", *words, "rater=scripted:kind")
+    assert "every answer, so its verdicts say nothing and no mean" in text
+    assert "Means corrected" not in text
+    (other,) = audits(words, "rater=scripted:judge")
+    assert other["rater"].startswith("scripted:judge") and other["corrected"]
+    assert len(audits(["run=night-audit", words[1]], "rater=scripted:kind")) == 2
 
 
 def test_people_are_another_source(run: AuditedRun, tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Runs sent to a real Ray head that asks for a token: followed, left, stopped, resumed."""
+"""Runs sent to a real Ray head that asks for a token: followed, left, stopped, resumed; and how
+following a job ends."""
 
 import json
 import signal
@@ -7,16 +8,18 @@ import sys
 import time
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 import yaml
 
+from pipeline.cluster import ray_jobs
 from tests.jobs.run.test_graceful_stop import shards, until
+from tests.support.clusters.loopback import serving
 from tests.support.clusters.ray_head import TOKEN, RayHead, environment
-from tests.support.command import ROOT, one_line, sql_values, succeed
+from tests.support.command import ROOT, gistmill, one_line, sql_values, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
-pytestmark = pytest.mark.slow
 SLOW = 40.0  # seconds of one answer: what is done to the first job fits into it
 
 
@@ -39,6 +42,7 @@ def ended(process: "subprocess.Popen[str]") -> "CompletedProcess[str]":
     return CompletedProcess(process.args, process.returncode, out, err)
 
 
+@pytest.mark.slow
 def test_a_run_is_followed_left_stopped_and_sent_again(head: RayHead, tmp_path: Path) -> None:
     write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
     replies = [{"prompt": "answer", "seconds": SLOW, "reply": "so it is"}, {"reply": "short"}]
@@ -107,6 +111,7 @@ def test_a_run_is_followed_left_stopped_and_sent_again(head: RayHead, tmp_path: 
     assert files and not [file for file in files if TOKEN.encode() in file.read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "minutes", "code", "says"),
     [("1", "1", 0, ""), ("2", "0.01", 4, "gistmill: 1 of 2 nodes joined within cluster.wait_min")],
@@ -120,11 +125,13 @@ def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_nothing_to_stop_is_refused(head: RayHead) -> None:
     line = one_line(ended(started("--stop", "run=none", f"cluster.address={head.address}")))
     assert line.startswith("run=none: no job of it is running there")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("token", "says"), [(None, "a token is required"), ("wrong" * 8, "the token is wrong")]
 )
@@ -139,3 +146,49 @@ def test_who_has_no_token_is_refused(
     assert (token or TOKEN) not in line
     assert time.monotonic() - before < 15
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("jobs", "code", "says"),
+    [
+        ([{"status": "SUCCEEDED", "driver_exit_code": 0}], 0, "running there already"),
+        ([{"status": "STOPPED"}], 4, "job gistmill-r-1 was stopped; run the same command"),
+        *(([{"status": "FAILED", "driver_exit_code": driver}], code, f"failed: exit code {driver}")
+          for driver, code in ((1, 1), (2, 2), (3, 3), (4, 4), (-9, 1), (0, 1))),
+        ([{"status": "FAILED", "message": "no such pip package\nTraceback"}], 1,
+         "failed: no such pip package"),
+        ([{"status": "RUNNING"}, {}], 1, "no longer has job gistmill-r-1"),
+        ([{"status": "RUNNING"}, None], 1, "job gistmill-r-1 may still run there"),
+        ([None, None, {"status": "SUCCEEDED", "driver_exit_code": 0}], 0, "running there already"),
+    ],
+)  # fmt: skip
+def test_how_it_ends(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    jobs: list[dict[str, Any] | None],
+    code: int,
+    says: str,
+) -> None:
+    """0 only where it succeeded. A small server plays the head, as a real one cannot be made to
+    forget: `jobs` is what it knows of the job that is at work already, one look after the other,
+    the last one for ever; null: it hangs up."""
+    told: list[dict[str, Any] | None] = [{"status": "RUNNING"}, *jobs]
+    job = {"type": "SUBMISSION", "submission_id": "gistmill-r-1", "entrypoint": "python",
+           "metadata": {"run": "r", "warehouse": str(tmp_path)}}  # fmt: skip
+
+    def answered(path: str) -> tuple[int, bytes] | None:
+        if path != "/api/jobs/":
+            is_version = path == "/api/version"
+            return (200, b'{"ray_version": "2.60.0"}') if is_version else (503, b"")
+        answer = told[0] if len(told) == 1 else told.pop(0)
+        found = [{**job, **answer}] if answer else []
+        return None if answer is None else (200, json.dumps(found).encode())
+
+    monkeypatch.setattr(ray_jobs, "_SECONDS_LOST", 0.5)
+    monkeypatch.setattr(ray_jobs, "_SECONDS_BETWEEN_LOOKS", 0.1)
+    with serving(answered) as head:
+        done = gistmill("submit", "run=r", f"warehouse={tmp_path}", f"cluster.address={head}")
+    assert done.returncode == code
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("gistmill: ") and says in last
+    assert "Traceback" not in done.stderr
