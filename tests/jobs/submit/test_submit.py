@@ -97,6 +97,9 @@ def test_a_run_is_followed_left_stopped_and_sent_again(head: RayHead, tmp_path: 
     assert sql_values(warehouse, query) == [("answer", 1, 1), ("gist", 3, 3)]
     assert sql_values(warehouse, "select answer from answers") == [("so it is",)]
 
+    line = one_line(ended(started("--stop", "run=a_night", address)))
+    assert line.startswith("run=a_night: no job of it is running there")
+
     # Code, config and files have travelled, and no token.
     folder = warehouse / "runs" / "a_night"
     describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
@@ -125,10 +128,27 @@ def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, 
     assert "Traceback" not in done.stderr
 
 
+# Sends the words as a job, waits for its end, prints its status and what it has said.
+SEND = """
+import os, shlex, sys, time
+from ray.job_submission import JobSubmissionClient
+client = JobSubmissionClient(sys.argv[1])
+env = {"env_vars": {"PYTHONPATH": os.getcwd()}}
+job = client.submit_job(entrypoint=shlex.join(sys.argv[2:]), runtime_env=env)
+while not client.get_job_status(job).is_terminal():
+    time.sleep(0.5)
+print("ended", client.get_job_status(job).value, client.get_job_logs(job))
+"""
+
+
 @pytest.mark.slow
-def test_nothing_to_stop_is_refused(head: RayHead) -> None:
-    line = one_line(ended(started("--stop", "run=none", f"cluster.address={head.address}")))
-    assert line.startswith("run=none: no job of it is running there")
+def test_what_is_no_failure_is_stopped(head: RayHead) -> None:
+    job = ["python", "-m", "jobs.cli.job_entry", "run", "limitt=3"]
+    command = [sys.executable, "-c", SEND, head.address, *job]
+    env = environment(TOKEN)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
+    assert "ended STOPPED" in done.stdout, done.stdout + done.stderr
+    assert "limitt: no such key; nearest: limit" in done.stdout
 
 
 @pytest.mark.slow
