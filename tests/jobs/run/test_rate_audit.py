@@ -87,31 +87,29 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> AuditedRun:
     return AuditedRun(tmp_path_factory.mktemp("run"))
 
 
-class Audit:
-    """The audit of a copy of the run."""
-
-    def __init__(self, run: AuditedRun, folder: Path) -> None:
-        self.words = run.copied(folder)
-        self.file = folder / "warehouse" / "runs" / "night-audit" / "known_answers.jsonl"
-        self.out = json.loads(succeed("rate", "audit", *self.words, f"n={NUM}", "--json"))
-
-    def known(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.file.read_text().splitlines()]
-
-
 @pytest.fixture(scope="module")
-def audit(run: AuditedRun, tmp_path_factory: pytest.TempPathFactory) -> Audit:
-    return Audit(run, tmp_path_factory.mktemp("audit"))
+def audited(run: AuditedRun, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The words of a copy of the run that is audited."""
+    words = run.copied(tmp_path_factory.mktemp("audit"))
+    succeed("rate", "audit", *words, f"n={NUM}")
+    return words
 
 
-def test_a_judge_of_known_error_is_recovered(audit: Audit) -> None:
+def file_of(words: list[str]) -> Path:
+    """The known answers of the audit."""
+    warehouse = Path(words[1].removeprefix("warehouse="))
+    return warehouse / "runs" / "night-audit" / "known_answers.jsonl"
+
+
+def test_a_judge_of_known_error_is_recovered(audited: list[str]) -> None:
     """Mistakes by kind are counted from the digits of the questions in the audit's file."""
-    (found,) = audits(audit.words)
+    (found,) = audits(audited)
+    known = [json.loads(line) for line in file_of(audited).read_text().splitlines()]
     assert (found["num_questions"], found["source"]) == (NUM, "run night-audit")
     rates = {rate["kind"]: rate for rate in found["rates"] if rate["measure"] == "lr_1"}
     assert list(rates) == [*RIGHT, *WRONG, *APART]
     for kind, rate in rates.items():
-        own = [row["question_id"] for row in audit.known() if row["kind"] == kind]
+        own = [row["question_id"] for row in known if row["kind"] == kind]
         digits = "0" if kind in RIGHT else "12"
         mistaken = sum(question_id[-1] in digits for question_id in own)
         assert (rate["n"], rate["mistakes"]) == (NUM, pytest.approx(100 * mistaken / NUM))
@@ -129,19 +127,19 @@ def test_a_judge_of_known_error_is_recovered(audit: Audit) -> None:
     assert found["unusable"] == []
 
 
-def test_it_is_a_run_like_any_other(run: AuditedRun, audit: Audit) -> None:
+def test_it_is_a_run_like_any_other(run: AuditedRun, audited: list[str]) -> None:
     """The same command asks nothing; a larger sample asks about what is new: 5 questions, by nine
     kinds of two verdicts against two references, but for `reworded` one."""
-    again = json.loads(succeed("rate", "audit", *audit.words, f"n={NUM}", "--json"))
-    assert sum(again["calls"].values()) == 0 < sum(audit.out["calls"].values())
-    where = audit.words[1]
+    where = audited[1]
     # Without run=, it is the audited run, though the audit was started last.
     assert succeed("status", where).startswith("run night: complete")
-    more = json.loads(succeed("rate", "audit", where, f"n={NUM + 5}", "--json"))
-    assert (more["run"], sum(more["calls"].values())) == ("night-audit", 5 * (8 * 4 + 2))
-    (found,) = audits(audit.words)
+    for n, num_calls in ((NUM, 0), (NUM + 5, 5 * (8 * 4 + 2))):
+        out = json.loads(succeed("rate", "audit", where, f"n={n}", "--json"))
+        assert (out["run"], sum(out["calls"].values())) == ("night-audit", num_calls)
+    (found,) = audits(audited)
     assert found["num_questions"] == NUM + 5
-    traced = succeed("trace", audit.known()[0]["question_id"], "run=night-audit", where)
+    known = json.loads(file_of(audited).read_text().splitlines()[0])
+    traced = succeed("trace", known["question_id"], "run=night-audit", where)
     assert "known_answer(kind=changed)" in traced and "It was " in traced
     line = refused("run", "run=night-audit", where, *run.corpus, "methods=constant")
     assert line.startswith("run=night-audit was started with other settings: audit_of night -> ")
@@ -152,14 +150,15 @@ def test_it_is_a_run_like_any_other(run: AuditedRun, audit: Audit) -> None:
 
 def test_answers_of_other_kinds_are_read_and_not_added_to(run: AuditedRun, tmp_path: Path) -> None:
     """Earlier versions took some from a file, or had a model write them."""
-    own = Audit(run, tmp_path)
-    before = audits(own.words)
+    words = run.copied(tmp_path)
+    succeed("rate", "audit", *words, "n=12")
+    before = audits(words)
     other = {"question_id": "q1", "kind": "vague_by_model", "worth": "wrong", "answer": None}
-    with own.file.open("a") as lines:
+    with file_of(words).open("a") as lines:
         lines.write(json.dumps({**other, "reference": "It was 178 then."}) + "\n")
-    line = refused("rate", "audit", *own.words, f"n={NUM}")
+    line = refused("rate", "audit", *words, "n=12")
     assert "known_answers.jsonl: answers of the kind vague_by_model, which no rule makes" in line
-    assert audits(own.words) == before
+    assert audits(words) == before
 
 
 def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
