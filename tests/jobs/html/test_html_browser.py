@@ -111,7 +111,7 @@ def test_axe_finds_nothing(page: Browser, scheme: str, width: int) -> None:
 # The overview.
 
 
-def test_the_scores_are_those_of_the_report_with_their_intervals(
+def test_the_scores_are_those_of_the_report_and_sorted_by_number(
     page: Browser, warehouse: Path
 ) -> None:
     query = f"select avg(value) from measures where measure = 'accuracy' and method = '{BM25}'"
@@ -127,19 +127,18 @@ def test_the_scores_are_those_of_the_report_with_their_intervals(
     low, high = interval.split("–")
     assert float(low) <= accuracy <= float(high)
 
-
-def test_a_click_on_a_heading_sorts_by_number(page: Browser) -> None:
     column = page.texts(".scores .sort").index("Words read")
-    cells = f".scores tbody td:nth-child({column + 1})"
-    values = [float(text.replace(",", "")) for text in page.texts(cells)[:4]]
+
+    def shown() -> list[float]:
+        texts = page.texts(f".scores tbody td:nth-child({column + 1})")[:4]
+        return [float(text.replace(",", "")) for text in texts]
+
+    values = shown()
     assert values != sorted(values)
-    heading = page.all(".scores .sort")[column]
-    for is_descending in (False, True):
-        heading.click()
-        sorted_by = "descending" if is_descending else "ascending"
+    for sorted_by in ("ascending", "descending"):
+        page.all(".scores .sort")[column].click()
         page.wait(f"return document.querySelector('th[aria-sort={sorted_by}]') !== null")
-        found = [float(text.replace(",", "")) for text in page.texts(cells)[:4]]
-        assert found == sorted(values, reverse=is_descending)
+        assert shown() == sorted(values, reverse=sorted_by == "descending")
 
 
 def test_score_against_tokens_is_drawn_for_the_chosen_score(page: Browser) -> None:
@@ -150,10 +149,6 @@ def test_score_against_tokens_is_drawn_for_the_chosen_score(page: Browser) -> No
         "score", page.run("return document.querySelector('#filter-score').options[1].value")
     )
     assert page.texts(".drawn svg title")[0].startswith(f"night: {measures[1]} against tokens")
-
-
-def signed(text: str) -> float:
-    return float(text.replace("−", "-"))
 
 
 def test_differences_are_those_of_compare(page: Browser, warehouse: Path) -> None:
@@ -172,7 +167,8 @@ def test_differences_are_those_of_compare(page: Browser, warehouse: Path) -> Non
     assert {*shown} == {*wanted} and heading in page.texts(".forest figcaption")[0]
     for method, (_, difference, _, p, won) in shown.items():
         figures = wanted[method]["figures"]  # of the baseline minus the method
-        mean, low, high = (signed(text) for text in re.split(r"\n| to ", difference))
+        numbers = re.split(r"\n| to ", difference.replace("−", "-"))
+        mean, low, high = (float(number) for number in numbers)
         assert mean == pytest.approx(-figures["difference"], abs=0.051)
         assert (low, high) == pytest.approx((-figures["high"], -figures["low"]), abs=0.051)
         assert float(p.strip("<")) == pytest.approx(wanted[method]["p_holm"], rel=0.05, abs=1e-3)
@@ -323,14 +319,13 @@ def test_the_calls_that_made_a_page_stand_with_it(page: Browser, warehouse: Path
     page.go("#document=village-2")
     page.unfold("section.page > details")
     page.unfold("section.page details.call")
-    sent = [call for call in library.sent(warehouse, "night", document="village-2")
-            if call["memory"] == "shared"]  # fmt: skip
-    prompts = [message["content"] for call in sent for message in call["messages"]]
+    prompts = [message["content"]
+               for call in library.sent(warehouse, "night", document="village-2")
+               if call["memory"] == "shared" for message in call["messages"]]  # fmt: skip
     assert page.texts("section.page pre.prompt") == prompts
     query = ("select text from pages where memory = 'shared' and document_id = 'village-2' "
              "order by page_index")  # fmt: skip
-    texts = [text for (text,) in sql_values(warehouse, query)]
-    assert page.texts("section.page .page-text") == texts
+    assert [(t,) for t in page.texts("section.page .page-text")] == sql_values(warehouse, query)
 
 
 # A question.
