@@ -31,11 +31,6 @@ Rows = list[dict[str, Any]]
 DOCUMENTS = [document(number) for number in (1, 2, 3)]
 QUESTIONS = [question(number, of=number) for number in (1, 2, 3)]
 
-SHOWN = (
-    "select document_id, problem from documents order by all",
-    "select question_id, problem from questions order by all",
-    "select question_id, answer, problem from answers order by all",
-)
 D, Q = "documents.jsonl", "questions.jsonl"
 # What is wrong in a line of a file, by its index, and is mended or deleted later.
 BROKEN: dict[str, tuple[str, int, Callable[[str], str]]] = {
@@ -139,22 +134,21 @@ def test_a_corpus_that_breaks_in_the_middle_ends_the_run_before_it_begins(
 def test_prompts_show_the_time_of_the_first_launch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times: list[str] = []
+    times: list[datetime] = []
 
     def of_run(settings: EngineSettings, launched_at: datetime) -> EngineSettings:
-        times.append(launched_at.isoformat())
+        times.append(launched_at)
         return settings
 
     monkeypatch.setattr(EngineSettings, "of_run", of_run)
     night = Night(tmp_path)
     night.run(DOCUMENTS, QUESTIONS, "limit=1")
     file = tmp_path / "w/runs/night/provenance.json"
-    stored = json.loads(file.read_text())
-    assert times == [stored["launches"][0]["started_at"]]
-    stored["launches"][0]["started_at"] = "2024-02-29T23:59:00+00:00"
-    file.write_text(json.dumps(stored))
+    first = times[0].isoformat()
+    assert file.read_text().count(first) == 1
+    file.write_text(file.read_text().replace(first, "2024-02-29T23:59:00+00:00"))
     night.run(DOCUMENTS, QUESTIONS, "limit=2")
-    assert times[1:] == ["2024-02-29T23:59:00+00:00"]
+    assert times[1].isoformat() == "2024-02-29T23:59:00+00:00"
 
 
 def test_a_run_complains_by_cause_with_how_many_and_what_to_do(tmp_path: Path) -> None:
@@ -216,17 +210,21 @@ def test_the_same_command_goes_on_once_an_entry_is_mended(
     name, index, edit = BROKEN[what]
     write(tmp_path / "corpus", DOCUMENTS, QUESTIONS)
     file = tmp_path / "corpus" / name
-    lines = file.read_text().splitlines()
-    edited = [edit(line) if n == index else line for n, line in enumerate(lines)]
-    file.write_text("\n".join(edited) + "\n")
+    lines = file.read_text().splitlines(keepends=True)
+    before, line, after = lines[:index], lines[index].strip(), lines[index + 1 :]
+    file.write_text("".join([*before, edit(line), "\n", *after]))
     words = ["run", *Night(tmp_path).words, "max_problem_rate=1"]
     assert "bad_input" in gistmill(*words).stderr
-    kept = lines if how == "mended" else [line for n, line in enumerate(lines) if n != index]
-    file.write_text("\n".join(kept) + "\n")
+    file.write_text("".join(lines if how == "mended" else before + after))
     done = gistmill(*words)
     assert done.returncode == 0, done.stderr
     assert ("reading: 1 documents\n" in done.stderr) == (how == "mended")
     assert "reading: 2" not in done.stderr
     succeed(*words, f"warehouse={tmp_path / 'new'}")
-    for statement in SHOWN:
-        assert sql(tmp_path / "w", statement) == sql(tmp_path / "new", statement)
+    for shown in (
+        "select document_id, problem from documents",
+        "select question_id, problem from questions",
+        "select question_id, answer, problem from answers",
+    ):
+        found, wanted = (sql(tmp_path / w, f"{shown} order by all") for w in ("w", "new"))
+        assert found == wanted

@@ -62,11 +62,10 @@ def test_a_run_exports_its_counters(tmp_path: Path) -> None:
         labels = samples[name].labels
         assert samples[name].value > 0
         assert (labels["run"], labels["phase"]) == ("night", "reading")
-    shown = {name: samples[f"ray_gistmill_{name}_total"].value for name in TOKENS}
-    (total,) = sql(tmp_path, f"select {', '.join(f'sum({name})::int {name}' for name in TOKENS)}, "
-                  "count(*) calls from calls")  # fmt: skip
-    calls = samples["ray_gistmill_calls_total"].value
-    assert 0 < calls <= total["calls"] and shown["reply_tokens"] == 30 * calls
-    assert all(0 < shown[name] <= total[name] for name in TOKENS)
+    sums = ", ".join(f"sum({name})::int as {name}" for name in TOKENS)
+    (total,) = sql(tmp_path, f"select count(*) as calls, {sums} from calls")
+    shown = {name: samples[f"ray_gistmill_{name}_total"].value for name in total}
+    assert all(0 < shown[name] <= total[name] for name in total)
+    assert shown["reply_tokens"] == 30 * shown["calls"]
     # The GPUs of a node and our counters are matched by this one.
     assert samples["ray_node_cpu_utilization"].labels["SessionName"] == labels["SessionName"]
