@@ -23,7 +23,7 @@ from pipeline.core.errors import AccountingError, EndedError, StorageError, Usag
 from pipeline.files.lease import RUN, UPKEEP, lease
 from pipeline.store.runs.run_folder import RunFolder
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
-from tests.support.clusters.cluster_settings import LOCAL, cluster
+from tests.support.clusters.cluster_settings import cluster
 from tests.support.command import ROOT, gistmill, refused, sql_values, succeed
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.engines.simulated import SIMULATED
@@ -232,13 +232,6 @@ def test_who_begins_waits_for_what_deletes_units_of_removed_runs(tmp_path: Path)
     assert line.startswith(f"{tmp_path} is being compacted on {socket.gethostname()} (process ")
     with run_lock(run.path, ending(), lines.append):
         assert lines == [line]
-
-
-def test_a_run_that_does_not_begin_leaves_nothing(tmp_path: Path) -> None:
-    warehouse = tmp_path / "a" / "b"
-    with run_lock(RunFolder(warehouse, "night").path, GracefulStop(LOCAL), lambda line: None):
-        assert warehouse.exists()
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
