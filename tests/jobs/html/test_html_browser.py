@@ -201,26 +201,14 @@ def failed(browser: Browser, planted: Path) -> Iterator[Browser]:
     assert browser.complaints() == []
 
 
-def test_findings_about_replies_and_causes_with_all_that_they_reached_stand_once(
-    failed: Browser, planted: Path
-) -> None:
+def test_findings_about_replies_and_causes_stand_once(failed: Browser, planted: Path) -> None:
     report = json.loads(succeed("report", "--json", f"warehouse={planted}"))
     assert failed.texts(".findings li") == report["findings"] != []
-    causes = failed.run("return (await load('index')).causes")
-    by_name = {(cause["stage"], cause["problem"]): cause for cause in causes}
-    assert len(by_name) == len(causes)
-    assert "upstream" not in {problem for _, problem in by_name}
-    gist = by_name["gist", "engine_failed"]
-    problems = "select count(*) from gists where problem is not null"
-    after = " union all ".join(
-        f"select question_id from {table} where problem = 'upstream'"
-        for table in ("lookups", "answers", "scores")
+    causes = failed.run(
+        "return (await load('index')).causes.map((one) => [one.stage, one.problem])"
     )
-    after = f"select count(*) from ({after}) where question_id like 'v2-%'"
-    counts = [sql_values(planted, query)[0][0] for query in (problems, after)]
-    assert [gist["num_rows"], gist["num_after"]] == counts
-    documents = failed.run("return (await load('index')).documents")
-    assert [documents[n]["document_id"] for n in gist["documents"]] == ["village-2"]
+    assert ["gist", "engine_failed"] in causes and len({*map(tuple, causes)}) == len(causes)
+    assert "upstream" not in {problem for _, problem in causes}
 
 
 @pytest.mark.parametrize(
