@@ -49,7 +49,7 @@ def of_book(done: int, about: int, share: float, document_id: str = "a") -> dict
 def test_documents_in_flight_count() -> None:
     night = Night()
     night.alive(1.0, heartbeat(calls=1, prompt_tokens=10, units=1, rows=3))
-    first = {"calls": 2, "prompt_tokens": 40, "cached_tokens": 20, "units": 2, "rows": 6}
+    first: Any = {"calls": 2, "prompt_tokens": 40, "cached_tokens": 20, "units": 2, "rows": 6}
     second = {"calls": 1, "prompt_tokens": 16, "units": 1, "rows": 4, "problems": 1}
     state = night.alive(10.0, heartbeat(reply_tokens=1, **first), heartbeat("w2", **second))
     assert (state["units"], state["planned_units"], state["problems"]) == (3, 10, 1)
@@ -61,7 +61,7 @@ def test_documents_in_flight_count() -> None:
 
 def test_a_document_that_is_through_counts_once() -> None:
     night = Night()
-    a = {"calls": 2, "prompt_tokens": 30, "units": 2, "rows": 6}
+    a: Any = {"calls": 2, "prompt_tokens": 30, "units": 2, "rows": 6}
     night.alive(10.0, heartbeat(**a))
     state = night.add("a", asked={"s": 2}, **a)
     assert (state["units"], state["share"], state["seconds_left"]) == (2, 0.6, None)

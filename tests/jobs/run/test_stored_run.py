@@ -197,7 +197,7 @@ def test_what_got_no_reply_is_asked_again_once_by_the_same_command_then_by_a_ret
     work(small, NO_GIST)
     assert problems(small, "gists", 1) == ["engine_failed", None, None]
     assert problems(small, "answers", 1) == ["upstream"] * 2
-    before = shards(Path(small.shards.warehouse))
+    before = shards(small.folder / "warehouse")
     assert work(small, NO_GIST).prompts == {"gist": 1}
     assert work(small, NO_GIST).asked == []
     assert work(small, NO_GIST, retries=ALL).prompts == {"gist": 1}
@@ -209,7 +209,7 @@ def test_what_got_no_reply_is_asked_again_once_by_the_same_command_then_by_a_ret
     }  # fmt: skip
     assert problems(small, "gists", 4) == [None] * 3
     assert problems(small, "answers", 1) == [None] * 2
-    after = shards(Path(small.shards.warehouse))
+    after = shards(small.folder / "warehouse")
     assert before.items() <= after.items(), "nothing that there was is touched"
     assert work(small, retries=ALL).asked == []
 
