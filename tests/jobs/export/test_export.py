@@ -1,25 +1,31 @@
-"""`gistmill export`: answers, tables and views as files of other programs."""
+"""`gistmill export`: answers, tables and views as files of other programs; and score against tokens
+read: the Pareto frontier by hand, its picture, and its export."""
 
 import csv
 import io
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.export.export_run import TABLE_FORMATS, escaped
+from jobs.export.export_run import TABLE_FORMATS
+from jobs.export.frontier import Point, chosen_column, drawn_columns, frontier_svg, points_of
 from jobs.output.print_tables import csv_text
-from jobs.report.report import Report, Row, make_report
+from jobs.report.report import Report, Row, Tokens, make_report
 from jobs.statistics.means import Mean
+from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 from stages.read.imported_answers import read_predictions
 from tests.support.clusters.s3_server import BUCKET, client, s3_server
 from tests.support.command import DATA, gistmill, refused, sql, succeed
+from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.hand_numbers import ORDER, WORKED
 from tests.support.runs.hand_run import HandRun
@@ -74,65 +80,60 @@ def test_the_report_as_csv(hand: HandRun) -> None:
     assert {row["group"] for row in by} == {"", "why", "two_places", "detail"}
     assert {row["method"] for row in by} == {BM25}
     assert "lr_1_low" in rows_of(succeed("export", "report", *words(hand), "--intervals"))[0]
+    bm25 = ("export", "report", *words(hand, "columns=recall,LR-1,tokens", "method=bm25"))
+    names = [f"{name}{n}" for name in ("evidence_recall", "lr_1", "tokens") for n in ("", "_n")]
+    assert [*rows_of(succeed(*bm25))[0]] == ["method", "n", *names]
+    head = succeed(*bm25, "format=markdown").splitlines()[2]
+    assert re.findall(r"[^ |]+", head) == ["Method", "n", "Recall", "LR-1", "Tokens"]
 
 
-def test_latex_escapes_what_it_would_obey() -> None:
-    assert escaped("50% \\input{x} a_b & $1 #2") == (
-        r"50\% \textbackslash{}input\{x\} a\_b \& \$1 \#2"
-    )
+def of_values(*values: tuple[str, float | None, int], by: str | None = None) -> list[Row]:
+    """Rows of ten answers; a method with a star is marked as the best."""
+    return [
+        Row(name.strip("*"), by, {"lr_1": Mean(value, n, value, n, 1.0, 9.0)}, {"n": 10},
+            ("lr_1",) if "*" in name else ())
+        for name, value, n in values
+    ]  # fmt: skip
 
 
-def of_values(
-    *values: tuple[str, float | None, int], by: str | None = None, best: str = ""
-) -> tuple[Row, ...]:
-    """Rows of ten answers, those marked whose methods are in `best`."""
-    return tuple(
-        Row(method, by, {"lr_1": Mean(value, n, value, n, 1.0, 9.0)}, {"n": 10},
-            ("lr_1",) if method in best else ())
-        for method, value, n in values
-    )  # fmt: skip
-
-
-def report_of(rows: tuple[Row, ...]) -> Report:
+def table(form: str, rows: Sequence[Row], **options: Any) -> list[str]:
+    """The lines of the table that a paper prints."""
     foot = {"corpus": "a % b\n\\c", "engine": "x", "repeats": 1, "repeat_from": "memory"}
     inputs, sizes = {"planned": 9, "not_done": 0}, {"documents": 3}
     column = Column("lr_1", "LR-1", 30, more_is_better=True)
-    return Report("night", inputs, (column,), ("lr_1",), rows, sizes, (), (), foot)
-
-
-def table(rows: tuple[Row, ...]) -> list[str]:
-    out = TABLE_FORMATS["latex"](report_of(rows), ReadOptions(run="night"), False)
-    assert out.splitlines()[0] == "% gistmill, run night, corpus a % b \\c, engine x"
-    return [line.removesuffix(r" \\") for line in out.splitlines() if line.endswith(r"\\")][1:]
-
-
-def test_the_best_are_bold() -> None:
-    """c is over fewer questions; d has no value. Of e's ten answers seven have no problem."""
-    rows = of_values(("a", 41.04, 10), ("b", 41.01, 10), ("c", 90.0, 4), ("d", None, 10), best="ab")
-    answered = [{"lr_1": Mean(*numbers)} for numbers in ((7.0, 10, 10.0, 7), (7.0, 9, 10.0, 7),
-                                                     (0.0, 10, None, 0))]  # fmt: skip
-    assert table((*rows, *(Row("e", None, means, {"n": 10}) for means in answered))) == [
-        r"a & 10 & \textbf{41.0}", r"b & 10 & \textbf{41.0}", r"c & 10 & 90.0 ($n$=4)",
-        "d & 10 & --", "e & 10 & 7.0 (7 answered)", "e & 10 & 7.0 ($n$=9, 7 answered)",
-        "e & 10 & 0.0 (0 answered)",
-    ]  # fmt: skip
-    groups = (*of_values(("a", 1.0, 10), ("b", 2.0, 10), by="x_1", best="b"),
-              *of_values(("a", 4.0, 10), ("b", 3.0, 10), by="y"))  # fmt: skip
-    assert table(groups) == [
-        r"a & x\_1 & 10 & 1.0", r"b & x\_1 & 10 & \textbf{2.0}", r"a & y & 10 & 4.0",
-        "b & y & 10 & 3.0",
-    ]  # fmt: skip
-
-
-def printed(**options: Any) -> list[str]:
-    """The lines of a Markdown table, and its caption first."""
-    rows = of_values((BM25, 41.0, 10), ("bm25(top_k=3)", 7.0, 10), ("c", 90.0, 4), best=BM25)
-    out = TABLE_FORMATS["markdown"](report_of(rows), ReadOptions(run="night", **options), False)
+    report = Report("night", inputs, (column,), ("lr_1",), tuple(rows), sizes, (), (), foot)
+    out = TABLE_FORMATS[form](report, ReadOptions(run="night", **options), False)
     return [line for line in out.splitlines() if line]
 
 
+def latex(rows: Sequence[Row]) -> list[str]:
+    """The rows, without the heading."""
+    first, *lines = table("latex", rows)
+    assert first == "% gistmill, run night, corpus a % b \\c, engine x"
+    return [line.removesuffix(r" \\") for line in lines if line.endswith(r"\\")][1:]
+
+
+def test_the_best_are_bold_and_nothing_is_obeyed() -> None:
+    """c is over fewer questions, the fourth has no value; of e's answers seven have no problem."""
+    hostile, shown = "50% \\input{x} & $1 #2", r"50\% \textbackslash{}input\{x\} \& \$1 \#2"
+    rows = of_values(("a*", 41.04, 10), ("b*", 41.01, 10), ("c", 90.0, 4), (hostile, None, 10))
+    for numbers in ((7.0, 10, 10.0, 7), (7.0, 9, 10.0, 7), (0.0, 10, None, 0)):
+        rows.append(Row("e", None, {"lr_1": Mean(*numbers)}, {"n": 10}))
+    assert latex(rows) == [
+        r"a & 10 & \textbf{41.0}", r"b & 10 & \textbf{41.0}", r"c & 10 & 90.0 ($n$=4)",
+        f"{shown} & 10 & --", "e & 10 & 7.0 (7 answered)", "e & 10 & 7.0 ($n$=9, 7 answered)",
+        "e & 10 & 0.0 (0 answered)",
+    ]  # fmt: skip
+    groups = [*of_values(("a", 1.0, 10), ("b*", 2.0, 10), by="x_1"),
+              *of_values(("a", 4.0, 10), by="y")]  # fmt: skip
+    assert latex(groups) == [
+        r"a & x\_1 & 10 & 1.0", r"b & x\_1 & 10 & \textbf{2.0}", r"a & y & 10 & 4.0",
+    ]  # fmt: skip
+
+
 def test_the_table_as_markdown() -> None:
-    caption, head, _, *body = printed()
+    rows = of_values((f"{BM25}*", 41.0, 10), ("bm25(top_k=3)", 7.0, 10), ("c", 90.0, 4))
+    caption, head, _, *body = table("markdown", rows)
     assert caption.startswith("a %, 10 questions about 3 documents. Means over all answers; a pro")
     assert "(n=...): over so many answers" in caption
     assert " Bold: from the highest mean of" in caption
@@ -143,30 +144,19 @@ def test_the_table_as_markdown() -> None:
         ["BM25 (top_k=3)", "10", "7.0", "-", "-"],
         ["c", "10", "90.0 (n=4)", "-", "-"],
     ]
-
-
-def test_caption_and_names_are_options() -> None:
-    first = printed(names="canonical", columns="LR-1")[3]
+    chosen = {"names": "canonical", "columns": "LR-1", "caption": "So <it> is"}
+    caption, _, _, first, *_ = table("markdown", rows, **chosen)
+    assert caption == "So &lt;it> is"
     assert [cell.strip() for cell in first.split("|")] == ["", BM25, "10", "**41.0**", ""]
-    assert printed(caption="So <it> is")[0] == "So &lt;it> is"
 
 
 @pytest.mark.slow
-def test_columns_are_chosen_in_every_format(hand: HandRun) -> None:
-    chosen = words(hand, "columns=recall,LR-1,tokens", "method=bm25")
-    assert rows_of(succeed("export", "report", *chosen))[0].keys() == {
-        "method", "n", "evidence_recall", "evidence_recall_n", "lr_1", "lr_1_n", "tokens",
-        "tokens_n",
-    }  # fmt: skip
-    head = succeed("export", "report", *chosen, "format=markdown").splitlines()[2]
-    assert [cell.strip() for cell in head.strip("|").split("|")] == [
-        "Method", "n", "Recall", "LR-1", "Tokens",
-    ]  # fmt: skip
+def test_columns_of_a_typed_report_are_chosen(hand: HandRun) -> None:
     typed = succeed("report", *words(hand, "columns=recall,LR-1,tokens"))
     assert re.search(r"^\| method +\| +n \| +recall.* \| +LR-1.* \| +tokens \|$", typed, re.M)
     assert "unscored" not in typed.split("\n\n")[3], "no second table of costs"
-    names = succeed("report", *words(hand, "names=paper", "columns=lr_1"))
-    assert "| ReadAgent-P " in names and "readagent_p" not in names.split("\n\n")[2]
+    printed = succeed("report", *words(hand, "names=paper", "columns=lr_1"))
+    assert "| ReadAgent-P " in printed and "readagent_p" not in printed.split("\n\n")[2]
 
 
 @pytest.mark.slow
@@ -246,13 +236,6 @@ def test_mistakes(hand: HandRun, tmp_path: Path, mistake: list[str], says: str) 
     assert list(tmp_path.iterdir()) == []
 
 
-def comparable(name: str, content: bytes) -> Any:
-    """The bytes, or the rows of a Parquet file in any order."""
-    if not name.endswith("parquet"):
-        return content
-    return sorted(map(str, pq.read_table(io.BytesIO(content)).to_pylist()))
-
-
 @pytest.mark.slow
 def test_everything_can_be_written_to_s3(
     hand: HandRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -271,8 +254,11 @@ def test_everything_can_be_written_to_s3(
             assert refused(*verb, *words(hand), there).startswith(f"{there}: exists already")
             succeed(*verb, *words(hand), f"to={tmp_path / name}")
             body = client(environment).get_object(Bucket=BUCKET, Key=f"out/{name}")["Body"].read()
-            here = (tmp_path / name).read_bytes()
-            assert comparable(name, body) == comparable(name, here)
+            contents = [body, (tmp_path / name).read_bytes()]
+            if name.endswith("parquet"):  # rows in any order
+                tables = [pq.read_table(io.BytesIO(content)).to_pylist() for content in contents]
+                contents = [sorted(map(str, rows)) for rows in tables]
+            assert contents[0] == contents[1]
         succeed(*verb, *words(hand), there, "--force")
         for verb in wanted.values():
             told = refused(*verb, *words(hand), "to=s3://no-such-bucket/x.csv")
@@ -294,3 +280,181 @@ def test_what_raters_see_is_the_hypothesis(tmp_path: Path) -> None:
             for form in (["format=longmemeval"], ["format=jsonl"])]  # fmt: skip
     assert [rows[0]["hypothesis"], rows[1]["answer"]] == [said, "52 francs"]
     assert "judged" not in rows[1]
+
+
+# The frontier.
+
+SVG = "{http://www.w3.org/2000/svg}"
+EM = Column("em", "EM", 40)
+COLUMNS = (Column("words_read", "words read", 80), EM, Column("lr_1", "LR-1", 30))
+
+
+def of(
+    *rows: tuple[str, float | None, float | None], by: str | None = None, n: int = 10
+) -> tuple[Row, ...]:
+    """A row for each method, its mean tokens and its score over `n` answers."""
+    return tuple(
+        Row(method, by, {} if score is None else {"em": Mean(score, n, score, n)}, {"n": n},
+            tokens={} if tokens is None else {"em": Tokens(tokens, n)})
+        for method, tokens, score in rows
+    )  # fmt: skip
+
+
+def report_of(*rows: Row) -> Report:
+    inputs = {"planned": 9, "not_done": 0}
+    return Report("night", inputs, COLUMNS, ("em", "lr_1"), rows, {}, (), (), {})
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (of(("a", 100, 20), ("b", 200, 30), ("c", 300, 25), ("d", 400, 40)), "abd"),
+        (of(("d", 400, 40), ("c", 300, 25), ("b", 200, 30), ("a", 100, 20)), "dba"),
+        (of(("a", 100, 20), ("b", 100, 30)), "b"),  # as many tokens
+        (of(("a", 100, 20), ("b", 200, 20)), "a"),  # as high a score
+        (of(("a", 100, 20), ("b", 100, 20)), "ab"),  # both: neither leaves the other behind
+        (of(("a", 0, 20), ("b", 5000, 19.9)), "a"),  # a floor that reads nothing takes part
+        (of(("a", 100, 0), ("b", 200, 0), ("c", 50, 0)), "c"),  # all failed
+        (of(("a", 100, 20), ("b", None, 90), ("c", 200, 30)), "ac"),  # without tokens
+        (of(("a", 100, None), ("b", 200, 30)), "b"),  # without a score
+        (of(("a", None, 20), ("b", None, 30)), ""),
+        (of(("a", 0.1 + 0.2, 20), ("b", 0.3, 0.1 + 0.7), ("c", 0.3, 20)), "ac"),  # equal
+        # Means over fewer answers, of other questions, are not compared; more answers without
+        # tokens do not count. Every group has a frontier of its own.
+        (of(("e", 50, 99), n=7) + of(("a", 100, 20)) + of(("b", None, 50), n=20), "a"),
+        (of(("a", 100, 20), ("b", 200, 10), by="why")
+         + of(("a", 100, 5), ("b", 200, 10), by="who", n=3), "aab"),
+    ],
+)  # fmt: skip
+def test_the_frontier_is_what_no_other_leaves_behind(rows: tuple[Row, ...], expected: str) -> None:
+    drawn = points_of(report_of(*rows), EM)
+    assert "".join(point.method for point in drawn if point.on_frontier) == expected
+
+
+def test_the_measure_is_one_of_answers_that_has_values() -> None:
+    report = report_of(*of(("a", 100, 20)))
+    assert [column.measure for column in drawn_columns(report)] == ["em"], "LR-1 has none"
+    assert {chosen_column(report, name).measure for name in (None, "em", "EM")} == {"em"}
+    for wrong in ("lr_1", "words_read", "em "):
+        with pytest.raises(UsageError, match=f"metric={wrong}: no score"):
+            chosen_column(report, wrong)
+    with pytest.raises(UsageError, match="no answer has a score"):
+        chosen_column(report_of(*of(("a", 100, None))), None)
+
+
+def test_the_picture() -> None:
+    points = [
+        Point("nothing", None, 0, 10, None, None, 10, 10, True, True),
+        Point("k(n=1)", None, 1000, 30, 20, 40, 10, 10, True, True),
+        Point("k(n=2)", None, 10_000, 20, None, None, 10, 10, True),
+        Point("theirs", None, None, 50, None, None, 10, 0),
+    ]
+    svg = ElementTree.fromstring(frontier_svg("night", "EM", points))
+    texts = [(text.get("text-anchor"), text.text, text.attrib) for text in svg.iter(f"{SVG}text")]
+    x = {text: at["x"] for anchor, text, at in texts if anchor == "middle" and "x" in at}
+    y = {text: float(at["y"]) - 4 for anchor, text, at in texts if anchor == "end"}
+    marks = [m for m in svg.iter(f"{SVG}g") if m.get("class", "").startswith("method")]
+    assert [mark.get("class") for mark in marks] == [f"method tone-{n}" for n in (0, 1, 1, 2)]
+    legend = [mark.findtext(f"{SVG}text") for mark in marks]
+    assert legend == [
+        "nothing: 10.0 (n=10), 0 tokens, on the frontier",
+        "k(n=1): 30.0 (n=10), 1,000 tokens, on the frontier", "k(n=2): 20.0 (n=10), 10,000 tokens",
+        "theirs: 50.0 (n=10), not counted in tokens; not drawn",
+    ]  # fmt: skip
+    paths = [[path.attrib["d"] for path in mark.iter(f"{SVG}path")] for mark in marks]
+    assert [len(drawn) for drawn in paths] == [2, 3, 2, 1], "the legend's, the point, the bar"
+    for drawn, across, up in zip(paths, ("1", "1,000", "10,000"), ("10", "30", "20"), strict=False):
+        assert drawn[-2].startswith(f"M{x[across]} {y[up]}m")
+    assert paths[1][0] == f"M{x['1,000']} {y['40']}V{y['20']}"
+    (steps,) = [p.attrib["d"] for p in svg.iter(f"{SVG}path") if p.get("class") == "frontier"]
+    assert steps.endswith(f"H{x['1,000']}V{y['30']}H732")
+
+
+def test_no_text_of_a_run_is_read_as_svg() -> None:
+    name = "<script>alert(1)</script> & \x1b[2J \uffff \ud800"
+    points = points_of(report_of(*of((name, 100, 5), by=name)), EM)
+    svg = frontier_svg(name, name, points, [name])
+    assert not [*ElementTree.fromstring(svg).iter(f"{SVG}script")]
+    assert "style=" not in svg, "the page's policy would refuse it"
+
+
+SCORES = {"cheap(k=1)": 20, "cheap(k=2)": 50, "dear": 40, "theirs": 100}  # so many are right, in %
+TOKENS = {"cheap(k=1)": 500, "cheap(k=2)": 1500, "dear": 40_000}  # theirs: none
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
+    """Ten documents, as intervals need them, with a question each. Tokens are in the table of
+    scores here, which is a measure like any other."""
+    run = ComparedRun(tmp_path_factory.mktemp("run"))
+    scores: dict[str, Any] = {}
+    for method, score in SCORES.items():
+        values = {f"{letter}1": 100.0 * (10 * n < score) for n, letter in enumerate("abcdefghij")}
+        scores[method] = {"squad_em": values}
+        if method in TOKENS:
+            scores[method]["tokens_read"] = dict.fromkeys(values, float(TOKENS[method]))
+    run.add("r", scores)
+    return run
+
+
+def test_the_points_as_csv_and_json(run: ComparedRun, tmp_path: Path) -> None:
+    out = succeed("export", "frontier", *run.words)
+    rows = {row["method"]: row for row in csv.DictReader(io.StringIO(out))}
+    assert {method: float(row["score"]) for method, row in rows.items()} == SCORES
+    for method, row in rows.items():
+        assert row["tokens"] == (f"{TOKENS[method]}.0" if method in TOKENS else "")
+        assert (row["n"], row["by"]) == ("10", "")
+        assert float(row["low"]) <= float(row["score"]) <= float(row["high"])
+    assert [row["on_frontier"] for row in rows.values()] == ["1", "1", "0", "0"]
+    assert [row["competes"] for row in rows.values()] == ["1", "1", "1", "0"]
+    file = tmp_path / "points.json"
+    assert succeed("export", "frontier", *run.words, f"to={file}") == f"4 rows in {file}\n"
+    content = json.loads(file.read_text())
+    assert (content["run"], content["metric"]) == ("r", "squad_em")
+    assert [point["on_frontier"] for point in content["points"]] == [True, True, False, False]
+    assert content["points"][3]["tokens"] is None
+
+
+@pytest.mark.slow
+def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
+    """Of three answers one has no score, and the context of another was not counted."""
+    run = ComparedRun(tmp_path)
+    tokens = {"a1": 100.0, "a2": 9000.0, "b1": None}
+    run.add("r", {"m": {"squad_em": {"a1": 50.0, "a2": None, "b1": 0.0}, "tokens_read": tokens,
+                        "part_1": {"a2": 4.0}, "part_2": {"a2": 9.0}}})  # fmt: skip
+    for metric, expected in (
+        ("squad_em", ("100.0", "25.0", "2", "1")),
+        ("geo", ("9000.0", "6.0", "1", "1")),
+        ("by group", ("100.0", "25.0", "2", "1")),
+    ):
+        out = succeed("export", "frontier", *run.words, f"metric={metric}")
+        (row,) = csv.DictReader(io.StringIO(out))
+        assert (row["tokens"], row["score"], row["n"], row["tokens_n"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("mistake", "says"),
+    [
+        (["to={}/a.png"], "a.png: write a file that ends in .svg, .csv or .json"),
+        (["metric=nosuch"], "metric=nosuch: no score of run=r; there are squad_em"),
+        (["where=false"], "where=false: leaves no question of the run"),
+        (["by=nosuch"], "Binder Error"),
+        (["method=dear"], "'method=dear': unknown word; there are warehouse, run, metric"),
+    ],
+)
+def test_mistakes_of_the_frontier(
+    run: ComparedRun, tmp_path: Path, mistake: list[str], says: str
+) -> None:
+    words = [word.replace("{}", str(tmp_path)) for word in mistake]
+    assert says in refused("export", "frontier", *run.words, *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_tokens_or_without_scores(tmp_path: Path) -> None:
+    run = ComparedRun(tmp_path)
+    run.add("old", {"m": {"squad_em": {"a1": 1.0}}})
+    told = refused("export", "frontier", "run=old", *run.words)
+    assert told.startswith("run=old: no method has both squad_em and tokens")
+    run.add("unscored", {"m": {"tokens_read": {"a1": 1.0}}}, version=2)
+    says = refused("export", "frontier", "run=unscored", *run.words)
+    assert says == "run=unscored: no answer has a score"

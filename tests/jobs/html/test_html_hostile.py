@@ -1,13 +1,10 @@
 """Nothing in a corpus, a reply or a name runs in the page or changes more than its own text."""
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.jobs.html.test_html import Served
 from tests.support.command import succeed
 from tests.support.docs.browser import Browser
 from tests.support.runs.page_run import finished
@@ -54,33 +51,26 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     "max_problem_rate=1.0", methods=METHODS)  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=["file", "served"])
-def address(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[str]:
-    if request.param == "file":
-        file = warehouse.parent / "page.html"
-        succeed("report", f"html={file}", f"warehouse={warehouse}")
-        yield file.as_uri()
-        return
-    with Served(warehouse) as served:
-        yield served.address
-
-
 def views(page: Browser) -> list[str]:
     """Every kind of view, and the question by every method."""
+
+    def linked(css: str) -> list[str]:
+        links = [str(link.get_attribute("href")) for link in page.all(css)]
+        return [link[link.index("#") :] for link in links]
+
     page.go("#view=questions")
-    (first, *_) = [str(link.get_attribute("href")) for link in page.all("tbody a")]
-    page.go(first[first.index("#") :])
-    methods = [str(link.get_attribute("href")) for link in page.all(".lane-name .name")]
-    tabs = [f"{method}&tab={tab}" for method in methods for tab in ("memory", "walk", "calls")]
+    page.go(linked("tbody a")[0])
+    tabs = ("memory", "walk", "calls")
+    of_question = [f"{method}&tab={tab}" for method in linked(".lane-name .name") for tab in tabs]
     page.go("#view=documents")
-    (document,) = [str(link.get_attribute("href")) for link in page.all("tbody a")]
-    found = [*tabs, document]
-    return ["#", "#view=questions", *(link[link.index("#") :] for link in found)]
+    return ["#", "#view=questions", *of_question, *linked("tbody a")]
 
 
-def test_nothing_runs(browser: Browser, address: str) -> None:
+def test_nothing_runs_and_texts_stand_as_they_are(browser: Browser, warehouse: Path) -> None:
+    file = warehouse.parent / "page.html"
+    succeed("report", f"html={file}", f"warehouse={warehouse}")
     browser.resize(1280)
-    browser.open(address)
+    browser.open(file.as_uri())
     seen = views(browser)
     assert len(seen) == 3 + 3 * 4, seen
     scripts = browser.run("return document.scripts.length")
@@ -90,36 +80,23 @@ def test_nothing_runs(browser: Browser, address: str) -> None:
         assert browser.all("main img, main script, main style, main iframe, main svg[onload]") == []
         assert browser.all("main a[href^='javascript:']") == []
     browser.go("#view=questions")
+    (first, _) = browser.texts("tbody th a")
+    assert first == f"{nasty('q0')} {nasty('question 0')}"
     (search,) = browser.all("input[type=search]")
     search.send_keys("<img src=x onerror=window.ran=7>")
     browser.wait("return document.querySelectorAll('tbody tr').length === 1")
-    assert browser.run("return window.ran") is None
-    assert browser.run("return document.scripts.length") == scripts
-    assert browser.complaints() == []
 
-
-def test_texts_stand_as_they_are(browser: Browser, address: str) -> None:
-    browser.open(address)
-    browser.go("#view=questions")
-    (first, _) = browser.texts("tbody th a")
-    assert first == f"{nasty('q0')} {nasty('question 0')}"
-    href = str(browser.all("tbody a")[0].get_attribute("href"))
-    browser.go(href[href.index("#") :])
+    clues, *_ = (view for view in seen if "method=memorag" in view and "tab=memory" in view)
+    browser.go(f"{clues}&with=none")
     assert browser.texts("main h2")[0] == nasty("q0")
     assert browser.texts("p.question") == [nasty("question 0")]
-    address_of = href[href.index("#") :]
-    browser.go(f"{address_of}&tab=calls")
+    evidence = "".join(browser.texts("section.page mark.evidence"))
+    assert evidence == nasty("paragraph 2")[: len(NASTY)]
+    browser.go(clues.replace("tab=memory", "tab=calls"))
     browser.unfold("details.call")
     assert nasty("reply") in browser.texts("pre.reply")
     assert nasty("thought") in browser.texts("pre.thinking")
     assert any(nasty("question 0") in text for text in browser.texts("pre.prompt"))
-    names = browser.run(
-        "return [...document.querySelectorAll('.lane-name .name')].map((e) => e.title)"
-    )
-    (clues,) = [name for name in names if name.startswith("memorag")]
-    browser.run(
-        f"location.hash = linkWith({{ method: {json.dumps(clues)}, with: 'none', tab: 'memory' }})"
-    )
-    browser.wait("return document.querySelector('#tab-memory[aria-selected=true]') !== null")
-    evidence = "".join(browser.texts("section.page mark.evidence"))
-    assert evidence == nasty("paragraph 2")[: len(NASTY)]
+    assert browser.run("return window.ran") is None
+    assert browser.run("return document.scripts.length") == scripts
+    assert browser.complaints() == []

@@ -1,11 +1,14 @@
-"""A run that must end before it is through: its deadline, or SIGTERM. It commits, and exits 4."""
+"""A run that must end before it is through: its deadline, or SIGTERM. It commits, and exits 4. And
+two commands at once: the same one waits for its turn."""
 
 import json
 import os
-import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,10 +18,14 @@ import pytest
 
 from jobs.config.run_config import deadline
 from jobs.run.graceful_stop import GracefulStop
-from pipeline.core.errors import AccountingError, StorageError, UsageError
+from jobs.run.launch import run_lock
+from pipeline.core.errors import AccountingError, EndedError, StorageError, UsageError
+from pipeline.files.lease import UPKEEP, lease
 from pipeline.store.runs.run_folder import RunFolder
+from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
 from tests.support.clusters.cluster_settings import cluster
-from tests.support.command import ROOT, gistmill, refused, sql, succeed
+from tests.support.command import ROOT, gistmill, refused, sql_values, succeed
+from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.engines.simulated import SIMULATED
 
 NOW = datetime(2026, 11, 21, 20, 0)
@@ -40,7 +47,6 @@ WORDS = (
         ("7:05", datetime(2026, 11, 22, 7, 5)),
         ("2026-12-01T07:00", datetime(2026, 12, 1, 7, 0)),
         ("tomorrow", "cluster.deadline=tomorrow: not a time; write 07:00"),
-        ("25:00", "not a time"),
         ("0001-01-01T00:00", "not a time"),
         ("2026-11-21T19:59", "is in the past; give a later one"),
         ("2020-01-01T00:00+02:00", "is in the past"),
@@ -108,6 +114,9 @@ def test_time_without_sight_of_the_workers_is_no_stall(
     beat = {"worker": "w", "launch": "launch", "is_starting": False, "documents": {}}
     file.write_text(json.dumps(beat | {"calls": 1, "units": 0}))
 
+    def refuse_to_list(self: RunFolder, launch: str) -> Any:
+        raise StorageError("/w/alive: Input/output error")
+
     def after(seconds: float) -> list[str]:
         found = list[str]()
         for _ in range(round(seconds / 10)):
@@ -129,12 +138,31 @@ def test_time_without_sight_of_the_workers_is_no_stall(
         assert stalled.startswith("nothing was finished for cluster.stall_minutes=1;")
 
 
-def refuse_to_list(self: RunFolder, launch: str) -> Any:
-    raise StorageError("/w/alive: Input/output error")
+@contextmanager
+def started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
+    """The command in a process of its own, which ends with the block."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jobs", *command], cwd=ROOT, stdout=pipe, stderr=pipe, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
-def committed(warehouse: Path) -> dict[str, int]:
-    return {str(f): f.stat().st_mtime_ns for f in (warehouse / "tables").rglob("*.parquet")}
+def until(is_so: Callable[[], Any], *processes: "subprocess.Popen[str]") -> None:
+    last = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < last
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.05)
+
+
+def shards(warehouse: Path) -> dict[Path, int]:
+    """Every table's files, and when each was made."""
+    return {file: file.stat().st_mtime_ns for file in warehouse.glob("tables/*/*/*.parquet")}
 
 
 @pytest.mark.slow
@@ -148,31 +176,86 @@ def test_what_is_in_flight_is_committed_and_the_same_command_does_the_rest(
         # A busy machine takes more than half a minute until the first answer.
         ends_at = datetime.fromtimestamp(time.time() + 60).isoformat()
         words += [f"cluster.deadline={ends_at}", "cluster.grace_minutes=0.1"]
-    command = [sys.executable, "-m", "jobs", "run", *words]
     began = time.time()
-    driver = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    if how == "SIGTERM":
-        until = time.monotonic() + 60
-        while len(list(tmp_path.glob("tables/answers/*/*"))) < 3 and time.monotonic() < until:
-            time.sleep(0.2)
-        os.kill(driver.pid, signal.SIGTERM)
-    out, told = driver.communicate(timeout=110)
+    with started(["run", *words]) as driver:
+        if how == "SIGTERM":
+            until(lambda: len(list(tmp_path.glob("tables/answers/*/*"))) > 2, driver)
+            driver.terminate()
+        out, told = driver.communicate(timeout=110)
     assert driver.returncode == 4, told
     assert time.time() - began < 75 or how == "SIGTERM"
     assert "run night in warehouse" in out
     last = told.splitlines()[-1]
     assert last.startswith("ended by ") and how in last
     assert last.endswith(" inputs are left; run the same command to resume")
-    assert 0 < sql(tmp_path, "select count(*) as n from answers")[0]["n"] < DOCUMENTS
+    ((num_answers,),) = sql_values(tmp_path, "select count(*) from answers")
+    assert 0 < num_answers < DOCUMENTS
     # Nothing was in flight any more when the workers ended.
-    made = "select (select count(*) from gists) + (select count(*) from answers) as n"
-    assert sql(tmp_path, "select count(*) as n from calls") == sql(tmp_path, made)
-    before = committed(tmp_path)
+    made = "select (select count(*) from gists) + (select count(*) from answers)"
+    assert sql_values(tmp_path, "select count(*) from calls") == sql_values(tmp_path, made)
+    before = shards(tmp_path)
     succeed("run", *WORDS, f"warehouse={tmp_path}", "engine.sequences=16")  # the rest in seconds
-    after = committed(tmp_path)
-    assert {file: after[file] for file in before} == before and len(after) > len(before)
-    assert sql(tmp_path, "select count(*) as n from answers") == [{"n": DOCUMENTS}]
-    assert sql(tmp_path, "select max(n) as n from (select count(*) as n from calls group by "
-               "document_id, stage)") == [{"n": 1}]  # fmt: skip
+    assert before.items() < shards(tmp_path).items()
+    assert sql_values(tmp_path, "select count(*) from answers") == [(DOCUMENTS,)]
+    calls = "select count(*) as n from calls group by document_id, stage"
+    assert sql_values(tmp_path, f"select max(n) from ({calls})") == [(1,)]
+
+
+def test_who_begins_waits_for_what_deletes_units_of_removed_runs(tmp_path: Path) -> None:
+    """Until its deadline; and not for a compaction where no run was removed."""
+    run, lines = RunFolder(tmp_path, "night"), list[str]()
+    ending = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
+    ending._over_at = ending._begins_at = time.time()
+    with lease(run.warehouse, UPKEEP):
+        with run_lock(run.path, ending, lines.append):
+            assert lines == []
+        (tmp_path / "removed").mkdir()
+        (tmp_path / "removed" / "gone.parquet").write_bytes(b"")
+        ended = pytest.raises(EndedError, match=r"ended by cluster\.deadline=2999")
+        with ended, run_lock(run.path, ending, lines.append):
+            pass
+        (line,) = lines
+    assert line.startswith(f"{tmp_path} is being compacted on {socket.gethostname()} (process ")
+    with run_lock(run.path, ending, lines.append):
+        assert lines == [line]
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.parametrize("end", ["complete", "killed"])
+def test_the_same_command_waits_for_the_first_or_takes_over_from_the_dead(
+    tmp_path: Path, end: str
+) -> None:
+    """And asks nothing twice where the first comes to its end."""
+    warehouse, here = tmp_path / "warehouse", socket.gethostname()
+    where = f"warehouse={warehouse}"
+    more = ("engine.api_key_env=null", "engine.max_workers=1", "engine.sequences=2", "run=night")
+
+    def slow(body: dict[str, Any]) -> Answer:
+        return Answer(text="said in four words", seconds=2.0)
+
+    with LoopbackServer(answer=slow) as server:
+        command = words(tmp_path, server, *more, "cluster=inline")
+        with started(command) as first:
+            until(lambda: len(server.asked) > 3, first)
+            status = json.loads(succeed("status", where, "--json"))
+            assert status["driver"] == f"{here}-{first.pid}"
+            assert f"executed on {here} (process {first.pid}), " in succeed("status", where)
+            with started(command) as second:
+                assert second.stderr is not None
+                line = second.stderr.readline()
+                assert f"run night is being executed on {here} (process {first.pid});" in line
+                if end == "killed":
+                    first.kill()
+                    first.wait()  # a zombie would count as alive until its lease ends
+                out, told = second.communicate(timeout=100)
+                assert second.returncode == 0, told
+                assert "gist_only" in out, "the report"
+            assert end == "killed" or first.wait() == 0
+    num_calls = NUM_GISTS + NUM_ANSWERS
+    assert end == "killed" or len(server.asked) == num_calls
+    query = "select count(*), count(problem) from answers"
+    assert sql_values(warehouse, query) == [(NUM_ANSWERS, 0)]
+    query = "select count(distinct request_sha) from calls"
+    assert sql_values(warehouse, query) == [(num_calls,)]
+    assert json.loads(succeed("status", where, "--json"))["driver"] is None

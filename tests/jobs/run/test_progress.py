@@ -12,26 +12,33 @@ from pipeline.worker.progress import Summary
 from tests.support.command import gistmill, succeed
 
 
-class Clock:
-    now = 0.0
+class Night:
+    """The phase `reading` of two documents, of 60 and 40 words, and ten units, at `now`."""
 
-    def __call__(self) -> float:
-        return self.now
+    def __init__(self) -> None:
+        self.now, self.states = 0.0, list[Any]()
+        self.progress = Progress(10, self.states.append, lambda: self.now)
+        self.progress.start("reading", 2, 100.0)
 
+    def alive(self, now: float, *workers: dict[str, Any]) -> dict[str, Any]:
+        """The state at these heartbeats."""
+        self.now = now
+        self.progress.alive(workers)
+        return dict(self.states[-1])
 
-def heartbeat(worker: str, **counts: int) -> dict[str, Any]:
-    """A heartbeat, as Heartbeat writes it."""
-    about = {"worker": worker, "is_starting": False, "documents": {}}
-    return about | vars(UsageCounters(**counts))
+    def add(self, document_id: str, **counts: Any) -> dict[str, Any]:
+        """The state once a document is through."""
+        self.progress.add(Summary(document_id, "w1", words=WORDS[document_id], **counts))
+        return self.progress.state()
 
 
 WORDS = {"a": 60.0, "b": 40.0}
 
 
-def begun(clock: Clock, states: list[Any]) -> Progress:
-    progress = Progress(10, states.append, clock)
-    progress.start("reading", 2, 100.0)
-    return progress
+def heartbeat(worker: str = "w1", *inside: dict[str, Any], **counts: int) -> dict[str, Any]:
+    """A heartbeat, as Heartbeat writes it."""
+    about = {"worker": worker, "is_starting": False, "documents": {}, "inside": inside}
+    return about | vars(UsageCounters(**counts))
 
 
 def of_book(done: int, about: int, share: float, document_id: str = "a") -> dict[str, Any]:
@@ -40,70 +47,52 @@ def of_book(done: int, about: int, share: float, document_id: str = "a") -> dict
 
 
 def test_documents_in_flight_count() -> None:
-    clock, states = Clock(), list[Any]()
-    progress = begun(clock, states)
-    clock.now = 1.0
-    progress.alive([heartbeat("w1", calls=1, prompt_tokens=10, units=1, rows=3)])
-    clock.now = 10.0
-    progress.alive([
-        heartbeat("w1", calls=2, prompt_tokens=40, cached_tokens=20, reply_tokens=1, units=2,
-                  rows=6),
-        heartbeat("w2", calls=1, prompt_tokens=16, units=1, rows=4, problems=1),
-    ])  # fmt: skip
-    state = states[-1]
+    night = Night()
+    night.alive(1.0, heartbeat(calls=1, prompt_tokens=10, units=1, rows=3))
+    first: Any = {"calls": 2, "prompt_tokens": 40, "cached_tokens": 20, "units": 2, "rows": 6}
+    second = {"calls": 1, "prompt_tokens": 16, "units": 1, "rows": 4, "problems": 1}
+    state = night.alive(10.0, heartbeat(reply_tokens=1, **first), heartbeat("w2", **second))
     assert (state["units"], state["planned_units"], state["problems"]) == (3, 10, 1)
     assert (state["rows_per_second"], state["calls_per_second"]) == (1.0, 0.3)
-    assert state["tokens_per_second"] == 5.7
-    assert state["cached_share"] == round(20 / 56, 4)
+    assert (state["tokens_per_second"], state["cached_share"]) == (5.7, round(20 / 56, 4))
     assert (state["share"], state["seconds_left"]) == (0.0, None), "no document is through"
-    progress.add(
-        Summary("a", "w1", words=60.0, calls=1, prompt_tokens=26, reply_tokens=1, units=2, rows=6)
-    )
-    assert (progress.state()["share"], progress.state()["seconds_left"]) == (0.6, None)
-    # 60 of 100 words are done, and 10 seconds later 80: 20 are left, at 2 a second.
-    clock.now = 20.0
-    progress.alive([heartbeat("w1", units=2, rows=6) | {"inside": [of_book(1, 2, 0.5, "b")]}])
-    state = progress.state()
-    assert (state["share"], state["seconds_left"]) == (0.8, 10)
     json.dumps(state)
 
 
 def test_a_document_that_is_through_counts_once() -> None:
-    clock = Clock()
-    progress = begun(clock, [])
-    clock.now = 10.0
-    progress.alive([heartbeat("w1", calls=2, prompt_tokens=30, units=2, rows=6)])
-    a = UsageCounters(calls=2, prompt_tokens=30, units=2, rows=6)
-    progress.add(Summary("a", "w1", words=60.0, asked={"s": 2}, **vars(a)))
-    assert progress.state()["units"] == 2
-    b = UsageCounters(calls=1, prompt_tokens=10, units=1, rows=1)
-    progress.add(Summary("b", "w1", words=40.0, asked={"s": 1}, **vars(b)))
-    assert progress.state()["units"] == 3  # the heartbeat is late
-    assert progress.calls == {"s": 3}
+    night = Night()
+    a: Any = {"calls": 2, "prompt_tokens": 30, "units": 2, "rows": 6}
+    night.alive(10.0, heartbeat(**a))
+    state = night.add("a", asked={"s": 2}, **a)
+    assert (state["units"], state["share"], state["seconds_left"]) == (2, 0.6, None)
+    # 60 of 100 words are done, and 10 seconds later 80: 20 are left, at 2 a second.
+    state = night.alive(20.0, heartbeat("w1", of_book(1, 2, 0.5, "b"), **a))
+    assert (state["units"], state["share"], state["seconds_left"]) == (2, 0.8, 10)
+    late = night.add("b", asked={"s": 1}, calls=1, prompt_tokens=10, units=1, rows=1)
+    assert (late["units"], late["share"]) == (3, 1.0), "the heartbeat is late"
+    assert night.progress.calls == {"s": 3}
     both = UsageCounters(calls=3, prompt_tokens=40, units=3, rows=7)
-    took = {"phase": "reading", "seconds": 10.0, "workers": 1, **vars(both)}
-    assert progress.took() == took
+    took = {"phase": "reading", "seconds": 20.0, "workers": 1, **vars(both)}
+    assert night.progress.took() == took
 
 
 def test_a_finding_about_replies_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = begun(Clock(), [])
+    night = Night()
     first = {"gist gist truncated": "gist: 5 of 20 replies [to gist]"}
-    progress.alive([heartbeat("w1") | {"findings": first}, heartbeat("w2")])
     others = {"gist gist truncated": "gist: 6 of 20", "look_up look_up_p unread": "look_up: 7"}
-    progress.alive([heartbeat("w1") | {"findings": first}, heartbeat("w2") | {"findings": others}])
+    of_first = heartbeat() | {"findings": first}
+    night.alive(0.0, of_first, heartbeat("w2"))
+    night.alive(0.0, of_first, heartbeat("w2") | {"findings": others})
     assert capsys.readouterr().err.splitlines()[1:] == [*first.values(), "look_up: 7"]
 
 
 def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
-    clock = Clock()
-    progress = begun(clock, [])
+    night = Night()
     for second in range(0, 181, 5):
-        clock.now = float(second)
         if second == 90:
-            progress.add(Summary("a", "w1", words=60.0, calls=1, prompt_tokens=90, units=0))
-        inside = [of_book(1, 2, second / 360, "b")]
-        progress.alive([heartbeat("w1", calls=second, prompt_tokens=second, units=0)
-                        | {"inside": inside}])  # fmt: skip
+            night.add("a", calls=1, prompt_tokens=90)
+        inside = of_book(1, 2, second / 360, "b")
+        night.alive(second, heartbeat("w1", inside, calls=second, prompt_tokens=second))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "reading: 2 documents"
     assert len(lines) == 1 + 2 and all(line.startswith("reading ") for line in lines[1:])
@@ -111,25 +100,17 @@ def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_document_alone_shows_how_far_it_is() -> None:
-    clock, states = Clock(), list[Any]()
-    progress = begun(clock, states)
-    clock.now = 1.0
-    begun_book = of_book(15, 300, 0.05)
-    progress.alive([heartbeat("w1", calls=1, prompt_tokens=10) | {"inside": [begun_book]}])
-    clock.now = 11.0
-    book = of_book(37, 300, 0.25)
-    progress.alive([heartbeat("w1", calls=9, prompt_tokens=110) | {"inside": [book]}])
+    night = Night()
+    night.alive(1.0, heartbeat("w1", of_book(15, 300, 0.05)))
+    book, other = of_book(37, 300, 0.25), of_book(1, 20, 0.1, "b")
+    state = night.alive(11.0, heartbeat("w1", book))
     # A twentieth of 60 words, and 10 seconds later a quarter: 85 of 100 are left, at 1.2 a second.
-    assert states[-1]["inside"] == book
-    assert (states[-1]["share"], states[-1]["seconds_left"]) == (0.15, 71)
-    assert ", pages 37 of about 300, 0/10 units" in progress_line(states[-1])
-    other = of_book(1, 20, 0.1, "b")
-    progress.alive([heartbeat("w1", calls=9, prompt_tokens=110) | {"inside": [book, other]}])
-    assert states[-1]["inside"] is None and "pages" not in progress_line(states[-1])
-    progress.add(Summary("a", "w1", words=60.0, calls=12, prompt_tokens=200))
-    assert progress.state()["inside"] == other
-    progress.add(Summary("b", "w1", words=40.0, calls=12, prompt_tokens=200))
-    assert progress.state()["inside"] is None
+    assert (state["inside"], state["share"], state["seconds_left"]) == (book, 0.15, 71)
+    assert ", pages 37 of about 300, 0/10 units" in progress_line(state)
+    state = night.alive(11.0, heartbeat("w1", book, other))
+    assert state["inside"] is None and "pages" not in progress_line(state)
+    assert night.add("a")["inside"] == other
+    assert night.add("b")["inside"] is None
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import gistmill, refused, sql, succeed, without_identity
+from tests.support.command import gistmill, refused, sql, sql_values, succeed, without_identity
 from tests.support.runs.hand_numbers import ORDER, WORKED, mean, measures
 from tests.support.runs.hand_run import HandRun
 
@@ -17,174 +17,119 @@ THEIRS: dict[str, Any] = {"m1": "The great flood.", "t1": "gulls and waves", "l1
                           "b1": "Nothing."}  # fmt: skip
 
 
-class Scored:
-    """A copy of the run's warehouse with another system's answers, and with a file that changed."""
-
-    def __init__(self, hand: HandRun, folder: Path) -> None:
-        hand.copied(folder)
-        self.warehouse, self.file = folder / "warehouse", folder / "theirs.json"
-        self.words = ["score", f"predictions={self.file}", "method=GPT 4o_x", "run=hand",
-                      f"warehouse={self.warehouse}"]  # fmt: skip
-        self.first = self.score(THEIRS)
-        self.rows = sql(self.warehouse, "select * from answers where reader = 'given'")
-        self.recall = sql(
-            self.warehouse,
-            "select value from scores where method = 'GPT 4o_x' and metric like 'evidence%'",
-        )
-        self.second = self.score({**THEIRS, "l2": "Entry four."})
-
-    def score(self, answers: dict[str, Any]) -> Any:
-        self.file.write_text(json.dumps(answers))
-        done = gistmill(*self.words, "--json")
-        assert done.returncode == 3, done.stderr  # more problems than allowed
-        return json.loads(done.stdout), done.stderr
-
-
-@pytest.fixture(scope="module")
-def scored(hand: HandRun, tmp_path_factory: pytest.TempPathFactory) -> Scored:
-    return Scored(hand, tmp_path_factory.mktemp("scored"))
-
-
-def means(outcome: Any) -> dict[str, float | None]:
+def score(folder: Path, answers: dict[str, Any]) -> tuple[dict[str, float | None], int]:
+    """Add these answers to the run in `folder`: their means, and how many verdicts were asked."""
+    (folder / "theirs.json").write_text(json.dumps(answers))
+    words = (f"predictions={folder / 'theirs.json'}", "method=GPT 4o_x", "run=hand")
+    done = gistmill("score", *words, f"warehouse={folder / 'warehouse'}", "--json")
+    assert done.returncode == 3, done.stderr  # more problems than allowed
+    outcome = json.loads(done.stdout)
     (row,) = [r for r in outcome["report"]["rows"] if r["method"] == "GPT 4o_x"]
-    return {name: mean["mean"] for name, mean in row["means"].items()}
+    num_verdicts = sum(n for step, n in outcome["calls"].items() if step.startswith("rate-"))
+    return {name: mean["mean"] for name, mean in row["means"].items()}, num_verdicts
 
 
-def verdicts(outcome: Any) -> int:
-    """How many were asked for."""
-    return sum(n for step, n in outcome["calls"].items() if step.startswith("rate-"))
-
-
-def test_every_question_has_a_row_and_a_missing_answer_counts_0(scored: Scored) -> None:
+def test_another_system_s_answers_are_rows_beside_ours(hand: HandRun, tmp_path: Path) -> None:
     """By hand: the rater calls m1 exact (3 words); of m2, l2 and b1 there is nothing to rate."""
-    rows = {row["question_id"]: (row["problem"], row["answer_index"]) for row in scored.rows}
+    hand.copied(tmp_path)
+    warehouse = tmp_path / "warehouse"
+    found, num_verdicts = score(tmp_path, THEIRS)
+    assert num_verdicts == 2
+    theirs = sql(warehouse, "select * from answers where reader = 'given'")
+    rows = {row["question_id"]: (row["problem"], row["answer_index"]) for row in theirs}
     assert rows == {
         "m1": (None, None), "m2": ("no_answer", None), "t1": (None, 2), "l1": (None, 1),
         "l2": ("bad_input", None), "b1": ("upstream", None),
     }  # fmt: skip
-    found = means(scored.first[0])
     assert (found["lr_1"], found["accuracy"], found["squad_em"]) == (25, 100, 0)
     assert found["length"] == pytest.approx((3 + 3 + 1) / 3)
+    # What it read is not known.
+    query = "select value from scores where method = 'GPT 4o_x' and metric like 'evidence%'"
+    assert {row["value"] for row in sql(warehouse, query)} == {None}
+    assert {"compression_rate", "lookups", "words_read"}.isdisjoint(found)
 
+    found, num_verdicts = score(tmp_path, {**THEIRS, "l2": "Entry four."})
+    assert num_verdicts == 2, "of the answer that has changed"
+    assert (found["squad_em"], found["lr_1"]) == (25, 50)  # exact by the permissive rater
 
-def test_what_it_read_is_not_known(scored: Scored) -> None:
-    assert {row["value"] for row in scored.recall} == {None}
-    assert {"compression_rate", "lookups", "words_read"}.isdisjoint(means(scored.first[0]))
-
-
-def test_a_changed_file_redoes_its_changed_answers(scored: Scored) -> None:
-    assert verdicts(scored.first[0]) == verdicts(scored.second[0]) == 2
-    assert means(scored.second[0])["squad_em"] == 25
-    assert means(scored.second[0])["lr_1"] == 50  # "Entry four." is exact: the permissive rater
-
-
-def test_ours_stay_as_they_were(scored: Scored, hand: HandRun) -> None:
     query = """select method, measure, round(avg(value), 9) as mean, count(*) as n from measures
         where method <> 'GPT 4o_x' group by all order by all"""
-    assert sql(scored.warehouse, query) == sql(hand.warehouse, query)
-
-
-def test_its_name_stands_beside_ours(scored: Scored) -> None:
-    words = (f"warehouse={scored.warehouse}", "run=hand")
-    assert "| GPT 4o_x " in succeed("report", *words)
-    assert "answers of GPT 4o_x from theirs.json" in succeed("report", *words)
+    assert sql(warehouse, query) == sql(hand.warehouse, query), "ours stay as they were"
+    words = (f"warehouse={warehouse}", "run=hand")
+    report = succeed("report", *words)
+    assert "| GPT 4o_x " in report and "answers of GPT 4o_x from theirs.json" in report
     assert "The great flood." in succeed("trace", "m1", "method=GPT", *words)
-    paired = sql(scored.warehouse, "select other from paired where method = 'GPT 4o_x'")
+    paired = sql(warehouse, "select other from paired where method = 'GPT 4o_x'")
     assert {row["other"] for row in paired} >= {"gist_only", "full_text"}
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
+def test_mistakes(hand: HandRun, tmp_path: Path) -> None:
+    hand.copied(tmp_path)
+    theirs, wrong = tmp_path / "theirs.json", tmp_path / "wrong.json"
+    theirs.write_text(json.dumps(THEIRS))
+    wrong.write_text('{"m9": "x"}')
+    file = f"predictions={theirs}"
+    for words, says in (
         (["method=x"], "predictions= missing; write predictions="),
-        (["predictions=FILE"], "method= missing"),
-        (["predictions=FILE", "method=a,b"], "method=a,b: "),
-        (["predictions=FILE", "method=bm25"], "method=bm25: a method of gistmill has this name"),
-        (["predictions=FILE", "method=x", "method=y"], "method= is given twice"),
+        ([file], "method= missing"),
+        ([file, "method=a,b"], "method=a,b: "),
+        ([file, "method=bm25"], "method=bm25: a method of gistmill has this name"),
+        ([file, "method=x", "method=y"], "method= is given twice"),
         (["predictions=/none.json", "method=x"], "predictions=/none.json: no such file"),
-        (["predictions=FILE", "method=x", "run=night"], "run=night: not in"),
-        (["predictions=FILE", "method=x", "raters=x"], "raters: no such key; nearest: rater"),
-        (["predictions=WRONG", "method=x"], "WRONG: no question 'm9' in corpus=tables; "),
-    ],
-)  # fmt: skip
-def test_mistakes(scored: Scored, tmp_path: Path, words: list[str], says: str) -> None:
-    (tmp_path / "wrong.json").write_text('{"m9": "x"}')
-    for short, file in (("FILE", scored.file), ("WRONG", tmp_path / "wrong.json")):
-        words = [word.replace(short, str(file)) for word in words]
-        says = says.replace(short, str(file))
-    named = [] if any(word.startswith("run=") for word in words) else ["run=hand"]
-    done = gistmill("score", *words, *named, f"warehouse={scored.warehouse}")
-    assert done.returncode == 2
-    *bad_rows, line = done.stderr.splitlines()
-    assert says in line
-    assert all(row.startswith("bad_input: ") for row in bad_rows)  # of the corpus
+        ([file, "method=x", "raters=x"], "raters: no such key; nearest: rater"),
+        ([f"predictions={wrong}", "method=x"], f"{wrong}: no question 'm9' in corpus=tables; "),
+    ):
+        where = ("run=hand", f"warehouse={tmp_path / 'warehouse'}")
+        done = gistmill("score", *words, *where)
+        assert done.returncode == 2
+        *bad_rows, line = done.stderr.splitlines()
+        assert says in line
+        assert all(row.startswith("bad_input: ") for row in bad_rows)  # of the corpus
 
 
-CALLS = "select stage, method, calls from runs where stage <> 'rate' order by all"
-ALL = range(len(ORDER))
+def test_a_second_rater_is_asked_for_ratings_alone_and_has_a_report(
+    hand: HandRun, tmp_path: Path
+) -> None:
+    """By hand: 42 verdicts, as many as the first rater gave; two rows a reference, or one that says
+    that there are options: m2 4, m1, l2 and b1 2, t1 and l1 1, by 6 methods."""
+    hand.copied(tmp_path)
+    warehouse = tmp_path / "warehouse"
+    where = f"warehouse={warehouse}"
 
+    def rate(script: Path) -> Any:
+        words = ("run=hand", where, "rater=scripted", f"rater.script={script}", "--json")
+        return json.loads(succeed("rate", *words, code=3))["calls"]
 
-class Rated:
-    """A copy of the run's warehouse with one rater more, and what was there before."""
+    def raters() -> list[tuple[str, int]]:
+        rows = sql_values(warehouse, "select rater, count(*) from ratings group by 1 order by 1")
+        return [(without_identity(rater), n) for rater, n in rows]
 
-    def __init__(self, hand: HandRun, folder: Path) -> None:
-        hand.copied(folder)
-        self.warehouse = folder / "warehouse"
-        self.before = sql(self.warehouse, CALLS)
-        self.outcome = json.loads(self.rate(hand.folder / "generous.yaml", "--json"))
-
-    def rate(self, script: Path, *more: str) -> str:
-        words = ("run=hand", f"warehouse={self.warehouse}", "rater=scripted")
-        return succeed("rate", *words, f"rater.script={script}", *more, code=3)
-
-
-@pytest.fixture(scope="module")
-def rated(hand: HandRun, tmp_path_factory: pytest.TempPathFactory) -> Rated:
-    return Rated(hand, tmp_path_factory.mktemp("rated"))
-
-
-def test_nothing_but_ratings_is_asked(rated: Rated) -> None:
-    """By hand: 42 verdicts, as many as the first rater gave."""
-    assert sql(rated.warehouse, CALLS) == rated.before
-    made = rated.outcome["calls"]
-    assert {step.rpartition("-")[0] for step in made} == {"rate"}
-    assert sum(made.values()) == 42
-    query = "select rater, count(*) as n from ratings group by 1 order by 1"
-    # Two rows a reference, or one that says that there are options: m2 4, m1, l2 and b1 2, t1 and
-    # l1 1, by 6 methods.
-    rows = [{**row, "rater": without_identity(row["rater"])} for row in sql(rated.warehouse, query)]
-    assert rows == [
-        {"rater": "scripted:generous", "n": 72},
-        {"rater": "scripted:teacher", "n": 72},
-    ]
-
-
-@pytest.mark.parametrize("rater", ["scripted:generous", "scripted:teacher"])
-def test_a_report_of_either_rater(rated: Rated, rater: str) -> None:
-    words = (f"warehouse={rated.warehouse}", f"rater={rater}", "--json")
-    report = json.loads(succeed("report", *words))
-    assert without_identity(report["foot"]["rater"]) == rater
-    for row in report["rows"]:
-        worked = WORKED[row["method"]]
-        letters = worked.generous_lr if rater.endswith("generous") else worked.lr
-        for measure in ("lr_1", "lr_2"):
-            expected = mean(measures(worked, letters)[measure], ALL)
-            assert row["means"][measure]["mean"] == pytest.approx(expected), row["method"]
-            assert row["means"][measure]["n"] == 4 - letters.count("U")
-        assert row["counts"]["unscored"] == letters.count("U")
-        assert row["counts"]["calls"] == sum(map(int, worked.calls.split()))
-
-
-def test_the_report_asks_which_rater(rated: Rated, hand: HandRun, tmp_path: Path) -> None:
-    """Two scripts of one name are two raters, whose verdicts are not averaged."""
+    asked = "select stage, method, calls from runs where stage <> 'rate' order by all"
+    before = sql(warehouse, asked)
+    calls = rate(hand.folder / "generous.yaml")
+    assert {step.rpartition("-")[0] for step in calls} == {"rate"}
+    assert sum(calls.values()) == 42
+    assert sql(warehouse, asked) == before
+    assert raters() == [("scripted:generous", 72), ("scripted:teacher", 72)]
+    for rater in ("scripted:generous", "scripted:teacher"):
+        report = json.loads(succeed("report", where, f"rater={rater}", "--json"))
+        assert without_identity(report["foot"]["rater"]) == rater
+        for row in report["rows"]:
+            worked = WORKED[row["method"]]
+            letters = worked.generous_lr if rater.endswith("generous") else worked.lr
+            for measure in ("lr_1", "lr_2"):
+                expected = mean(measures(worked, letters)[measure], range(len(ORDER)))
+                assert row["means"][measure]["mean"] == pytest.approx(expected), row["method"]
+                assert row["means"][measure]["n"] == 4 - letters.count("U")
+            assert row["counts"]["unscored"] == letters.count("U")
+            assert row["counts"]["calls"] == sum(map(int, worked.calls.split()))
     several = "the run has several raters; add rater=one of scripted:generous"
-    where = f"warehouse={rated.warehouse}"
     assert without_identity(refused("report", where)) == f"{several}, scripted:teacher"
     line = refused("report", where, "rater=nobody")
     assert line.startswith("rater=nobody: the run has scripted:generous")
+    # Two scripts of one name are two raters, whose verdicts are not averaged.
     script = tmp_path / "generous.yaml"
     script.write_text((hand.folder / "generous.yaml").read_text() + "\n# another\n")
-    rated.rate(script)
-    rows = sql(rated.warehouse, "select rater, count(*) as n from ratings group by 1 order by 1")
-    assert [row["n"] for row in rows] == [72, 72, 72]
+    rate(script)
+    assert raters() == [*[("scripted:generous", 72)] * 2, ("scripted:teacher", 72)]
     assert refused("report", where, "rater=scripted:generous").startswith(f"{several}-")

@@ -4,7 +4,6 @@ of srun, scontrol and python, which keep what they were told in a file."""
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -95,59 +94,45 @@ def test_what_sbatch_reads() -> None:
 
 
 class DryRun:
-    """The script among stubs, as one job of Slurm."""
+    """The script of these words among stubs, as one job of Slurm on three nodes."""
 
-    def __init__(self, tmp_path: Path) -> None:
-        self.folder = tmp_path
-
-    def begin(self, *words: str, nodes: int = 3, **stubs: str) -> "subprocess.Popen[str]":
+    def __init__(self, folder: Path, *words: str, **stubs: str) -> None:
         for name in ("srun", "scontrol", "python"):
-            stub = self.folder / name
-            stub.write_text(STUB)
-            stub.chmod(0o755)
-        (self.folder / "run.sh").write_text(script(*words))
+            (folder / name).write_text(STUB)
+            (folder / name).chmod(0o755)
+        (folder / "run.sh").write_text(script(*words))
+        self.log = folder / "log"
+        self.log.write_text("")
         slurm = {
-            "SLURM_JOB_ID": "1234", "SLURM_JOB_NUM_NODES": str(nodes),
-            "SLURM_JOB_NODELIST": "n[1-3]", "LOG": str(self.folder / "log"),
-            "STEPS": str(min(nodes, 2)), "PATH": f"{self.folder}:{os.environ['PATH']}",
+            "SLURM_JOB_ID": "1234", "SLURM_JOB_NUM_NODES": "3", "SLURM_JOB_NODELIST": "n[1-3]",
+            "LOG": str(self.log), "STEPS": "2", "PATH": f"{folder}:{os.environ['PATH']}",
         }  # fmt: skip
-        (self.folder / "log").write_text("")
-        return subprocess.Popen(
-            ["bash", self.folder / "run.sh"],
-            env={**os.environ, **slurm, **stubs},
-            cwd=self.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        self.process = subprocess.Popen(
+            ["bash", "run.sh"], env={**os.environ, **slurm, **stubs}, cwd=folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
 
     def told(self, name: str) -> list[str]:
-        lines = (self.folder / "log").read_text().splitlines()
+        lines = self.log.read_text().splitlines()
         return [line.partition("\t")[2] for line in lines if line.startswith(f"{name}\t")]
 
     def until_told(self, name: str, what: str) -> None:
         last = time.monotonic() + 30
         while not any(what in line for line in self.told(name)):
-            assert time.monotonic() < last, (self.folder / "log").read_text()
+            assert time.monotonic() < last, self.log.read_text()
             time.sleep(0.05)
 
-    def end(self, script: "subprocess.Popen[str]") -> str:
-        """What it printed; every Ray that was started has ended by then."""
-        out, _ = script.communicate(timeout=30)
+    def end(self) -> tuple[int, str]:
+        """Its exit code, and what it printed; every Ray that was started has ended by then."""
+        out, _ = self.process.communicate(timeout=30)
         assert sorted(self.told("ended")) == sorted(self.told("up"))
         assert self.told("srun")[-1].endswith("rm -rf /tmp/gistmill-1234-0")
-        return out
+        return self.process.returncode, out
 
 
-@pytest.fixture
-def dry(tmp_path: Path) -> DryRun:
-    return DryRun(tmp_path)
-
-
-def test_the_steps_in_order(dry: DryRun) -> None:
-    process = dry.begin(*EVERYTHING)
-    out = dry.end(process)
-    assert (process.returncode, out) == (0, "")
+def test_the_steps_in_order(tmp_path: Path) -> None:
+    dry = DryRun(tmp_path, *EVERYTHING)
+    assert dry.end() == (0, "")
     assert dry.told("scontrol") == ["show hostnames n[1-3]"]
     common = (
         "--export=ALL --ntasks-per-node=1 --kill-on-bad-exit=1 --cpus-per-task=8 --gpus-per-node=2"
@@ -170,16 +155,15 @@ def test_the_steps_in_order(dry: DryRun) -> None:
     assert dry.told("environment") == ["made n1:21234"] * 2
 
 
-def test_the_token_is_made_for_the_job_and_never_told(dry: DryRun) -> None:
+def test_the_token_is_made_for_the_job_and_never_told(tmp_path: Path) -> None:
     tokens = set()
     for _ in range(2):
-        out = dry.end(dry.begin(*WORDS, "cluster.setup=['set -x']"))
+        dry = DryRun(tmp_path, *WORDS, "cluster.setup=['set -x']")
+        _, out = dry.end()
         (told,) = set(dry.told("token"))
-        mode, token = told.split(" ")
-        assert mode == "token"
-        assert re.fullmatch("[0-9a-f]{64}", token)
-        assert token not in out
-        assert token not in "".join(dry.told("srun") + dry.told("python"))
+        assert re.fullmatch("token [0-9a-f]{64}", told)
+        token = told.removeprefix("token ")
+        assert token not in "".join([out, *dry.told("srun"), *dry.told("python")])
         tokens.add(token)
     assert len(tokens) == 2
 
@@ -189,35 +173,35 @@ def test_the_token_is_made_for_the_job_and_never_told(dry: DryRun) -> None:
     [({"RUN_EXIT": "1"}, 1, 2), ({"RUN_EXIT": "3"}, 3, 2), ({"NODES_EXIT": "4"}, 4, 1)],
 )
 def test_the_runs_exit_code_is_the_scripts(
-    dry: DryRun, stubs: dict[str, str], code: int, num_commands: int
+    tmp_path: Path, stubs: dict[str, str], code: int, num_commands: int
 ) -> None:
     """And without its nodes nothing is run."""
-    process = dry.begin(*WORDS, **stubs)  # type: ignore[arg-type]
-    dry.end(process)
-    assert (process.returncode, len(dry.told("python"))) == (code, num_commands)
+    dry = DryRun(tmp_path, *WORDS, **stubs)
+    assert dry.end()[0] == code
+    assert len(dry.told("python")) == num_commands
 
 
 @pytest.mark.parametrize("signals", [1, 2])
-def test_term_reaches_the_run_and_is_waited_for(dry: DryRun, signals: int) -> None:
-    process = dry.begin(*EVERYTHING, RUN_LASTS=str(signals), RUN_EXIT="4")
+def test_term_reaches_the_run_and_is_waited_for(tmp_path: Path, signals: int) -> None:
+    dry = DryRun(tmp_path, *EVERYTHING, RUN_LASTS=str(signals), RUN_EXIT="4")
     dry.until_told("python", "jobs run")
     for number in range(signals):
         while len(dry.told("term")) == number:
-            process.send_signal(signal.SIGTERM)
+            dry.process.terminate()
             time.sleep(0.4)
-    dry.end(process)
-    assert process.returncode == 4
-    order = [line.partition("\t")[0] for line in (dry.folder / "log").read_text().splitlines()]
+    code, _ = dry.end()
+    assert code == 4
+    order = [line.partition("\t")[0] for line in dry.log.read_text().splitlines()]
     assert order.index("term") < order.index("over") < order.index("ended")
 
 
-def test_term_before_the_run_begins(dry: DryRun) -> None:
-    process = dry.begin(*WORDS, STEPS="9")  # nodes that never come
+def test_term_before_the_run_begins(tmp_path: Path) -> None:
+    dry = DryRun(tmp_path, *WORDS, STEPS="9")  # nodes that never come
     dry.until_told("python", "jobs.submit.slurm")
     dry.until_told("up", "--address")
-    process.send_signal(signal.SIGTERM)
-    dry.end(process)
-    assert process.returncode == 4
+    dry.process.terminate()
+    code, _ = dry.end()
+    assert code == 4
     assert len(dry.told("python")) == 1
 
 

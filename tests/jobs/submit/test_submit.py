@@ -1,4 +1,5 @@
-"""Runs sent to a real Ray head that asks for a token: followed, left, stopped, resumed."""
+"""Runs sent to a real Ray head that asks for a token: followed, left, stopped, resumed; how
+following a job ends; and what Ray exports of a run for the dashboard of Grafana."""
 
 import json
 import signal
@@ -7,16 +8,23 @@ import sys
 import time
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
+import promql_parser
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
+from promql_parser import Expr, VectorSelector
 
-from tests.jobs.run.test_run_lock import until
+from pipeline.cluster import ray_jobs
+from pipeline.cluster.ray_data import COUNTERS
+from tests.jobs.run.test_graceful_stop import shards, until
+from tests.support.clusters.loopback import serving
 from tests.support.clusters.ray_head import TOKEN, RayHead, environment
-from tests.support.command import ROOT, one_line, sql, succeed
+from tests.support.command import ROOT, gistmill, one_line, sql, sql_values, succeed
+from tests.support.engines.simulated import SIMULATED
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
-pytestmark = pytest.mark.slow
 SLOW = 40.0  # seconds of one answer: what is done to the first job fits into it
 
 
@@ -39,106 +47,79 @@ def ended(process: "subprocess.Popen[str]") -> "CompletedProcess[str]":
     return CompletedProcess(process.args, process.returncode, out, err)
 
 
-class Story:
-    """One run: sent, followed by two, left by one of them, stopped, sent again."""
+@pytest.mark.slow
+def test_a_run_is_followed_left_stopped_and_sent_again(head: RayHead, tmp_path: Path) -> None:
+    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
+    replies = [{"prompt": "answer", "seconds": SLOW, "reply": "so it is"}, {"reply": "short"}]
+    script, warehouse = tmp_path / "it's $HOME # 1.yaml", tmp_path / "warehouse"
+    script.write_text(yaml.safe_dump({"replies": replies}))
+    address = f"cluster.address={head.address}"
+    words = [
+        "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
+        "methods=gist_only", "engine=scripted", f"engine.script={script}",
+        "cluster.stall_minutes=7.0", address, f"warehouse={warehouse}", "run=a_night",
+    ]  # fmt: skip
+    first = started(*words)
+    until(lambda: list(warehouse.glob("tables/gists/*/*.parquet")), first)
+    second = started(*words)
+    assert second.stderr
+    followed = second.stderr.readline()
+    assert "run a_night is running there already, as job gistmill-a_night-1" in followed
 
-    def __init__(self, folder: Path, address: str) -> None:
-        write(folder / "corpus", [document(1)], [question(1, of=1)])
-        replies = [{"prompt": "answer", "seconds": SLOW, "reply": "so it is"}, {"reply": "short"}]
-        (folder / "it's $HOME # 1.yaml").write_text(yaml.safe_dump({"replies": replies}))
-        self.address, self.warehouse = address, folder / "warehouse"
-        run = ["run=a_night", f"warehouse={self.warehouse}"]
-        words = [
-            "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
-            "methods=gist_only", "engine=scripted",
-            f"engine.script={folder}/it's $HOME # 1.yaml", "cluster.stall_minutes=7.0",
-            f"cluster.address={address}", *run,
-        ]  # fmt: skip
-        first = started(*words)
-        until(lambda: list(self.warehouse.glob("tables/gists/*/*.parquet")), first)
-        second = started(*words)
-        assert second.stderr
-        said = second.stderr.readline()
-        first.send_signal(signal.SIGINT)
-        self.first = ended(first)  # had Ctrl-C
-        self.stop = ended(started("--stop", "--json", *run, f"cluster.address={address}"))
-        self.second = ended(second)  # followed the same job, and saw it stopped
-        self.second.stderr = said + self.second.stderr
-        self.status_when_stopped = json.loads(succeed("status", *run, "--json"))
-        self.shards_when_stopped = shards(self.warehouse)
-        self.detached = ended(started(*words, "--detach", "--json"))
-        self.last = ended(started(*words))
-
-
-def shards(warehouse: Path) -> dict[Path, int]:
-    """Every table's files, and when each was made."""
-    return {file: file.stat().st_mtime_ns for file in warehouse.glob("tables/*/*/*.parquet")}
-
-
-@pytest.fixture(scope="module")
-def story(head: RayHead, tmp_path_factory: pytest.TempPathFactory) -> Story:
-    return Story(tmp_path_factory.mktemp("story"), head.address)
-
-
-def test_ctrl_c_leaves_the_job_alone_and_others_follow_it(story: Story) -> None:
-    assert story.first.returncode == 4
-    line = story.first.stderr.splitlines()[-1]
+    first.send_signal(signal.SIGINT)  # Ctrl-C, which leaves the job alone
+    left = ended(first)
+    assert left.returncode == 4
+    line = left.stderr.splitlines()[-1]
     assert line.startswith("gistmill: job gistmill-a_night-1 keeps running.")
-    assert f"gistmill submit --stop run=a_night cluster.address={story.address}" in line
-    assert "Traceback" not in story.first.stderr
-    followed = "gistmill: run a_night is running there already, as job gistmill-a_night-1"
-    assert followed in story.second.stderr, "it is not sent twice"
-    assert "reading: 1 documents" in story.second.stdout  # told from its beginning
+    assert f"gistmill submit --stop run=a_night {address}" in line
+    assert "Traceback" not in left.stderr
 
-
-def test_neither_a_stopped_job_nor_one_that_is_left_is_complete(story: Story) -> None:
-    assert story.stop.returncode == 0, story.stop.stderr
-    assert "job gistmill-a_night-1: stopped; to resume" in story.stop.stderr
+    stop = ended(started("--stop", "--json", "run=a_night", f"warehouse={warehouse}", address))
+    assert stop.returncode == 0, stop.stderr
+    assert "job gistmill-a_night-1: stopped; to resume" in stop.stderr
     told = {"run": "a_night", "job": "gistmill-a_night-1", "status": "STOPPED", "exit_code": 0}
-    assert json.loads(story.stop.stdout) == told
-    assert story.second.returncode == 4
-    assert "gistmill-a_night-1 was stopped" in story.second.stderr
-    assert story.status_when_stopped["complete"] is False
-    assert story.detached.returncode == 4
-    assert "gistmill: sent run a_night as job gistmill-a_night-2" in story.detached.stderr
+    assert json.loads(stop.stdout) == told
+    of_second = ended(second)  # saw the job stopped
+    assert of_second.returncode == 4
+    assert "gistmill-a_night-1 was stopped" in of_second.stderr
+    assert "reading: 1 documents" in of_second.stdout  # told from its beginning
+    status = succeed("status", "run=a_night", f"warehouse={warehouse}", "--json")
+    assert json.loads(status)["complete"] is False
+    before = shards(warehouse)
+
+    detached = ended(started(*words, "--detach", "--json"))
+    assert detached.returncode == 4
+    assert "gistmill: sent run a_night as job gistmill-a_night-2" in detached.stderr
     told = {"run": "a_night", "job": "gistmill-a_night-2", "status": "SENT", "exit_code": 4}
-    assert json.loads(story.detached.stdout) == told
+    assert json.loads(detached.stdout) == told
+    last = ended(started(*words))
+    assert last.returncode == 0, last.stdout + last.stderr
+    assert "running there already, as job gistmill-a_night-2" in last.stderr
+    assert "run a_night in warehouse" in last.stdout  # the log, to its last line
+    # What stood was kept as it was, and nothing was asked twice.
+    assert before.items() < shards(warehouse).items()
+    query = "select stage, count(*), count(distinct request_sha) from calls group by all order by 1"
+    assert sql_values(warehouse, query) == [("answer", 1, 1), ("gist", 3, 3)]
+    assert sql_values(warehouse, "select answer from answers") == [("so it is",)]
 
+    line = one_line(ended(started("--stop", "run=a_night", address)))
+    assert line.startswith("run=a_night: no job of it is running there")
 
-def test_sent_again_it_goes_on_to_the_end(story: Story) -> None:
-    """What stood was kept as it was, and nothing was asked twice."""
-    assert story.last.returncode == 0, story.last.stdout + story.last.stderr
-    assert "running there already, as job gistmill-a_night-2" in story.last.stderr
-    assert "run a_night in warehouse" in story.last.stdout  # the log, to its last line
-    after = shards(story.warehouse)
-    assert story.shards_when_stopped.items() < after.items()
-    calls = sql(
-        story.warehouse,
-        "select s.stage, count(*) n, count(distinct request_sha) requests from calls c "
-        "join steps s using (step_id) group by all order by all",
-    )
-    assert calls == [
-        {"stage": "answer", "n": 1, "requests": 1},
-        {"stage": "gist", "n": 3, "requests": 3},
-    ]
-    assert sql(story.warehouse, "select answer from answers") == [{"answer": "so it is"}]
-
-
-def test_code_config_and_files_travelled_and_no_token(story: Story) -> None:
-    run = story.warehouse / "runs" / "a_night"
+    # Code, config and files have travelled, and no token.
+    folder = warehouse / "runs" / "a_night"
     describe = ["git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"]
     commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    launches = json.loads((run / "provenance.json").read_text())["launches"]
+    launches = json.loads((folder / "provenance.json").read_text())["launches"]
     assert {launch["commit"] for launch in launches} == {commit.strip()}
-    config = yaml.safe_load((run / "config.yaml").read_text())["config"]
+    config = yaml.safe_load((folder / "config.yaml").read_text())["config"]
     assert config["engine"]["script"] == "files/engine.script/it's $HOME # 1.yaml"
-    assert config["cluster"]["address"] == "auto"
-    assert config["cluster"]["stall_minutes"] == 7.0
-    assert not list((story.warehouse / "runs").glob(".*"))  # the mark is gone
-    files = [file for file in story.warehouse.rglob("*") if file.is_file()]
+    assert (config["cluster"]["address"], config["cluster"]["stall_minutes"]) == ("auto", 7.0)
+    assert not list((warehouse / "runs").glob(".*"))  # the mark is gone
+    files = [file for file in warehouse.rglob("*") if file.is_file()]
     assert files and not [file for file in files if TOKEN.encode() in file.read_bytes()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "minutes", "code", "says"),
     [("1", "1", 0, ""), ("2", "0.01", 4, "gistmill: 1 of 2 nodes joined within cluster.wait_min")],
@@ -152,11 +133,30 @@ def test_waiting_for_nodes(head: RayHead, wanted: str, minutes: str, code: int, 
     assert "Traceback" not in done.stderr
 
 
-def test_nothing_to_stop_is_refused(head: RayHead) -> None:
-    line = one_line(ended(started("--stop", "run=none", f"cluster.address={head.address}")))
-    assert line.startswith("run=none: no job of it is running there")
+# Sends the words as a job, waits for its end, prints its status and what it has said.
+SEND = """
+import os, shlex, sys, time
+from ray.job_submission import JobSubmissionClient
+client = JobSubmissionClient(sys.argv[1])
+env = {"env_vars": {"PYTHONPATH": os.getcwd()}}
+job = client.submit_job(entrypoint=shlex.join(sys.argv[2:]), runtime_env=env)
+while not client.get_job_status(job).is_terminal():
+    time.sleep(0.5)
+print("ended", client.get_job_status(job).value, client.get_job_logs(job))
+"""
 
 
+@pytest.mark.slow
+def test_what_is_no_failure_is_stopped(head: RayHead) -> None:
+    job = ["python", "-m", "jobs.cli.job_entry", "run", "limitt=3"]
+    command = [sys.executable, "-c", SEND, head.address, *job]
+    env = environment(TOKEN)
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=300)
+    assert "ended STOPPED" in done.stdout, done.stdout + done.stderr
+    assert "limitt: no such key; nearest: limit" in done.stdout
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("token", "says"), [(None, "a token is required"), ("wrong" * 8, "the token is wrong")]
 )
@@ -171,3 +171,106 @@ def test_who_has_no_token_is_refused(
     assert (token or TOKEN) not in line
     assert time.monotonic() - before < 15
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("jobs", "code", "says"),
+    [
+        ([{"status": "SUCCEEDED", "driver_exit_code": 0}], 0, "running there already"),
+        ([{"status": "STOPPED"}], 4, "job gistmill-r-1 was stopped; run the same command"),
+        *(([{"status": "FAILED", "driver_exit_code": driver}], code, f"failed: exit code {driver}")
+          for driver, code in ((1, 1), (2, 2), (3, 3), (4, 4), (-9, 1), (0, 1))),
+        ([{"status": "FAILED", "message": "no such pip package\nTraceback"}], 1,
+         "failed: no such pip package"),
+        ([{"status": "RUNNING"}, {}], 1, "no longer has job gistmill-r-1"),
+        ([{"status": "RUNNING"}, None], 1, "job gistmill-r-1 may still run there"),
+        ([None, None, {"status": "SUCCEEDED", "driver_exit_code": 0}], 0, "running there already"),
+    ],
+)  # fmt: skip
+def test_how_it_ends(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    jobs: list[dict[str, Any] | None],
+    code: int,
+    says: str,
+) -> None:
+    """0 only where it succeeded. A small server plays the head, as a real one cannot be made to
+    forget: `jobs` is what it knows of the job that is at work already, one look after the other,
+    the last one for ever; null: it hangs up."""
+    told: list[dict[str, Any] | None] = [{"status": "RUNNING"}, *jobs]
+    job = {"type": "SUBMISSION", "submission_id": "gistmill-r-1", "entrypoint": "python",
+           "metadata": {"run": "r", "warehouse": str(tmp_path)}}  # fmt: skip
+
+    def answered(path: str) -> tuple[int, bytes] | None:
+        if path != "/api/jobs/":
+            is_version = path == "/api/version"
+            return (200, b'{"ray_version": "2.60.0"}') if is_version else (503, b"")
+        answer = told[0] if len(told) == 1 else told.pop(0)
+        found = [{**job, **answer}] if answer else []
+        return None if answer is None else (200, json.dumps(found).encode())
+
+    monkeypatch.setattr(ray_jobs, "_SECONDS_LOST", 0.5)
+    monkeypatch.setattr(ray_jobs, "_SECONDS_BETWEEN_LOOKS", 0.1)
+    with serving(answered) as head:
+        done = gistmill("submit", "run=r", f"warehouse={tmp_path}", f"cluster.address={head}")
+    assert done.returncode == code
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("gistmill: ") and says in last
+    assert "Traceback" not in done.stderr
+
+
+DASHBOARD = json.loads((ROOT / "jobs" / "submit" / "grafana.json").read_text(encoding="utf-8"))
+OURS = {f"ray_{name}_total" for name in COUNTERS}
+OF_RAY = {"ray_node_gpus_utilization"}  # in percent of one GPU, by SessionName, ip and GpuIndex
+TOKENS = ("prompt_tokens", "cached_tokens", "reply_tokens")
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+VARIABLES = {"$__rate_interval": "5m", "$__range": "12h", "$run": "night"}
+
+
+def test_its_queries_ask_for_what_is_exported_of_the_chosen_run() -> None:
+    named = set[str]()
+    for panel in DASHBOARD["panels"]:
+        for target in panel["targets"]:
+            assert panel["datasource"] == target["datasource"] == DATASOURCE
+            query = target["expr"]
+            for variable, value in VARIABLES.items():
+                query = query.replace(variable, value)
+            parts: list[Expr] = []
+            promql_parser.walk(promql_parser.parse(query), parts.append)
+            for part in (part for part in parts if isinstance(part, VectorSelector)):
+                runs = [m.value for m in part.matchers.matchers if m.name == "run"]
+                assert part.name in OF_RAY or runs == ["night"], query
+                named.add(part.name or query)
+    assert named == OURS | OF_RAY
+
+
+@pytest.mark.slow
+def test_a_run_exports_its_counters(tmp_path: Path) -> None:
+    """Eight documents of ten pages, which gist_only answers and full_text has no room for."""
+    words = [
+        "corpus=synthetic", "corpus.num_documents=8", "corpus.words=1000", "corpus.skew=0.0",
+        "corpus.questions=1", "memory=uniform", "memory.words=100", "methods=gist_only,full_text",
+        *SIMULATED, "engine.sequences=2", "engine.max_workers=1", "engine.reply_tokens=30",
+        "engine.context_tokens=900", "rater=none", f"warehouse={tmp_path}", "run=night",
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "tests.support.clusters.ray_metrics", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 3, done.stderr  # the problems are seen as well
+    families = text_string_to_metric_families(done.stdout)
+    samples = {
+        sample.name: sample
+        for family in families
+        for sample in family.samples
+        if sample.labels.get("phase", "reading") == "reading"
+    }
+    for name in OURS:
+        labels = samples[name].labels
+        assert samples[name].value > 0
+        assert (labels["run"], labels["phase"]) == ("night", "reading")
+    sums = ", ".join(f"sum({name})::int as {name}" for name in TOKENS)
+    (total,) = sql(tmp_path, f"select count(*) as calls, {sums} from calls")
+    shown = {name: samples[f"ray_gistmill_{name}_total"].value for name in total}
+    assert all(0 < shown[name] <= total[name] for name in total)
+    assert shown["reply_tokens"] == 30 * shown["calls"]
+    # The GPUs of a node and our counters are matched by this one.
+    assert samples["ray_node_cpu_utilization"].labels["SessionName"] == labels["SessionName"]
