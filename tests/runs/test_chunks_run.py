@@ -14,44 +14,23 @@ QUESTIONS = 24
 PER_UNIT = 4
 
 
-@pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def test_a_long_list_of_questions_is_shared_and_done_once(tmp_path: Path) -> None:
     """One long question list and one short one; both workers have to help with the first."""
-    folder = tmp_path_factory.mktemp("chunks")
     asked = [question(n, of=1) for n in range(QUESTIONS)] + [question(99, of=2)]
-    write(folder / "corpus", [document(1), document(2)], asked)
-    return [
-        "run", "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM,
-        "methods=gist_only,readagent_p(max_pages=1)", f"questions_per_unit={PER_UNIT}",
-        f"warehouse={folder / 'warehouse'}",
+    write(tmp_path / "corpus", [document(1), document(2)], asked)
+    words = [
+        "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "--json",
+        "methods=gist_only,readagent_p(max_pages=1)", f"warehouse={tmp_path / 'warehouse'}",
     ]  # fmt: skip
+    chunks = f"questions_per_unit={PER_UNIT}"
+    here = ("engine.min_workers=2", "engine.cpus_per_worker=0.5", "cluster=local")
+    workers = json.loads(succeed(*words, chunks, *here))["workers"]  # units by phase and worker
+    assert [*workers] == ["reading: memory", "reading: questions"]
+    assert sum(workers["reading: memory"].values()) == 2 * 2, "pages and gists of two documents"
+    assert len(workers["reading: questions"]) == 2, "both workers"
 
-
-@pytest.fixture(scope="module")
-def outcome(words: list[str]) -> dict[str, dict[str, int]]:
-    """Units by worker and phase."""
-    done = json.loads(
-        succeed(
-            *words, "engine.min_workers=2", "engine.cpus_per_worker=0.5", "cluster=local", "--json"
-        )
-    )
-    workers: dict[str, dict[str, int]] = done["workers"]
-    return workers
-
-
-def test_the_memory_is_made_once_and_the_chunks_are_shared(
-    outcome: dict[str, dict[str, int]],
-) -> None:
-    assert list(outcome) == ["reading: memory", "reading: questions"]
-    assert sum(outcome["reading: memory"].values()) == 2 * 2, "pages and gists of two documents"
-    assert len(outcome["reading: questions"]) == 2, "both workers"
-
-
-@pytest.mark.usefixtures("outcome")
-def test_every_question_is_answered_once_in_units_of_about_that_size(words: list[str]) -> None:
-    warehouse = Path(words[-1].removeprefix("warehouse="))
     rows = sql_values(
-        warehouse,
+        tmp_path / "warehouse",
         """select count(*), count(distinct question_id), count(problem), count(distinct unit)
         from answers group by method""",
     )
@@ -59,9 +38,5 @@ def test_every_question_is_answered_once_in_units_of_about_that_size(words: list
     # The short list, and six chunks by the questions' hashes, or five if one of them is empty.
     assert all(6 <= num_units <= 1 + -(-QUESTIONS // PER_UNIT) for *_, num_units in rows)
 
-
-@pytest.mark.usefixtures("outcome")
-def test_cut_otherwise_it_is_the_same_run_with_nothing_to_do(words: list[str]) -> None:
-    for more in (["engine.max_workers=1"], ["questions_per_unit=50"]):
-        others = [word for word in words if not word.startswith(more[0].partition("=")[0])]
-        assert json.loads(succeed(*others, *more, "--json"))["calls"] == {}
+    for more in ((chunks, "engine.max_workers=1"), ("questions_per_unit=50",)):
+        assert json.loads(succeed(*words, *more))["calls"] == {}, "cut otherwise, the same run"
