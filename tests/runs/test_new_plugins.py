@@ -54,25 +54,17 @@ def words(kind: str, *more: str) -> list[str]:
 
 def made(folder: Path, kind: str) -> tuple[int, int]:
     """The number of rows that the plugin made, and of calls."""
-    ((number, number_again),) = sql_values(
-        folder / kind, f"select * from ({MADE[kind]}) as of(a, b)"
-    )
+    query = f"select *, (select count(*) from all_calls) from ({MADE[kind]}) as of(a, b)"
+    ((number, number_again, num_calls),) = sql_values(folder / kind, query)
     assert number == number_again > 0
-    ((num_calls,),) = sql_values(folder / kind, "select count(*) from all_calls")
     return number, num_calls
 
 
 def run(folder: Path, kind: str, *more: str, **environment: str) -> tuple[int, int]:
     """Run the command in the folder; what was made."""
-    done = subprocess.run(
-        [sys.executable, "-m", "jobs", "run", *words(kind, *more)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    succeeded(done)
+    command = [sys.executable, "-m", "jobs", "run", *words(kind, *more)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    succeeded(subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True))
     return made(folder, kind)
 
 

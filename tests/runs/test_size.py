@@ -4,7 +4,9 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from subprocess import DEVNULL
 
 import psutil
 import pytest
@@ -31,18 +33,18 @@ def test_a_long_document_needs_a_small_multiple_of_its_size(tmp_path: Path) -> N
         "corpus.skew=0.0", "memory=uniform", "methods=gist_only,bm25(top_k=3)",
         "rater=none", "engine.max_workers=1", "cluster.scoring_workers=1", f"warehouse={tmp_path}",
     ]  # fmt: skip
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "jobs", *words],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     most = {"driver": 0.0, "worker": 0.0}
-    while driver.poll() is None:
-        for process in [psutil.Process(driver.pid), *_below(driver.pid)]:
-            kind = "driver" if process.pid == driver.pid else "worker"
-            most[kind] = max(most[kind], _megabytes(process))
-        time.sleep(0.2)
+    with subprocess.Popen(
+        [sys.executable, "-m", "jobs", *words], cwd=ROOT, stdout=DEVNULL, stderr=DEVNULL
+    ) as driver:
+        while driver.poll() is None:
+            with suppress(psutil.Error):  # a process has just ended
+                for process in psutil.Process(driver.pid).children(recursive=True):
+                    if "MapWorker" in " ".join(process.cmdline()):  # Ray's, that reads or scores
+                        most["worker"] = max(most["worker"], process.memory_info().rss / 1e6)
+                rss = psutil.Process(driver.pid).memory_info().rss
+                most["driver"] = max(most["driver"], rss / 1e6)
+            time.sleep(0.2)
     assert driver.returncode == 0
     assert 200 < most["worker"] < WORKER_MB
     assert 200 < most["driver"] < DRIVER_MB
@@ -59,25 +61,3 @@ def test_a_hundred_thousand_questions_of_one_document_are_planned(tmp_path: Path
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert re.search(r"\| answer +\| +200k \|", done.stdout), done.stdout + done.stderr
     assert int(done.stdout.splitlines()[-1]) < 1.2 * 2**20  # GB, as KB
-
-
-def _below(driver: int) -> list[psutil.Process]:
-    """Ray's workers that read or score."""
-    try:
-        return [p for p in psutil.Process(driver).children(recursive=True) if _is_worker(p)]
-    except psutil.Error:
-        return []
-
-
-def _is_worker(process: psutil.Process) -> bool:
-    try:
-        return "MapWorker" in " ".join(process.cmdline())
-    except psutil.Error:
-        return False
-
-
-def _megabytes(process: psutil.Process) -> float:
-    try:
-        return float(process.memory_info().rss) / 1e6
-    except psutil.Error:  # it has just ended
-        return 0.0

@@ -3,7 +3,6 @@ that commands print are compared with the Parquet files, joined by hand."""
 
 import json
 import re
-from collections import Counter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import succeed
+from tests.support.own_methods import methods
 
 pytestmark = pytest.mark.slow
 
@@ -34,12 +34,11 @@ Rows = list[dict[str, Any]]
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its demo, with methods of both memories; in 300 words shared pages are the longer ones."""
     folder = tmp_path_factory.mktemp("two")
-    method = folder / "own_pages" / "conf" / "method" / "segmented.yaml"
-    method.parent.mkdir(parents=True)
-    method.write_text(YAML)
-    methods = "segmented,gist_only,readagent_p(max_pages=2),bm25(top_k=2),full_text"
-    words = (f"methods={methods}", f"plugins={folder / 'own_pages'}", "run=two")
-    succeed("run", "experiment=demo", *words, f"warehouse={folder / 'warehouse'}")
+    succeed(
+        "run", "experiment=demo", methods(folder, segmented=YAML), "run=two",
+        "methods=segmented,gist_only,readagent_p(max_pages=2),bm25(top_k=2),full_text",
+        f"warehouse={folder / 'warehouse'}",
+    )  # fmt: skip
     return folder / "warehouse"
 
 
@@ -50,31 +49,17 @@ def stored(warehouse: Path, name: str, **having: Any) -> Rows:
     return [row for row in rows if all(row[key] == value for key, value in having.items())]
 
 
-def gists_of(warehouse: Path, memory: str) -> dict[tuple[str, int], dict[str, Any]]:
-    rows = stored(warehouse, "gists", memory=memory)
-    return {(row["document_id"], row["page_index"]): row for row in rows}
-
-
 def tokens(calls: Rows) -> tuple[int, int]:
     return len(calls), sum(call["prompt_tokens"] + call["reply_tokens"] for call in calls)
-
-
-def test_there_are_two_memories_of_other_pages(warehouse: Path) -> None:
-    pages = Counter(row["memory"] for row in stored(warehouse, "pages"))
-    assert set(pages) == {"shared", MEMORY}
-    assert len(set(pages.values())) == 2
-    assert Counter(row["memory"] for row in stored(warehouse, "gists")) == pages
-    rests_on = {(row["method"], row["memory"]) for row in stored(warehouse, "answers")}
-    assert {(OWN, MEMORY), (BM25, "shared"), ("full_text", None)} < rests_on
-    assert len(rests_on) == 5, "one memory for each method"
 
 
 def test_report_has_a_line_per_memory(warehouse: Path) -> None:
     report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
     assert [row["memory"] for row in report["memories"]] == ["shared", MEMORY]
+    assert report["memories"][0]["pages"] != report["memories"][1]["pages"]
     for row in report["memories"]:
         pages = stored(warehouse, "pages", memory=row["memory"])
-        gists = gists_of(warehouse, row["memory"]).values()
+        gists = stored(warehouse, "gists", memory=row["memory"])
         page_words = sum(page["num_words"] for page in pages)
         gist_words = sum(gist["num_words"] for gist in gists)
         calls = stored(warehouse, "calls", memory=row["memory"], method=None, is_shared=False)
@@ -112,12 +97,12 @@ def test_a_method_shows_its_own_calls_and_what_its_own_memory_took(warehouse: Pa
 def test_means_of_a_method_are_those_of_its_own_pages(warehouse: Path) -> None:
     report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
     (row,) = [row for row in report["rows"] if row["method"] == OWN]
-    words = {(p["document_id"], p["page_index"]): p["num_words"]
-             for p in stored(warehouse, "pages", memory=MEMORY)}  # fmt: skip
-    gists = gists_of(warehouse, MEMORY)
+    pages, gists = (
+        {(row["document_id"], row["page_index"]): row["num_words"] for row in rows}
+        for rows in (stored(warehouse, name, memory=MEMORY) for name in ("pages", "gists"))
+    )
     read = []
     for answer in stored(warehouse, "answers", method=OWN):
         document, raw = answer["document_id"], set(answer["page_indexes"])
-        pages = [page for page in words if page[0] == document]
-        read.append(sum(words[p] if p[1] in raw else gists[p]["num_words"] for p in pages))
+        read.append(sum(pages[p] if p[1] in raw else gists[p] for p in pages if p[0] == document))
     assert row["means"]["words_read"]["mean"] == pytest.approx(fmean(read))

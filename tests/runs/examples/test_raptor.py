@@ -1,11 +1,15 @@
-"""docs/examples/raptor: which nodes are made of what, and which are read for a question."""
+"""docs/examples/raptor: which nodes are made of what, and which are read for a question; and the
+test of it that docs/extending.md shows."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.runs.example_run import Rows, example_rows, sent_texts
+from tests.support.docs.pages import blocks
+from tests.support.fork_server import forked
+from tests.support.runs.example_run import EXAMPLES, Rows, example_rows, sent_texts
 
 # Chunks 0 and 2 share five words, 1 and 3 three; 12 words each.
 DOCUMENT = {
@@ -57,3 +61,13 @@ def test_a_summary_alone_has_room(tmp_path: Path, node_words: int) -> None:
     """The best node is read in any case."""
     (answer,) = raptor(tmp_path, node_words, *SUMMARIES, ANSWER)["answers"]
     assert answer["page_indexes"] == [] and answer["num_context_words"] == 4
+
+
+def test_the_test_that_the_page_shows_passes(tmp_path: Path) -> None:
+    shown = blocks("docs/extending.md", "python")
+    (code,) = [code for code in shown if "gistmill.testing" in code]
+    shutil.copytree(EXAMPLES / "raptor", tmp_path / "raptor")
+    (tmp_path / "test_raptor.py").write_text(code)
+    pytest = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    done = forked("-c", pytest, "-q", "-p", "no:cacheprovider", "test_raptor.py", folder=tmp_path)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
