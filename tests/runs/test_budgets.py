@@ -55,23 +55,6 @@ def test_sql_counts_the_same(warehouse: Path) -> None:
     assert [row for row in rows if row["counted"] != row["num_context_tokens"]] == []
 
 
-@pytest.mark.parametrize("method", ["bm25", "rag", "dos_rag", "random_pages"])
-def test_the_next_page_of_the_ranking_would_pass_it(warehouse: Path, method: str) -> None:
-    """And what is read is the beginning of the ranking, shown in document order."""
-    query = f"""select a.method, a.page_indexes, l.requested, a.num_context_tokens,
-          (select list(length(regexp_extract_all(text, '{TOKEN}')) order by page_index) from pages p
-            where p.memory = a.memory and p.document_id = a.document_id) as tokens
-        from answers a join lookups l using (method, document_id, question_id)
-        where a.method like '{method}(%'"""
-    rows = sql(warehouse, query)
-    assert len(rows) >= 4 * 5
-    for row in rows:
-        num, requested, tokens = len(row["page_indexes"]), row["requested"], row["tokens"]
-        assert row["page_indexes"] == sorted(requested[:num])
-        assert sum(tokens[page] for page in requested[:num]) == row["num_context_tokens"]
-        assert row["num_context_tokens"] + tokens[requested[num]] > budget_of(row["method"])
-
-
 @pytest.mark.parametrize(
     ("method", "least"),
     [

@@ -33,13 +33,6 @@ WORKED = {
     "accuracy_abstention": (50, 2, 50, 2),
 }
 PRINTED = ["55.6 (n=9, 8 answered)", "60.0 (n=9, 8 answered)", "50.0 (n=2)"]
-# A judge who says yes to all: 9 of 10, as q7 has no answer. Types: all of five, 2 of 3 of one.
-GENEROUS = {
-    "accuracy": (90, 10, 100, 9),
-    "accuracy_by_type": ((5 * 100 + 200 / 3) / 6, 10, 100, 9),
-    "accuracy_abstention": (100, 2, 100, 2),
-}
-PRINTED_GENEROUS = ["90.0 (9 answered)", "94.4 (9 answered)", "100.0 (n=2)"]
 HEADINGS = ["accuracy", "by type", "abstention"]
 
 
@@ -61,7 +54,7 @@ def script(folder: Path, name: str, *rules: dict[str, Any]) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run without a judge, and two judges added later."""
+    """A run without a judge, which is added later."""
     folder = tmp_path_factory.mktemp("judged")
     histories = [history(case[0], case[1]) for case in CASES]
     (folder / "longmemeval_s.json").write_text(json.dumps(histories))
@@ -80,52 +73,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # A question that is put to another prompt than its rubric's has no verdict.
     rules = [{"prompt": f"judge_{rubric}", "match": f"{question_id} ", "reply": reply}
              for question_id, _, reply, rubric, _ in CASES if reply]  # fmt: skip
-    for judge in (script(folder, "teacher", *rules, {"reply": "another rubric"}),
-                  script(folder, "generous", {"reply": "Yes"})):  # fmt: skip
-        words = ("run=r", f"warehouse={folder / 'warehouse'}", "rater=scripted")
-        succeed("rate", *words, f"rater.script={judge}")
+    judge = script(folder, "teacher", *rules, {"reply": "another rubric"})
+    words = ("run=r", f"warehouse={folder / 'warehouse'}", "rater=scripted")
+    succeed("rate", *words, f"rater.script={judge}")
     return folder
 
 
-@pytest.mark.parametrize(
-    ("rater", "worked", "printed"),
-    [("teacher", WORKED, PRINTED), ("generous", GENEROUS, PRINTED_GENEROUS)],
-)
-def test_accuracy_by_hand(
-    folder: Path, rater: str, worked: dict[str, tuple[float, int, float, int]], printed: list[str]
-) -> None:
-    means, table = report(folder, f"rater=scripted:{rater}")
-    for measure, expected in worked.items():
+def test_accuracy_by_hand(folder: Path) -> None:
+    means, table = report(folder)
+    for measure, expected in WORKED.items():
         mean = means["closed_book"][measure]
         values = tuple(mean[key] for key in ("mean", "n", "answered_mean", "answered_n"))
         assert values == pytest.approx(expected), measure
     start = table[0].index("accuracy")
     assert table[0][start : start + 3] == HEADINGS
-    assert table[2][start : start + 3] == printed
-
-
-def test_failed_and_unscored_answers_are_counted(folder: Path) -> None:
-    words = (f"warehouse={folder / 'warehouse'}", "rater=scripted:teacher", "--json")
-    [row] = json.loads(succeed("report", *words))["rows"]
+    assert table[2][start : start + 3] == PRINTED
+    [row] = json.loads(succeed("report", f"warehouse={folder / 'warehouse'}", "--json"))["rows"]
     counts = {key: row["counts"][key] for key in ("n", "answered", "unscored")}
     assert counts == {"n": 10, "answered": 9, "unscored": 1}
 
 
 def test_accuracy_of_each_type(folder: Path) -> None:
-    means, _ = report(folder, "by=question_type", "rater=scripted:teacher")
+    means, _ = report(folder, "by=question_type")
     accuracy = {kind: of["accuracy"]["mean"] for kind, of in means.items() if "accuracy" in of}
     assert accuracy == pytest.approx({
         "multi-session": 100 / 3, "single-session-assistant": 100,
         "single-session-preference": 0, "single-session-user": 200 / 3,
         "temporal-reasoning": 100,
     })  # fmt: skip
-    means, table = report(folder, "where=task = 'abstention'", "rater=scripted:teacher")
+    means, table = report(folder, "where=task = 'abstention'")
     assert means["closed_book"]["accuracy"]["mean"] == 50
     assert column(table, "by type") == ["50.0"]  # one of each of two types
 
 
 def test_each_verdict_is_a_row(folder: Path) -> None:
-    query = "select question_id, rubric, 100 * value from judged where rater like '%teacher%'"
-    rows = sql_values(folder / "warehouse", query)
-    assert {*rows} == {(name, *verdict) for name, _, _, *verdict in CASES}
+    rows = sql_values(folder / "warehouse", "select question_id, rubric, 100 * value from judged")
     assert len(rows) == len(CASES)
+    assert {*rows} == {(name, *verdict) for name, _, _, *verdict in CASES}
