@@ -1,5 +1,7 @@
-"""The memory that a worker and the driver take while a long document is read."""
+"""A long document: the memory that a worker and the driver take; and one of many questions, which
+two workers share."""
 
+import json
 import re
 import subprocess
 import sys
@@ -11,11 +13,11 @@ from subprocess import DEVNULL
 import psutil
 import pytest
 
-from tests.support.command import ROOT
+from tests.support.command import ROOT, sql_values, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 from tests.support.without_ray import without_ray
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+pytestmark = pytest.mark.slow
 
 # Runs a command, and prints its peak memory in KB: this process has had other children, too.
 PEAK = """import resource, subprocess, sys
@@ -27,6 +29,7 @@ WORKER_MB = 350 + 13 * 12
 DRIVER_MB = 400 + 13 * 12
 
 
+@pytest.mark.sampled
 def test_a_long_document_needs_a_small_multiple_of_its_size(tmp_path: Path) -> None:
     words = [
         "run", "corpus=synthetic", "corpus.num_documents=1", f"corpus.words={WORDS}",
@@ -50,6 +53,7 @@ def test_a_long_document_needs_a_small_multiple_of_its_size(tmp_path: Path) -> N
     assert 200 < most["driver"] < DRIVER_MB
 
 
+@pytest.mark.sampled
 @pytest.mark.timeout(150)
 def test_a_hundred_thousand_questions_of_one_document_are_planned(tmp_path: Path) -> None:
     """In time that grows with their number: by its square it would be many minutes."""
@@ -61,3 +65,35 @@ def test_a_hundred_thousand_questions_of_one_document_are_planned(tmp_path: Path
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert re.search(r"\| answer +\| +200k \|", done.stdout), done.stdout + done.stderr
     assert int(done.stdout.splitlines()[-1]) < 1.2 * 2**20  # GB, as KB
+
+
+QUESTIONS = 24
+PER_UNIT = 4
+
+
+def test_a_long_list_of_questions_is_shared_and_done_once(tmp_path: Path) -> None:
+    """One long question list and one short one; both workers have to help with the first."""
+    asked = [question(n, of=1) for n in range(QUESTIONS)] + [question(99, of=2)]
+    write(tmp_path / "corpus", [document(1), document(2)], asked)
+    words = [
+        "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "--json",
+        "methods=gist_only,readagent_p(max_pages=1)", f"warehouse={tmp_path / 'warehouse'}",
+    ]  # fmt: skip
+    chunks = f"questions_per_unit={PER_UNIT}"
+    here = ("engine.min_workers=2", "engine.cpus_per_worker=0.5", "cluster=local")
+    workers = json.loads(succeed(*words, chunks, *here))["workers"]  # units by phase and worker
+    assert [*workers] == ["reading: memory", "reading: questions"]
+    assert sum(workers["reading: memory"].values()) == 2 * 2, "pages and gists of two documents"
+    assert len(workers["reading: questions"]) == 2, "both workers"
+
+    rows = sql_values(
+        tmp_path / "warehouse",
+        """select count(*), count(distinct question_id), count(problem), count(distinct unit)
+        from answers group by method""",
+    )
+    assert [row[:3] for row in rows] == [(QUESTIONS + 1, QUESTIONS + 1, 0)] * 2
+    # The short list, and six chunks by the questions' hashes, or five if one of them is empty.
+    assert all(6 <= num_units <= 1 + -(-QUESTIONS // PER_UNIT) for *_, num_units in rows)
+
+    for more in ((chunks, "engine.max_workers=1"), ("questions_per_unit=50",)):
+        assert json.loads(succeed(*words, *more))["calls"] == {}, "cut otherwise, the same run"
