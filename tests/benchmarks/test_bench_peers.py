@@ -1,6 +1,5 @@
 """`bench peers`: requests replayed by others, and the CPU seconds of whole process trees."""
 
-import json
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -8,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import side_by_side
-from benchmarks.parts import part_config
 from benchmarks.peers.measured import PeerRun, Watched, measured_peer
-from benchmarks.peers.replayed import Job, Replayed
+from benchmarks.peers.replayed import Replayed
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded, Sent
-from benchmarks.side_by_side import figures, job_of, peers, replayed_of
+from benchmarks.side_by_side import figures, job_of, replayed_of
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError
@@ -22,9 +19,6 @@ from pipeline.core.prompts import Constraint
 from pipeline.engines.vllm import VllmSettings
 from tests.support.command import ROOT
 from tests.support.engines.simulated import request, settings
-from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.texts.small_corpus import UNIFORM, document, question
-from tests.support.texts.small_corpus import write as write_corpus
 
 REPLAYED = Replayed(first=10.0, last=14.0, num_requests=8, prompt_tokens=80, reply_tokens=16)
 WATCHED = Watched(begun=4.0, samples=[(9.0, 1.0), (11.0, 3.0), (13.0, 3.0), (15.0, 7.0)])
@@ -120,29 +114,7 @@ def test_a_peer_that_answers_something_else_is_no_peer(
     module = own_peer(tmp_path, monkeypatch, f"json.dump({replayed}, result)")
     assert measured_peer(module, tmp_path, REPLAYED, 60).replayed == REPLAYED
     for name, number in (("num_requests", 8), ("prompt_tokens", 80)):
-        module = own_peer(tmp_path, monkeypatch, f"json.dump({ {**replayed, name: 7} }, result)")
+        other = {**replayed, name: 7}
+        module = own_peer(tmp_path, monkeypatch, f"json.dump({other}, result)")
         with pytest.raises(EngineError, match=f"^other requests: {name} is 7, not {number} as"):
             measured_peer(module, tmp_path, REPLAYED, 60)
-
-
-@pytest.mark.vllm
-@pytest.mark.slow
-def test_all_answer_the_same_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_tiny_model(tmp_path / "tiny")
-    write_corpus(tmp_path / "corpus", [document(1), document(2)], [question(1, of=1)])
-    words = ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
-             "methods=gist_only,readagent_p(max_pages=1)", "engine=vllm", "engine.max_workers=1",
-             f"engine.model={tmp_path / 'tiny'}", "engine.context_tokens=4096",
-             "engine.args.enforce_eager=true", "engine.args.dtype=bfloat16",
-             "engine.sequences=8", "reply_tokens.gist=20", "reply_format=constrained"]  # fmt: skip
-    monkeypatch.setenv("RAY_OVERRIDE_RESOURCES", '{"CPU": 8}')  # a stage of Ray's own takes one
-    monkeypatch.setitem(side_by_side.PEERS, "nobody", "benchmarks.peers.nobody")
-    config = part_config("peers", words, tmp_path)  # as `bench` makes it, with its plugin
-    found = {one.what: one.figure for one in peers(config, tmp_path / "b", 1)}
-    assert len(found) == 4 + 3 * 3 + 1
-    (failed,) = (what for what, figure in found.items() if figure is None)
-    assert failed.startswith("nobody does not run here: ")
-    assert failed.endswith("No module named benchmarks.peers.nobody")
-    assert all(figure is None or figure > 0 for figure in found.values()), found
-    jobs = Job(**json.loads((tmp_path / "b" / "peers-0" / "job.json").read_text()))
-    assert len(jobs.requests) == 2 * 3 + 3, "a gist a page, a look-up, an answer by either method"
