@@ -78,25 +78,6 @@ def test_report_and_trace_show_them(warehouse: Path) -> None:
         assert re.search(rf"^ *{line}", shown, re.MULTILINE), line
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "made"),
-    [
-        ("memory=full,retriever=bm25", ["memorize full", "paginate 512"]),
-        ("memory=gists,retriever=bm25", ["memorize gists", "paginate 4096", "paginate 512"]),
-        ("memory=gist_memory,retriever=bm25",
-         ["gist", "memorize gist_memory", "paginate 512", "paginate model"]),
-    ],
-)  # fmt: skip
-def test_of_its_memories_a_method_makes_what_it_reads(arguments: str, made: list[str]) -> None:
-    steps = read_run(["corpus=demo", "rater=none", f"methods=memorag({arguments})"]).steps
-    names = [
-        f"{s.name} {s.settings.get('segment_tokens') or s.settings.get('kind', '')}".strip()
-        for s in steps if s.stage and not s.per_question
-    ]  # fmt: skip
-    assert sorted(names) == made
-
-
 PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'states_plugin'}"
 STATES = (
     PLUGIN, "memory_engine=states", "corpus=qmsum", f"corpus.path={QMSUM}", "limit=2", "rater=none",

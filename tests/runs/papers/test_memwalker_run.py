@@ -21,23 +21,6 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_trees_are_whole(warehouse: Path) -> None:
-    roots = sql(
-        warehouse,
-        """select n.level, n.start_char, n.end_char, length(d.text) as text, n.memory, n.problem
-        from nodes n join documents d using (document_id) where parent is null""",
-    )
-    assert len(roots) == 2
-    for root in roots:
-        assert root["level"] >= 2 and root["problem"] is None
-        assert (root["start_char"], root["end_char"]) == (0, root["text"])
-        assert root["memory"] == "paginate(kind=tokens,segment_tokens=150)"
-    assert sql_values(warehouse, "select max(len(children)) from nodes") == [(3,)]
-    wrong = """select * from nodes a join nodes b using (memory, document_id)
-    where a.parent = b.node_index and not list_contains(b.children, a.node_index)"""
-    assert sql(warehouse, wrong) == []
-
-
 def test_show_has_inner_nodes_above_their_pages(warehouse: Path) -> None:
     query = "from nodes where document_id = (select min(document_id) from nodes)"
     nodes = {node["node_index"]: node for node in sql(warehouse, query)}
