@@ -18,20 +18,14 @@ from pipeline.asking.ask import Ask
 from pipeline.asking.replies import Replies
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
-from pipeline.core.rows import Document, IndexRow, QuestionRow, Record, UnitRows
+from pipeline.core.rows import Document, Record, UnitRows
 from pipeline.work.stage import Stage
 from pipeline.work.units import Step
 from stages.prompts.readagent_memory import PageGist
+from stages.tables.answers import Answer
+from stages.tables.pages import Gist
 from tests.support.engines.simulated import request, settings
 from tests.support.reading import Listener, content, family
-
-
-class _Cut(IndexRow):
-    """A row of the document's memory."""
-
-
-class _Reply(QuestionRow):
-    """A row of a question."""
 
 
 class _AtOnce(Stage, ABC):
@@ -50,15 +44,15 @@ class _InTurn(_AtOnce, ABC):
 DOCUMENTS = Step(corpus="c", name="documents", version=1, settings={}, writes=Document)
 
 
-def step(name: str, *upstream: Step, in_turn: bool = False, writes: type[Record] = _Reply) -> Step:
+def step(name: str, *upstream: Step, in_turn: bool = False, writes: type[Record] = Answer) -> Step:
     return replace(
         DOCUMENTS, name=name, writes=writes, upstream=(DOCUMENTS, *upstream),
         stage=_InTurn() if in_turn else _AtOnce(),
     )  # fmt: skip
 
 
-CUTS = step("cut", in_turn=True, writes=_Cut)
-NOTES = step("note", CUTS, writes=_Cut)
+CUTS = step("cut", in_turn=True, writes=Gist)
+NOTES = step("note", CUTS, writes=Gist)
 SEARCH = step("search", CUTS, NOTES)
 TURNS = step("turns", CUTS, NOTES, in_turn=True)
 REPLY = step("reply", CUTS, NOTES, SEARCH)

@@ -107,14 +107,11 @@ def test_arguments_reach_their_stage() -> None:
 
 
 def test_every_method_shipped_can_be_made() -> None:
-    given = {
-        "dos_rag": "dos_rag(budget=900)",
-        "truncated": "truncated(keep=first)",
-        "truncated_to_context": "truncated_to_context(keep=first)",
-        "readagent_p_conditional": "readagent_p_conditional(task=Find it.)",
-    }
+    given = {"dos_rag": "(budget=900)", "truncated": "(keep=first)",
+             "truncated_to_context": "(keep=first)",
+             "readagent_p_conditional": "(task=Find it.)"}  # fmt: skip
     there = methods_in([FOLDER])
-    assert all(stages(given.get(name, name)) for name in there)
+    assert all(stages(name + given.get(name, "")) for name in there)
     assert {"readagent_p", "readagent_s", "gist_only", "bm25"} <= set(there)
     assert there["truncated"] == (FOLDER / "truncated.yaml", {"keep": None, "num_words": 6000})
 

@@ -119,14 +119,14 @@ LATER = [  # d1 with q1 and q2 as it is now, and what is to do once all was done
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("now", "at_first"), FIRST)
-def test_what_is_to_do_at_first(now: DocumentKey, at_first: dict[str, Any]) -> None:
-    assert asked(Store().pending(now)) == at_first
-
-
-@pytest.mark.parametrize(("now", "later"), LATER)
-def test_what_is_to_do_later(store: Store, now: DocumentKey, later: dict[str, Any]) -> None:
-    assert asked(store.pending(now)) == later
+@pytest.mark.parametrize(
+    ("is_later", "now", "to_do"),
+    [*((False, *row) for row in FIRST), *((True, *row) for row in LATER)],
+)
+def test_what_is_to_do(
+    store: Store, is_later: bool, now: DocumentKey, to_do: dict[str, Any]
+) -> None:
+    assert asked((store if is_later else Store()).pending(now)) == to_do
 
 
 def test_what_is_wrong_with_a_document_names_its_units() -> None:
