@@ -46,36 +46,30 @@ def history(question_id: str, kind: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def script(folder: Path, name: str, *rules: dict[str, Any]) -> Path:
-    path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump({"replies": list(rules)}))
-    return path
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run without a judge, which is added later."""
     folder = tmp_path_factory.mktemp("judged")
     histories = [history(case[0], case[1]) for case in CASES]
     (folder / "longmemeval_s.json").write_text(json.dumps(histories))
-    reader = script(
-        folder, "reader",
-        {"prompt": "answer", "match": "q7 ", "reply": "", "finish_reason": "abort"},
-        {"prompt": "answer", "reply": "It stood there."},
-    )  # fmt: skip
+    # A question that is put to another prompt than its rubric's has no verdict.
+    verdicts = [{"prompt": f"judge_{rubric}", "match": f"{question_id} ", "reply": reply}
+                for question_id, _, reply, rubric, _ in CASES if reply]  # fmt: skip
+    for name, rules in {
+        "reader": [{"prompt": "answer", "match": "q7 ", "reply": "", "finish_reason": "abort"},
+                   {"prompt": "answer", "reply": "It stood there."}],
+        "teacher": [*verdicts, {"reply": "another rubric"}],
+    }.items():  # fmt: skip
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump({"replies": rules}))
+    of_run = ("run=r", f"warehouse={folder / 'warehouse'}")
     succeed(
         "run", "corpus=longmemeval", f"corpus.path={folder}", "methods=closed_book",
-        "memory=uniform", "engine=scripted", f"engine.script={reader}", "rater=none",
-        f"warehouse={folder / 'warehouse'}", "run=r", "max_problem_rate=1",
+        "memory=uniform", "engine=scripted", f"engine.script={folder / 'reader.yaml'}",
+        "rater=none", *of_run, "max_problem_rate=1",
     )  # fmt: skip
     _, table = report(folder)
     assert not {*HEADINGS, "LR-1"} & {*table[0]}  # nobody judges
-    # A question that is put to another prompt than its rubric's has no verdict.
-    rules = [{"prompt": f"judge_{rubric}", "match": f"{question_id} ", "reply": reply}
-             for question_id, _, reply, rubric, _ in CASES if reply]  # fmt: skip
-    judge = script(folder, "teacher", *rules, {"reply": "another rubric"})
-    words = ("run=r", f"warehouse={folder / 'warehouse'}", "rater=scripted")
-    succeed("rate", *words, f"rater.script={judge}")
+    succeed("rate", *of_run, "rater=scripted", f"rater.script={folder / 'teacher.yaml'}")
     return folder
 
 

@@ -145,12 +145,6 @@ def verdict_shares(letters: str, counted: str) -> list[float | None]:
     return [None if part in "-U" else 100.0 * (part in counted) for part in letters.split()]
 
 
-def compression(worked: Worked) -> list[float | None]:
-    """100 x (1 - words read / words of the document)."""
-    pairs = zip(numbers(worked.words_read), DOCUMENT_WORDS, strict=True)
-    return [None if read is None else 100 * (1 - read / words) for read, words in pairs]
-
-
 def rouge1(worked: Worked) -> list[float | None]:
     """By the library, the better reference counting; an answer with a problem has 0."""
     scorer = RougeScorer(["rouge1"], use_stemmer=True)
@@ -165,9 +159,10 @@ def rouge1(worked: Worked) -> list[float | None]:
 
 def measures(worked: Worked, lr: str | None = None) -> dict[str, Values]:
     """Every measure of the report, question by question."""
-    letters = lr or worked.lr
+    letters, read = lr or worked.lr, numbers(worked.words_read)
+    of_documents = zip(read, DOCUMENT_WORDS, strict=True)
     return {
-        "compression_rate": compression(worked),
+        "compression_rate": [None if n is None else 100 * (1 - n / of) for n, of in of_documents],
         "lookups": numbers(worked.lookups),
         "lr_1": verdict_shares(letters, "E"),
         "lr_2": verdict_shares(letters, "EP"),
@@ -176,7 +171,7 @@ def measures(worked: Worked, lr: str | None = None) -> dict[str, Values]:
         "accuracy": numbers(worked.accuracy),
         "evidence_recall": worked.recall,
         "evidence_any_hit": [None if r is None else 100.0 * (r > 0) for r in worked.recall],
-        "words_read": numbers(worked.words_read),
+        "words_read": read,
         "length": [None if text is None else len(text.split()) for text in worked.answers],
     }
 
