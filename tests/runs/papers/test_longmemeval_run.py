@@ -95,4 +95,4 @@ def test_facts_and_time_ranges_may_be_of_other_models() -> None:
     method = f"methods=longmemeval({BM25},value=session,time_aware=true)"
     run = read_run(["corpus=longmemeval", "corpus.path=.", "rater=none", method, *words])
     asked = {(step.name, engine.title) for step, engine in run.steps_with_engines if engine}
-    assert asked == {("answer", "extractive"), ("expand", "vllm:a"), ("queries", "vllm:b")}
+    assert asked == {("answer", "extractive"), ("expand", "vllm a"), ("queries", "vllm b")}
