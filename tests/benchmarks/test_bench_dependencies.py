@@ -1,35 +1,37 @@
-"""Which call waits for which, on calls of stages made by hand, and the longest chain of them."""
+"""Which call waits for which, on calls of stages made by hand, and the longest chain of them; their
+replay by the bare engine; what a worker records is what it was asked."""
 
+import asyncio
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from benchmarks.dependencies import Made, dependencies, longest_chain
-from pipeline.core.calls import Call
-from pipeline.core.errors import Problem
-from pipeline.core.rows import Document, IndexRow, QuestionRow, Record, UnitRows
+from benchmarks.limit import script_of
+from benchmarks.peers.bare import Script, replay
+from benchmarks.recorder import Sent, read_records, start_recorded
+from pipeline.asking.ask import Ask
+from pipeline.asking.replies import Replies
+from pipeline.core.calls import Call, Subject
+from pipeline.core.engine import Reply, Request
+from pipeline.core.rows import Document, Record, UnitRows
 from pipeline.work.stage import Stage
 from pipeline.work.units import Step
-
-
-class _Cut(IndexRow):
-    """A row of the document's memory."""
-
-
-class _Reply(QuestionRow):
-    """A row of a question."""
+from stages.prompts.readagent_memory import PageGist
+from stages.tables.answers import Answer
+from stages.tables.pages import Gist
+from tests.support.engines.simulated import request, settings
+from tests.support.reading import Listener, content, family
 
 
 class _AtOnce(Stage, ABC):
     """A stage; it is never run here."""
 
     async def run(self, rows: UnitRows, ask: Any) -> Sequence[Record]:
-        return ()
-
-    def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> Sequence[Record]:
         return ()
 
 
@@ -39,29 +41,24 @@ class _InTurn(_AtOnce, ABC):
     asks_in_turn: ClassVar[bool] = True
 
 
-def step(name: str, stage: Stage | None, writes: type[Record], *upstream: Step) -> Step:
-    return Step(
-        corpus="c",
-        name=name,
-        version=1,
-        writes=writes,
-        settings={},
-        upstream=upstream,
-        stage=stage,
-    )
+DOCUMENTS = Step(corpus="c", name="documents", version=1, settings={}, writes=Document)
 
 
-DOCUMENTS = step("documents", None, Document)
-CUTS = step("cut", _InTurn(), _Cut, DOCUMENTS)
-NOTES = step("note", _AtOnce(), _Cut, DOCUMENTS, CUTS)
-SEARCH = step("search", _AtOnce(), _Reply, DOCUMENTS, CUTS, NOTES)
-TURNS = step("turns", _InTurn(), _Reply, DOCUMENTS, CUTS, NOTES)
-REPLY = step("reply", _AtOnce(), _Reply, DOCUMENTS, CUTS, NOTES, SEARCH)
-AFTER_TURNS = step("reply after turns", _AtOnce(), _Reply, DOCUMENTS, CUTS, NOTES, TURNS)
-RANKED = step("ranked", _AtOnce(), _Reply, DOCUMENTS, CUTS)  # asks nothing
-AFTER_RANKED = step("reply after ranked", _AtOnce(), _Reply, DOCUMENTS, CUTS, RANKED)
-NOTHING = step("nothing", _AtOnce(), _Reply, DOCUMENTS)
-AFTER_NOTHING = step("reply after nothing", _AtOnce(), _Reply, DOCUMENTS, NOTHING)
+def step(name: str, *upstream: Step, in_turn: bool = False, writes: type[Record] = Answer) -> Step:
+    return replace(
+        DOCUMENTS, name=name, writes=writes, upstream=(DOCUMENTS, *upstream),
+        stage=_InTurn() if in_turn else _AtOnce(),
+    )  # fmt: skip
+
+
+CUTS = step("cut", in_turn=True, writes=Gist)
+NOTES = step("note", CUTS, writes=Gist)
+SEARCH = step("search", CUTS, NOTES)
+TURNS = step("turns", CUTS, NOTES, in_turn=True)
+REPLY = step("reply", CUTS, NOTES, SEARCH)
+AFTER_TURNS = step("reply after turns", CUTS, NOTES, TURNS)
+AFTER_RANKED = step("reply after ranked", CUTS, step("ranked", CUTS))  # which asks nothing
+AFTER_NOTHING = step("reply after nothing", step("nothing"))
 
 
 def made(of: Step, document_id: str = "d1", **place: Any) -> Made:
@@ -75,13 +72,9 @@ def made(of: Step, document_id: str = "d1", **place: Any) -> Made:
 
 
 MEMORY = (
-    made(CUTS, page_index=0),
-    made(CUTS, page_index=1),
-    made(CUTS, page_index=3),  # page 2 had one legal end, and 4 was the tail: no calls
+    *(made(CUTS, page_index=page) for page in (0, 1, 3)),  # 2 had one legal end; 4 was the tail
     *(made(NOTES, page_index=page) for page in range(5)),
 )
-
-
 ALL_MEMORY = (2, 3, 4, 5, 6, 7)  # the last of the chain and all notes
 TURN: dict[str, Any] = {"question_id": "q1", "turn": 0}
 AGAIN: dict[str, Any] = {**TURN, "attempt": 2}
@@ -129,3 +122,70 @@ def test_the_longest_chain_adds_up_what_waits_for_each_other() -> None:
     assert longest_chain(MEMORY, of) == 1.0 + 9.5
     assert longest_chain(MEMORY, lambda call: min(of(call), 4.0)) == 1.0 + 2.0 + 4.0 + 3.0
     assert longest_chain((), of) == 0.0
+
+
+REQUESTS = [request(str(number)) for number in range(4)]
+
+
+class Watched(Listener):
+    """Answers after a turn of the event loop; keeps how it went."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda request: "")
+        self.events: list[str] = []
+
+    async def generate(self, request: Request) -> Reply:
+        self.events.append(f"{content(request)} in")
+        await asyncio.sleep(0)
+        self.events.append(f"{content(request)} out")
+        return await super().generate(request)
+
+
+@pytest.mark.parametrize(
+    ("waits", "at_once", "events"),
+    [
+        (
+            [(2,), (0,), (), (0, 1)],
+            4,
+            [f"{n} {way}" for n in (2, 0, 1, 3) for way in ("in", "out")],
+        ),
+        ([()] * 4, 4, [f"{n} {way}" for way in ("in", "out") for n in range(4)]),
+        ([()] * 4, 1, [f"{n} {way}" for n in range(4) for way in ("in", "out")]),
+    ],
+)
+def test_a_request_waits_for_those_it_follows_from_and_for_room(
+    waits: list[tuple[int, ...]], at_once: int, events: list[str]
+) -> None:
+    engine = Watched()
+    seconds, cpu = asyncio.run(replay(engine, Script(REQUESTS, waits), at_once))
+    assert cpu > 0 and seconds > 0
+    assert engine.events == events
+
+
+def test_requests_are_replayed_in_the_order_they_were_sent() -> None:
+    reply = Reply(text="", finish_reason="stop")
+    calls = [made(NOTES, page_index=0, request_sha="g"), made(CUTS, page_index=0, request_sha="p")]
+    sent = [Sent("p", REQUESTS[1], reply, begun=1.0), Sent("g", REQUESTS[0], reply, begun=2.0)]
+    script = script_of(calls, sent)
+    assert (script.requests, script.waits) == ([REQUESTS[1], REQUESTS[0]], [(), (0,)])
+
+
+def test_what_an_engine_is_asked_is_kept_under_the_name_of_its_call(tmp_path: Path) -> None:
+    pages = ["one page", "another page"]
+
+    async def ask() -> Ask:
+        engine = settings(decode_tokens_per_second=1e6)
+        reader = await start_recorded(tmp_path / "recorded", engine, family(), False)
+        asking = Ask(reader, "note", "d1", Replies())
+        for index, page in enumerate(pages):
+            await asking(PageGist(page=page), Subject(page_index=index))
+        return asking
+
+    calls = asyncio.run(ask()).calls()
+    (worker,) = read_records(tmp_path / "recorded")
+    assert [(one.request_sha, one.reply.text) for one in worker.sent] == [
+        (call.request_sha, call.reply) for call in calls
+    ]
+    assert [one.request.fields for one in worker.sent] == [PageGist(page=p) for p in pages]
+    assert worker.ready.clock <= worker.sent[0].begun <= worker.sent[1].begun
+    assert 0.0 == worker.sent[0].recorder_cpu < worker.sent[1].recorder_cpu == worker.recorder_cpu

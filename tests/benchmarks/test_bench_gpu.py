@@ -16,8 +16,6 @@ from benchmarks.gpu.paper_limit import Card, card_named, decode_limit, prefill_l
 from tests.support.command import ROOT
 
 FILES = ("rates", "limit", "cache", "peers", "paper_limit")  # by the tiny shape
-# Of a meeting of QMSum, in short replies.
-SHORT = ("limit=1", *(f"reply_tokens.{name}=12" for name in ("gist", "look_up_p", "answer")))
 
 
 def bench_gpu(*words: str | Path, **changes: str) -> "CompletedProcess[str]":
@@ -34,28 +32,22 @@ def test_weights_are_counted_as_llamas_authors_count_them() -> None:
 
 
 def test_the_paper_limit_is_computing_or_reading_the_weights() -> None:
-    card = Card("by hand", tflops=100.0, gb_per_second=1000.0)
-    billion = 10**9
+    card, billion = Card("by hand", tflops=100.0, gb_per_second=1000.0), 10**9
     assert prefill_limit(card, billion) == 50_000  # 2 GFLOP a token
-    assert decode_limit(card, billion, 1) == 500  # 2 GB a step
-    assert decode_limit(card, billion, 40) == 20_000
-    assert decode_limit(card, billion, 256) == 50_000, "computing is what limits"
+    # 2 GB a step; computing is what limits in the end.
+    limits = [decode_limit(card, billion, sequences) for sequences in (1, 40, 256)]
+    assert limits == [500, 20_000, 50_000]
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("NVIDIA H100 80GB HBM3", "H100"),
-        ("NVIDIA H100 PCIe", "H100 PCIe"),
-        ("NVIDIA A100-SXM4-80GB", "A100 80GB"),
-        ("NVIDIA A100-SXM4-40GB", "A100"),
-        ("NVIDIA L40S", "L40S"),
-        ("NVIDIA GeForce GTX 1080", None),
-    ],
-)
-def test_a_card_is_found_by_the_name_that_nvidia_smi_gives_it(name: str, found: str | None) -> None:
-    card = card_named(name)
-    assert (card.name if card else None) == found
+CARDS = {
+    "NVIDIA H100 80GB HBM3": "H100", "NVIDIA H100 PCIe": "H100 PCIe", "NVIDIA L40S": "L40S",
+    "NVIDIA A100-SXM4-80GB": "A100 80GB", "NVIDIA A100-SXM4-40GB": "A100",
+}  # fmt: skip
+
+
+def test_a_card_is_found_by_the_name_that_nvidia_smi_gives_it() -> None:
+    found = {name: card.name for name in CARDS if (card := card_named(name))}
+    assert (found, card_named("NVIDIA GeForce GTX 1080")) == (CARDS, None)
 
 
 def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path) -> None:
@@ -78,8 +70,9 @@ def test_a_part_that_fails_has_its_one_line(tmp_path: Path) -> None:
 
 
 def measured(out: Path, *words: str) -> dict[str, Any]:
-    """The results of all parts by a tiny model; none failed."""
-    done = bench_gpu("--shape", "tiny", "--minutes", "50", *words, out, *SHORT)
+    """The results of all parts by a tiny model, of a meeting of QMSum; none failed."""
+    short = (f"reply_tokens.{name}=12" for name in ("gist", "look_up_p", "answer"))
+    done = bench_gpu("--shape", "tiny", "--minutes", "50", *words, out, "limit=1", *short)
     assert done.returncode == 0, done.stdout + done.stderr
     found = {name: json.loads((out / f"{name}.json").read_text()) for name in FILES}
     for part in found.values():

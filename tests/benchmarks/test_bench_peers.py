@@ -1,20 +1,17 @@
 """`bench peers`: requests replayed by others, and the CPU seconds of whole process trees."""
 
-import json
 import os
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import side_by_side
-from benchmarks.parts import part_config
 from benchmarks.peers.measured import PeerRun, Watched, measured_peer
-from benchmarks.peers.replayed import Job, Replayed, write
+from benchmarks.peers.replayed import Replayed
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded, Sent
-from benchmarks.side_by_side import figures, job_of, peers, replayed_of
+from benchmarks.side_by_side import figures, job_of, replayed_of
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError
@@ -22,9 +19,6 @@ from pipeline.core.prompts import Constraint
 from pipeline.engines.vllm import VllmSettings
 from tests.support.command import ROOT
 from tests.support.engines.simulated import request, settings
-from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.texts.small_corpus import UNIFORM, document, question
-from tests.support.texts.small_corpus import write as write_corpus
 
 REPLAYED = Replayed(first=10.0, last=14.0, num_requests=8, prompt_tokens=80, reply_tokens=16)
 WATCHED = Watched(begun=4.0, samples=[(9.0, 1.0), (11.0, 3.0), (13.0, 3.0), (15.0, 7.0)])
@@ -45,23 +39,13 @@ def sent(**changes: Any) -> Sent:
     return Sent("sha", one, reply, begun=105.0)
 
 
-def vllm_settings(*words: str) -> VllmSettings:
-    return VllmSettings.model_validate(compose(["engine=vllm", *words])["engine"])
-
-
 def test_a_job_is_what_the_run_sent() -> None:
-    words = ("engine.sequences=4", "engine.gpus_per_worker=1", "engine.args.dtype=half")
-    engine = vllm_settings("engine.model=org/name", *words)
-    yes_or_no = Constraint(choices=("yes", "no"))
-    job = job_of(
-        engine,
-        [
-            sent(),
-            sent(temperature=0.5, seed=3),
-            sent(constraint=yes_or_no),
-            sent(constraint=Constraint(regex="a+")),
-        ],
-    )
+    words = ["engine=vllm", "engine.model=org/name", "engine.sequences=4",
+             "engine.gpus_per_worker=1", "engine.args.dtype=half"]  # fmt: skip
+    yes_or_no, of_regex = Constraint(choices=("yes", "no")), Constraint(regex="a+")
+    answered = [sent(), sent(temperature=0.5, seed=3), sent(constraint=yes_or_no),
+                sent(constraint=of_regex)]  # fmt: skip
+    job = job_of(VllmSettings.model_validate(compose(words)["engine"]), answered)
     assert (job.at_once, job.has_gpu, job.chat_template) == (5, True, None)
     assert job.arguments["model"] == "org/name"
     assert (job.arguments["max_num_seqs"], job.arguments["dtype"]) == (4, "half")
@@ -76,7 +60,7 @@ def test_a_job_is_what_the_run_sent() -> None:
 
 
 def test_a_phase_is_replayed_until_its_rows_are_committed() -> None:
-    driver = [Moment(100.0, 0.0), Moment(120.0, 0.0), Moment(121.0, 0.0)]
+    driver = [Moment(clock, 0.0) for clock in (100.0, 120.0, 121.0)]
     answered = (sent(), replace(sent(), begun=104.0, recorder_cpu=0.25))
     worker = Recorded(Moment(103.0, 0.0), answered, Moment(119.0, 0.0))
     assert replayed_of(Reading(settings(), driver, [worker, worker], ()), answered) == Replayed(
@@ -112,48 +96,25 @@ def own_peer(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> str:
 
 @pytest.mark.slow
 def test_a_peer_that_fails_has_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    why = "No CUDA here. Another sentence."
-    module = own_peer(tmp_path, monkeypatch, f"raise RuntimeError({why!r})")
-    with pytest.raises(EngineError, match=r"^No CUDA here$"):
-        measured_peer(module, tmp_path, REPLAYED, 60)
-    with pytest.raises(EngineError, match=r"No module named no_such$"):
-        measured_peer("no_such", tmp_path, REPLAYED, 60)
-    module = own_peer(tmp_path, monkeypatch, "import time\ntime.sleep(60)")
-    with pytest.raises(EngineError, match=r"^has not ended in 1 s$"):
-        measured_peer(module, tmp_path, REPLAYED, 1)
+    body = "raise RuntimeError('No CUDA here. Another sentence.')"
+    for module, seconds, line in (
+        (own_peer(tmp_path, monkeypatch, body), 60, "^No CUDA here$"),
+        ("no_such", 60, "No module named no_such$"),
+        (own_peer(tmp_path, monkeypatch, "import time\ntime.sleep(60)"), 1,
+         "^has not ended in 1 s$"),
+    ):  # fmt: skip
+        with pytest.raises(EngineError, match=line):
+            measured_peer(module, tmp_path, REPLAYED, seconds)
 
 
-@pytest.mark.parametrize("name", ["num_requests", "prompt_tokens"])
 def test_a_peer_that_answers_something_else_is_no_peer(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(REPLAYED, tmp_path / "replayed.json")
-    replayed = json.loads((tmp_path / "replayed.json").read_text())
+    replayed = asdict(REPLAYED)
     module = own_peer(tmp_path, monkeypatch, f"json.dump({replayed}, result)")
     assert measured_peer(module, tmp_path, REPLAYED, 60).replayed == REPLAYED
-    module = own_peer(tmp_path, monkeypatch, f"json.dump({ {**replayed, name: 7} }, result)")
-    with pytest.raises(EngineError, match=f"^other requests: {name} is 7, not {replayed[name]} as"):
-        measured_peer(module, tmp_path, REPLAYED, 60)
-
-
-@pytest.mark.vllm
-@pytest.mark.slow
-def test_all_answer_the_same_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_tiny_model(tmp_path / "tiny")
-    write_corpus(tmp_path / "corpus", [document(1), document(2)], [question(1, of=1)])
-    words = ["corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
-             "methods=gist_only,readagent_p(max_pages=1)", "engine=vllm", "engine.max_workers=1",
-             f"engine.model={tmp_path / 'tiny'}", "engine.context_tokens=4096",
-             "engine.args.enforce_eager=true", "engine.args.dtype=bfloat16",
-             "engine.sequences=8", "reply_tokens.gist=20", "reply_format=constrained"]  # fmt: skip
-    monkeypatch.setenv("RAY_OVERRIDE_RESOURCES", '{"CPU": 8}')  # a stage of Ray's own takes one
-    monkeypatch.setitem(side_by_side.PEERS, "nobody", "benchmarks.peers.nobody")
-    config = part_config("peers", words, tmp_path)  # as `bench` makes it, with its plugin
-    found = {one.what: one.figure for one in peers(config, tmp_path / "b", 1)}
-    assert len(found) == 4 + 3 * 3 + 1
-    (failed,) = (what for what, figure in found.items() if figure is None)
-    assert failed.startswith("nobody does not run here: ")
-    assert failed.endswith("No module named benchmarks.peers.nobody")
-    assert all(figure is None or figure > 0 for figure in found.values()), found
-    jobs = Job(**json.loads((tmp_path / "b" / "peers-0" / "job.json").read_text()))
-    assert len(jobs.requests) == 2 * 3 + 3, "a gist a page, a look-up, an answer by either method"
+    for name, number in (("num_requests", 8), ("prompt_tokens", 80)):
+        other = {**replayed, name: 7}
+        module = own_peer(tmp_path, monkeypatch, f"json.dump({other}, result)")
+        with pytest.raises(EngineError, match=f"^other requests: {name} is 7, not {number} as"):
+            measured_peer(module, tmp_path, REPLAYED, 60)

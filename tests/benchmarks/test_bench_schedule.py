@@ -8,7 +8,7 @@ from benchmarks.dependencies import Made
 from benchmarks.figures import Bar, figure_of
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded
-from benchmarks.schedule import lengths, lower_bound, work
+from benchmarks.schedule import lengths, lower_bound
 from tests.benchmarks.test_bench_dependencies import CUTS, NOTES, made
 from tests.support.command import refused
 from tests.support.engines.simulated import settings
@@ -18,37 +18,44 @@ ENGINE = settings(prefill_tokens_per_second=1000.0, decode_tokens_per_second=50.
 PARTS = "limit, schedule, machines, cache, peers, units, driver, rates"
 
 
-def timed(one: Made) -> Made:
-    """700 words of prompt, 200 of them cached, and 25 of reply: 0.5 + 0.5 seconds."""
-    tokens = {"prompt_tokens": 700, "cached_tokens": 200, "reply_tokens": 25}
-    return made(one.step, one.call.document_id, page_index=one.call.page_index, **tokens)
-
-
-def reading(*calls: Made, num_workers: int) -> Reading:
-    worker = Recorded(Moment(0.0, 0.0), (), Moment(1.0, 0.0))
-    return Reading(ENGINE, [Moment(0.0, 0.0)] * 3, [worker] * num_workers, calls)
-
-
-def test_work_is_what_is_prefilled_and_what_is_decoded() -> None:
-    assert work(ENGINE, timed(made(CUTS)).call) == 1.0
-
-
 def test_no_schedule_beats_work_shared_out_nor_the_longest_chain() -> None:
-    chain = [timed(made(CUTS, page_index=page)) for page in range(3)]
-    gists = [timed(made(NOTES, page_index=page)) for page in range(3)]
-    others = [timed(made(CUTS, f"d{i}", page_index=0)) for i in range(2, 20)]
-    assert lower_bound(reading(*chain, *gists, num_workers=1), ENGINE) == 4.0  # 6 s on 2 sequences
-    assert lower_bound(reading(*chain, *gists, *others, num_workers=1), ENGINE) == 24 / 2
-    assert lower_bound(reading(*chain, *gists, *others, num_workers=3), ENGINE) == 4.0
+    """Each call is of 500 uncached words of prompt and 25 of reply: 0.5 + 0.5 seconds."""
+    tokens = {"prompt_tokens": 700, "cached_tokens": 200, "reply_tokens": 25}
+    chain = [made(CUTS, page_index=page, **tokens) for page in range(3)]
+    chain += [made(NOTES, page_index=page, **tokens) for page in range(3)]
+    others = [made(CUTS, f"d{i}", page_index=0, **tokens) for i in range(2, 20)]
+
+    def bound(calls: list[Made], num_workers: int) -> float:
+        worker = Recorded(Moment(0.0, 0.0), (), Moment(1.0, 0.0))
+        return lower_bound(Reading(ENGINE, (), [worker] * num_workers, calls), ENGINE)
+
+    assert bound(chain, 1) == 4.0  # 6 s on 2 sequences
+    assert bound([*chain, *others], 1) == 24 / 2
+    assert bound([*chain, *others], 3) == 4.0
+    # The same of simulated events: 32 calls among two sequences; ten pages and a gist.
+    assert (shortest([10, 2, 2, 2], 2, 1), shortest([10, 2, 2, 2], 8, 8)) == (16, 11)
 
 
 def test_the_longest_document_is_half_as_long_as_the_engines_need_for_all() -> None:
     pages = lengths(400, sequences=64)
-    assert len(pages) == 400
-    assert min(pages) >= 1
+    assert len(pages) == 400 and min(pages) >= 1
     calls, chain = 2 * sum(pages), max(pages) + 1  # a break point and a gist for each page
     assert chain / (calls / 64) == pytest.approx(0.5, rel=0.02)
     assert sorted(pages)[200] * 3 < max(pages)  # skewed
+
+
+def test_a_reading_begins_when_its_engines_are_ready_on_average() -> None:
+    """CPU seconds are those of the driver since its last moment before that, and of each worker
+    since its engine is ready."""
+    driver = [Moment(100.0, 7.0), Moment(101.0, 7.5), Moment(102.0, 7.75), Moment(110.0, 9.0),
+              Moment(111.0, 9.25)]  # fmt: skip
+    workers = [
+        Recorded(Moment(101.0, 1.0), (), Moment(109.0, 4.0)),
+        Recorded(Moment(102.5, 1.5), (), Moment(110.0, 2.0)),
+    ]
+    reading = Reading(settings(), driver, workers, ())
+    assert (reading.ready, reading.seconds) == (101.75, 110.0 - 101.75)
+    assert reading.cpu == pytest.approx((9.0 - 7.5) + (4.0 - 1.0) + (2.0 - 1.5))
 
 
 @pytest.mark.parametrize(
@@ -62,30 +69,6 @@ def test_the_longest_document_is_half_as_long_as_the_engines_need_for_all() -> N
 def test_the_median_meets_a_bar_or_does_not(bar: tuple[Bar, float], ok: bool) -> None:
     figure = figure_of("limit", "a ratio", [1.0, 1.1, 9.0], bar)
     assert (figure.figure, figure.ok) == (1.1, ok)
-
-
-DRIVER = [Moment(100.0, 7.0), Moment(101.0, 7.5), Moment(102.0, 7.75), Moment(110.0, 9.0),
-          Moment(111.0, 9.25)]  # fmt: skip
-WORKERS = [
-    Recorded(Moment(101.0, 1.0), (), Moment(109.0, 4.0)),
-    Recorded(Moment(102.5, 1.5), (), Moment(110.0, 2.0)),
-]
-READING = Reading(settings(), DRIVER, WORKERS, ())
-
-
-def test_a_reading_begins_when_its_engines_are_ready_on_average() -> None:
-    assert READING.ready == 101.75
-    assert READING.seconds == 110.0 - 101.75
-
-
-def test_cpu_seconds_are_those_of_driver_and_workers_meanwhile() -> None:
-    # Of the driver since its last moment before 101.75, of each worker since its engine is ready.
-    assert READING.cpu == pytest.approx((9.0 - 7.5) + (4.0 - 1.0) + (2.0 - 1.5))
-
-
-def test_the_bound_is_all_work_or_the_longest_chain() -> None:
-    assert shortest([10, 2, 2, 2], 2, 1) == 16  # 32 calls among two sequences
-    assert shortest([10, 2, 2, 2], 8, 8) == 11  # ten pages and a gist
 
 
 @pytest.mark.parametrize(

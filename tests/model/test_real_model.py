@@ -2,11 +2,9 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ LETTERS = {
     "lena": "The school has a new teacher. She plays the organ, and the children like her.",
 }
 QUESTION = "Who bought the lighthouse from Marten?"
+COMMAND = (sys.executable, "-m", "jobs")
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +35,8 @@ def engine() -> list[str]:
     return ["engine=vllm", f"engine.model={folder}", "cluster=inline"]
 
 
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "jobs", *words]
-
-
 def output(*words: str) -> str:
-    done = subprocess.run(command(*words), cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([*COMMAND, *words], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode in (0, 3), done.stdout + done.stderr  # 3: more problems than allowed
     return done.stdout
 
@@ -53,28 +48,25 @@ def journaled(warehouse: Path) -> dict[str, Call]:
     return {call.request_sha: call for call in map(call_from_json, lines) if call}
 
 
-def kill_when(process: "subprocess.Popen[bytes]", warehouse: Path, least: int) -> dict[str, Call]:
-    """End the process and its children, as by kill -9, once a unit has so many replies: these."""
-    while len(journaled(warehouse)) < least:
-        assert process.poll() is None, "the run ended before it could be killed"
-        time.sleep(0.5)
-    for one in [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]:
-        one.send_signal(signal.SIGKILL)
-    process.wait()
-    return journaled(warehouse)
-
-
 class Demo:
-    """The first text of the demo, read by gists and judged; killed in the middle and resumed."""
+    """The first text of the demo, read by gists and judged; killed in the middle, as by kill -9,
+    once a unit has four replies, and resumed."""
 
     def __init__(self, folder: Path, engine: list[str]) -> None:
         self.warehouse = folder / "warehouse"
-        words = ["run", *engine, "corpus=demo", "limit=1", "methods=gist_only", "run=demo"]
-        words.append("reply_tokens.gist=128")  # a small model that copies a page takes minutes
-        words.append(f"warehouse={self.warehouse}")
+        words = [  # a small model that copies a page takes minutes
+            "run", *engine, "corpus=demo", "limit=1", "methods=gist_only", "run=demo",
+            "reply_tokens.gist=128", f"warehouse={self.warehouse}",
+        ]  # fmt: skip
         with (folder / "log").open("wb") as log:
-            first = subprocess.Popen(command(*words), cwd=ROOT, stdout=log, stderr=log)
-            self.before = kill_when(first, self.warehouse, least=4)
+            first = psutil.Popen([*COMMAND, *words], cwd=ROOT, stdout=log, stderr=log)
+        while len(journaled(self.warehouse)) < 4:
+            assert first.poll() is None, "the run ended before it could be killed"
+            time.sleep(0.5)
+        for process in [*first.children(recursive=True), first]:
+            process.kill()
+        first.wait()
+        self.before = journaled(self.warehouse)
         output(*words)
 
     def sql(self, query: str) -> list[dict[str, Any]]:
@@ -82,8 +74,8 @@ class Demo:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory, engine: list[str]) -> Iterator[Demo]:
-    yield Demo(tmp_path_factory.mktemp("demo"), engine)
+def demo(tmp_path_factory: pytest.TempPathFactory, engine: list[str]) -> Demo:
+    return Demo(tmp_path_factory.mktemp("demo"), engine)
 
 
 def test_the_model_chooses_where_pages_end_and_every_reply_is_read(demo: Demo) -> None:
@@ -103,18 +95,12 @@ def test_after_a_kill_nothing_is_asked_twice_but_what_was_in_flight(demo: Demo) 
     assert all(started[sha] == demo.before[sha].started_at for sha in kept)
 
 
-@pytest.fixture(scope="module")
-def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("letters") / "letters"
-    folder.mkdir()
+def test_ask_names_the_letter_that_has_the_answer(tmp_path: Path, engine: list[str]) -> None:
+    letters, warehouse = tmp_path / "letters", f"warehouse={tmp_path / 'asked'}"
+    letters.mkdir()
     for name, news in LETTERS.items():
         text = f"Dear {name.title()},\n\nall of us are well here. {news}\n\nPlease write soon."
-        (folder / f"{name}.txt").write_text(text)
-    return folder
-
-
-def test_ask_names_the_letter_that_has_the_answer(letters: Path, engine: list[str]) -> None:
-    warehouse = f"warehouse={letters.parent / 'asked'}"
+        (letters / f"{name}.txt").write_text(text)
     words = (*engine, warehouse, "memory=uniform", "method=bm25(top_k=1)", "--json")
     (answer,) = json.loads(output("ask", str(letters), QUESTION, *words))["results"]
     assert [page["file"] for page in answer["pages"]] == ["gerta.txt"]

@@ -1,5 +1,5 @@
--- The tokens of each answer's context, counted again from the texts that other tables hold.
 with walked as (
+    -- The tokens of each answer's context, counted again from the texts that other tables hold.
     select method, document_id, question_id, memory, node_index, min(turn) as first from visits group by all),
   leaves as (
     select method, document_id, question_id, max_by(node_index, turn) as leaf,

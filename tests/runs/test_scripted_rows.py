@@ -83,56 +83,6 @@ def test_answers(hand: HandRun) -> None:
     assert values(hand, f"{query} and method = 'constant'") == [([], 0, "constant")]
 
 
-def test_ratings(hand: HandRun) -> None:
-    query = """select method, question_id, reference_index,
-          max(label) filter (rubric = 'strict') as strict,
-          max(label) filter (rubric = 'permissive') as permissive, max(problem)
-        from ratings where not skipped and question_id in ('m2', 'l2', 'b1')
-        and method in ('gist_only', 'bm25(top_k=1)', 'full_text') group by all order by all"""
-    assert values(hand, query) == [
-        ("bm25(top_k=1)", "b1", 0, None, None, "upstream"),
-        ("bm25(top_k=1)", "l2", 0, "yes", None, "unparseable"),
-        ("bm25(top_k=1)", "m2", 0, "no", "partially", None),
-        ("bm25(top_k=1)", "m2", 1, "no", "no", None),
-        ("full_text", "b1", 0, None, None, "upstream"),
-        ("full_text", "l2", 0, None, None, "upstream"),
-        ("full_text", "m2", 0, "no", "no", None),
-        ("full_text", "m2", 1, "no", "no", None),
-        ("gist_only", "b1", 0, None, None, "upstream"),
-        ("gist_only", "l2", 0, "no", "partially", None),
-        ("gist_only", "m2", 0, None, "no", "unparseable"),
-        ("gist_only", "m2", 1, "yes", "no", None),
-    ]
-    ((rater, is_model),) = sql_values(
-        hand.warehouse, "select distinct rater, rater_is_model from ratings"
-    )
-    assert (without_identity(rater), is_model) == ("scripted:teacher", True)
-    skipped = sql_values(
-        hand.warehouse, "select distinct question_id from ratings where skipped order by 1"
-    )
-    assert skipped == [("l1",), ("t1",)]  # multiple choice
-
-
-def test_scores(hand: HandRun) -> None:
-    query = """select metric, value, problem from scores where method = 'bm25(top_k=1)'
-        and question_id = 'm2' and metric not like 'rouge%' order by 1"""
-    page = len(TEXTS["mill"][: TEXTS["mill"].index("In May")])
-    assert values(hand, query) == [
-        ("evidence_any_hit", 100.0, None),
-        ("evidence_full", 0.0, None),
-        ("evidence_precision", 100 * 12 / page, None),
-        ("evidence_recall", 100 * 12 / 36, None),
-        ("squad_em", 0.0, None),
-    ]
-    query = """select distinct metric, value, problem from scores
-        where question_id = 'b1' order by all"""
-    assert values(hand, query) == [
-        ("evidence_recall", None, "upstream"),  # there is no text to hold evidence
-        ("rouge1_stem", 0.0, "upstream"),
-        ("squad_em", 0.0, "upstream"),
-    ]
-
-
 def test_calls(hand: HandRun) -> None:
     """What does not fit is never asked; what goes wrong is kept as it was said."""
     query = "select stage, count(*) from calls group by 1"

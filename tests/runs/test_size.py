@@ -1,19 +1,23 @@
-"""The memory that a worker and the driver take while a long document is read."""
+"""A long document: the memory that a worker and the driver take; and one of many questions, which
+two workers share."""
 
+import json
 import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from subprocess import DEVNULL
 
 import psutil
 import pytest
 
-from tests.support.command import ROOT
+from tests.support.command import ROOT, sql_values, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 from tests.support.without_ray import without_ray
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled]
+pytestmark = pytest.mark.slow
 
 # Runs a command, and prints its peak memory in KB: this process has had other children, too.
 PEAK = """import resource, subprocess, sys
@@ -25,29 +29,31 @@ WORKER_MB = 350 + 13 * 12
 DRIVER_MB = 400 + 13 * 12
 
 
+@pytest.mark.sampled
 def test_a_long_document_needs_a_small_multiple_of_its_size(tmp_path: Path) -> None:
     words = [
         "run", "corpus=synthetic", "corpus.num_documents=1", f"corpus.words={WORDS}",
         "corpus.skew=0.0", "memory=uniform", "methods=gist_only,bm25(top_k=3)",
         "rater=none", "engine.max_workers=1", "cluster.scoring_workers=1", f"warehouse={tmp_path}",
     ]  # fmt: skip
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "jobs", *words],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     most = {"driver": 0.0, "worker": 0.0}
-    while driver.poll() is None:
-        for process in [psutil.Process(driver.pid), *_below(driver.pid)]:
-            kind = "driver" if process.pid == driver.pid else "worker"
-            most[kind] = max(most[kind], _megabytes(process))
-        time.sleep(0.2)
+    with subprocess.Popen(
+        [sys.executable, "-m", "jobs", *words], cwd=ROOT, stdout=DEVNULL, stderr=DEVNULL
+    ) as driver:
+        while driver.poll() is None:
+            with suppress(psutil.Error):  # a process has just ended
+                for process in psutil.Process(driver.pid).children(recursive=True):
+                    if "MapWorker" in " ".join(process.cmdline()):  # Ray's, that reads or scores
+                        most["worker"] = max(most["worker"], process.memory_info().rss / 1e6)
+                rss = psutil.Process(driver.pid).memory_info().rss
+                most["driver"] = max(most["driver"], rss / 1e6)
+            time.sleep(0.2)
     assert driver.returncode == 0
     assert 200 < most["worker"] < WORKER_MB
     assert 200 < most["driver"] < DRIVER_MB
 
 
+@pytest.mark.sampled
 @pytest.mark.timeout(150)
 def test_a_hundred_thousand_questions_of_one_document_are_planned(tmp_path: Path) -> None:
     """In time that grows with their number: by its square it would be many minutes."""
@@ -61,23 +67,29 @@ def test_a_hundred_thousand_questions_of_one_document_are_planned(tmp_path: Path
     assert int(done.stdout.splitlines()[-1]) < 1.2 * 2**20  # GB, as KB
 
 
-def _below(driver: int) -> list[psutil.Process]:
-    """Ray's workers that read or score."""
-    try:
-        return [p for p in psutil.Process(driver).children(recursive=True) if _is_worker(p)]
-    except psutil.Error:
-        return []
+def test_a_long_list_of_questions_is_shared_and_done_once(tmp_path: Path) -> None:
+    """One long question list and one short one; both workers have to help with the first."""
+    asked = [question(n, of=1) for n in range(24)] + [question(99, of=2)]
+    write(tmp_path / "corpus", [document(1), document(2)], asked)
+    words = [
+        "run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "--json",
+        "methods=gist_only,readagent_p(max_pages=1)", f"warehouse={tmp_path / 'warehouse'}",
+    ]  # fmt: skip
+    chunks = "questions_per_unit=4"
+    here = ("engine.min_workers=2", "engine.cpus_per_worker=0.5", "cluster=local")
+    workers = json.loads(succeed(*words, chunks, *here))["workers"]  # units by phase and worker
+    assert [*workers] == ["reading: memory", "reading: questions"]
+    assert sum(workers["reading: memory"].values()) == 2 * 2, "pages and gists of two documents"
+    assert len(workers["reading: questions"]) == 2, "both workers"
 
+    rows = sql_values(
+        tmp_path / "warehouse",
+        """select count(*), count(distinct question_id), count(problem), count(distinct unit)
+        from answers group by method""",
+    )
+    assert [row[:3] for row in rows] == [(25, 25, 0)] * 2
+    # The short list, and six chunks by the questions' hashes, or five if one of them is empty.
+    assert all(6 <= num_units <= 7 for *_, num_units in rows)
 
-def _is_worker(process: psutil.Process) -> bool:
-    try:
-        return "MapWorker" in " ".join(process.cmdline())
-    except psutil.Error:
-        return False
-
-
-def _megabytes(process: psutil.Process) -> float:
-    try:
-        return float(process.memory_info().rss) / 1e6
-    except psutil.Error:  # it has just ended
-        return 0.0
+    for more in ((chunks, "engine.max_workers=1"), ("questions_per_unit=50",)):
+        assert json.loads(succeed(*words, *more))["calls"] == {}, "cut otherwise, the same run"

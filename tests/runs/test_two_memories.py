@@ -2,8 +2,6 @@
 that commands print are compared with the Parquet files, joined by hand."""
 
 import json
-import re
-from collections import Counter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -12,12 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import succeed
-
-pytestmark = pytest.mark.slow
+from tests.support.own_methods import methods
 
 OWN = "segmented(words=150,max_pages=2)"
 MEMORY = "paginate(kind=uniform,words=150)"
-BM25 = "bm25(top_k=2)"
 YAML = """\
 # ReadAgent over pages of `words` words, cut and shortened for itself.
 arguments: {words: 150, max_pages: 2}
@@ -30,19 +26,6 @@ stages:
 Rows = list[dict[str, Any]]
 
 
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its demo, with methods of both memories; in 300 words shared pages are the longer ones."""
-    folder = tmp_path_factory.mktemp("two")
-    method = folder / "own_pages" / "conf" / "method" / "segmented.yaml"
-    method.parent.mkdir(parents=True)
-    method.write_text(YAML)
-    methods = "segmented,gist_only,readagent_p(max_pages=2),bm25(top_k=2),full_text"
-    words = (f"methods={methods}", f"plugins={folder / 'own_pages'}", "run=two")
-    succeed("run", "experiment=demo", *words, f"warehouse={folder / 'warehouse'}")
-    return folder / "warehouse"
-
-
 def stored(warehouse: Path, name: str, **having: Any) -> Rows:
     """The rows of a table as its Parquet files have them: those with these values."""
     files = (warehouse / "tables" / name).rglob("*.parquet")
@@ -50,74 +33,43 @@ def stored(warehouse: Path, name: str, **having: Any) -> Rows:
     return [row for row in rows if all(row[key] == value for key, value in having.items())]
 
 
-def gists_of(warehouse: Path, memory: str) -> dict[tuple[str, int], dict[str, Any]]:
-    rows = stored(warehouse, "gists", memory=memory)
-    return {(row["document_id"], row["page_index"]): row for row in rows}
+def num_words(rows: Rows) -> dict[tuple[str, int], int]:
+    return {(row["document_id"], row["page_index"]): row["num_words"] for row in rows}
 
 
-def tokens(calls: Rows) -> tuple[int, int]:
-    return len(calls), sum(call["prompt_tokens"] + call["reply_tokens"] for call in calls)
-
-
-def test_there_are_two_memories_of_other_pages(warehouse: Path) -> None:
-    pages = Counter(row["memory"] for row in stored(warehouse, "pages"))
-    assert set(pages) == {"shared", MEMORY}
-    assert len(set(pages.values())) == 2
-    assert Counter(row["memory"] for row in stored(warehouse, "gists")) == pages
-    rests_on = {(row["method"], row["memory"]) for row in stored(warehouse, "answers")}
-    assert {(OWN, MEMORY), (BM25, "shared"), ("full_text", None)} < rests_on
-    assert len(rests_on) == 5, "one memory for each method"
-
-
-def test_report_has_a_line_per_memory(warehouse: Path) -> None:
+@pytest.mark.slow
+def test_each_memory_has_its_numbers_and_each_method_those_of_its_own(tmp_path: Path) -> None:
+    """The demo, with methods of both memories; in 300 words shared pages are the longer ones."""
+    warehouse = tmp_path / "warehouse"
+    chosen = "methods=segmented,gist_only,readagent_p(max_pages=2),bm25(top_k=2),full_text"
+    own = (methods(tmp_path, segmented=YAML), chosen, f"warehouse={warehouse}")
+    succeed("run", "experiment=demo", "run=two", *own)
     report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
     assert [row["memory"] for row in report["memories"]] == ["shared", MEMORY]
+    assert report["memories"][0]["pages"] != report["memories"][1]["pages"]
     for row in report["memories"]:
-        pages = stored(warehouse, "pages", memory=row["memory"])
-        gists = gists_of(warehouse, row["memory"]).values()
-        page_words = sum(page["num_words"] for page in pages)
-        gist_words = sum(gist["num_words"] for gist in gists)
+        pages, gists = (
+            [*num_words(stored(warehouse, table, memory=row["memory"])).values()]
+            for table in ("pages", "gists")
+        )
         calls = stored(warehouse, "calls", memory=row["memory"], method=None, is_shared=False)
+        tokens = sum(call["prompt_tokens"] + call["reply_tokens"] for call in calls)
         assert row["pages"] == len(pages)
-        assert row["words_per_page"] == pytest.approx(page_words / len(pages))
-        assert row["words_per_gist"] == pytest.approx(gist_words / len(gists))
-        assert row["gist_compression"] == pytest.approx(100 * (1 - gist_words / page_words))
-        assert (row["calls"], row["tokens"]) == tokens(calls)
+        assert row["words_per_page"] == pytest.approx(fmean(pages))
+        assert row["words_per_gist"] == pytest.approx(fmean(gists))
+        assert row["gist_compression"] == pytest.approx(100 * (1 - sum(gists) / sum(pages)))
+        assert (row["calls"], row["tokens"]) == (len(calls), tokens)
     asked = [p["chosen_by"] for p in stored(warehouse, "pages", memory="shared")]
     share = 100 * asked.count("fallback") / sum(by in ("model", "fallback") for by in asked)
     assert [row["fallback"] for row in report["memories"]] == [pytest.approx(share), None]
 
-
-def test_a_method_shows_its_own_calls_and_what_its_own_memory_took(warehouse: Path) -> None:
-    report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
-    rows = {row["method"]: row["counts"] for row in report["rows"]}
-    for method, counts in rows.items():
-        calls = stored(warehouse, "calls", method=method, is_shared=False)
-        own = [call for call in calls if call["stage"] != "rate"]
-        assert (counts["calls"], counts["tokens"]) == tokens(own), method
-    took = tokens(stored(warehouse, "calls", memory=MEMORY, method=None, is_shared=False))
-    assert took[0] > 0
-    assert (rows[OWN]["memory_calls"], rows[OWN]["memory_tokens"]) == took
-    for method, stages in (("gist_only", ("paginate", "gist")), (BM25, ("paginate",))):
-        calls = stored(warehouse, "calls", memory="shared", method=None, is_shared=False)
-        of_shared = tokens([call for call in calls if call["stage"] in stages])
-        assert (rows[method]["memory_calls"], rows[method]["memory_tokens"]) == of_shared
-    assert rows["full_text"]["memory_calls"] == 0
-    assert rows[OWN]["fallback"] is None
-    assert "fallback" in rows[BM25] and "fallback" not in rows["full_text"]
-    printed = succeed("report", f"warehouse={warehouse}")
-    assert re.search(rf"^\| {re.escape(OWN)} .*\| +{took[0]} +\| +{took[1]} +\|", printed, re.M)
-
-
-def test_means_of_a_method_are_those_of_its_own_pages(warehouse: Path) -> None:
-    report = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))
     (row,) = [row for row in report["rows"] if row["method"] == OWN]
-    words = {(p["document_id"], p["page_index"]): p["num_words"]
-             for p in stored(warehouse, "pages", memory=MEMORY)}  # fmt: skip
-    gists = gists_of(warehouse, MEMORY)
+    of_pages, of_gists = (
+        num_words(stored(warehouse, table, memory=MEMORY)) for table in ("pages", "gists")
+    )
     read = []
     for answer in stored(warehouse, "answers", method=OWN):
         document, raw = answer["document_id"], set(answer["page_indexes"])
-        pages = [page for page in words if page[0] == document]
-        read.append(sum(words[p] if p[1] in raw else gists[p]["num_words"] for p in pages))
+        places = [place for place in of_pages if place[0] == document]
+        read.append(sum((of_pages if p[1] in raw else of_gists)[p] for p in places))
     assert row["means"]["words_read"]["mean"] == pytest.approx(fmean(read))

@@ -2,60 +2,45 @@
 killed in the middle."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.command import ROOT, sql, sql_values
 from tests.support.engines.tiny_model import make_tiny_model
-from tests.support.texts import small_corpus
-from tests.support.texts.small_corpus import UNIFORM
+from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 pytestmark = [pytest.mark.vllm, pytest.mark.slow]
 
 NUM_DOCUMENTS = 8
-METHODS = "methods=gist_only,bm25(top_k=1)"
 REPLY_TOKENS = 80  # each reply has all of them
 # Random weights babble: every problem is allowed here.
 LENIENT = ("max_problem_rate=1.0", "max_fallback_rate=1.0")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a model and a corpus of eight documents, three pages and a question each."""
-    folder = tmp_path_factory.mktemp("vllm")
-    make_tiny_model(folder / "tiny")
-    numbers = range(NUM_DOCUMENTS)
-    small_corpus.write(
-        folder / "corpus",
-        [small_corpus.document(number) for number in numbers],
-        [small_corpus.question(number, of=number) for number in numbers],
-    )
-    return folder
-
-
-def words(made: Path, warehouse: Path, *more: str) -> list[str]:
-    return [
-        "engine=vllm", f"engine.model={made / 'tiny'}", "corpus=tables",
-        f"corpus.path={made / 'corpus'}", f"warehouse={warehouse}", "rater=none", *UNIFORM,
-        METHODS, f"reply_tokens.gist={REPLY_TOKENS}", f"reply_tokens.answer={REPLY_TOKENS}",
-        *LENIENT, *more,
-    ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def killed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The warehouse of a run whose engine's process was killed after the first gists: its worker
-    ends, and Ray starts another one with another engine."""
-    warehouse = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, "-m", "jobs", "run"]
-    command += words(made, warehouse, "engine.sequences=1", "run=killed")
+    ends, and Ray starts another one with another engine. Of eight documents, three pages and a
+    question each."""
+    folder, numbers = tmp_path_factory.mktemp("vllm"), range(NUM_DOCUMENTS)
+    make_tiny_model(folder / "tiny")
+    write(folder / "corpus", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
+    warehouse = folder / "warehouse"
+    command = [
+        sys.executable, "-m", "jobs", "run", "run=killed", f"warehouse={warehouse}",
+        "engine=vllm", f"engine.model={folder / 'tiny'}", "engine.sequences=1", "rater=none",
+        "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, *LENIENT,
+        "methods=gist_only,bm25(top_k=1)", f"reply_tokens.gist={REPLY_TOKENS}",
+        f"reply_tokens.answer={REPLY_TOKENS}",
+    ]  # fmt: skip
     defaults = {key: value for key, value in os.environ.items() if "VLLM_CPU" not in key}
     with subprocess.Popen(
         command, cwd=ROOT, env=defaults, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -64,7 +49,8 @@ def killed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         wait_for(lambda: bool(engines_of(run.pid)), run)  # a process may not be listed for a moment
         (first,) = engines_of(run.pid)
         os.kill(first, signal.SIGKILL)
-        wait_for(lambda: len(workers(warehouse)) > 1, run)
+        # A killed worker's file of heartbeats stays.
+        wait_for(lambda: len([*warehouse.glob("runs/killed/alive/*.json")]) > 1, run)
         answered = list((warehouse / "tables").glob("answers/*/*.parquet"))
         assert len(answered) < 2 * NUM_DOCUMENTS, "a second worker that reads"
         out, err = run.communicate(timeout=500)
@@ -92,35 +78,19 @@ def test_a_run_keeps_what_each_call_cost(killed: Path) -> None:
         assert 0 <= call["cached_tokens"] < call["prompt_tokens"]
 
 
+def engines_of(driver: int) -> list[int]:
+    """The vLLM engine processes below a driver's process."""
+    found = []
+    for process in psutil.Process(driver).children(recursive=True):
+        with suppress(psutil.Error):  # it has just ended
+            if "EngineCore" in " ".join(process.cmdline()):
+                found.append(process.pid)
+    return found
+
+
 def wait_for(happens: Callable[[], bool], run: subprocess.Popen[str]) -> None:
     until = time.monotonic() + 500
     while not happens():
         assert run.poll() is None, f"{run.communicate()}"
         assert time.monotonic() < until
         time.sleep(0.05)
-
-
-def workers(warehouse: Path) -> set[str]:
-    """The workers that wrote heartbeats; a killed worker's file stays."""
-    return {file.name for file in (warehouse / "runs" / "killed" / "alive").glob("*.json")}
-
-
-def engines_of(driver: int) -> list[int]:
-    """The vLLM engine processes below a driver's process."""
-    return [pid for pid in _below(driver) if "EngineCore" in _read(pid, "cmdline")]
-
-
-def _below(process: int) -> Iterator[int]:
-    for folder in Path("/proc").glob("[0-9]*"):
-        pid = int(folder.name)
-        parent = re.search(r"^PPid:\s+(\d+)", _read(pid, "status"), re.MULTILINE)
-        if parent and int(parent[1]) == process:
-            yield pid
-            yield from _below(pid)
-
-
-def _read(pid: int, name: str) -> str:
-    try:
-        return Path(f"/proc/{pid}/{name}").read_text(errors="replace")
-    except OSError:  # it has just ended
-        return ""

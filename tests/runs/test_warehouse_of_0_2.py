@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import DATA, ROOT, gistmill, refused, sql, succeed
+from tests.support.command import DATA, ROOT, gistmill, refused, sql, sql_values, succeed
 
 COMPLETE = ("demo", "german", "corrected")
 HALF = ("experiment=demo", "run=half", "cluster=inline", "rater=none", "memory=uniform")
@@ -31,7 +31,7 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("ls",),
         ("status", "run=half"),
-        *(("report", f"run={name}") for name in (*COMPLETE, "half")),
+        ("report", "run=half"),
         ("cite", "run=demo"),
         ("trace", "meeting-02", "run=demo"),
         ("show", "orchard_coop_meeting", "run=demo"),
@@ -69,10 +69,10 @@ def test_a_page_is_written(old: Path, tmp_path: Path) -> None:
 
 
 def test_corrected_questions_are_as_they_were_asked(old: Path) -> None:
-    rows = sql(old, 'select question, "references" from questions order by all', "run=corrected")
-    assert rows == [
-        {"question": "What broke in May?", "references": ["The sluice"]},
-        {"question": "Who waited for flour?", "references": ["The baker waited two nights"]},
+    query = 'select question, "references" from questions order by all'
+    assert sql_values(old, query, "run=corrected") == [
+        ("What broke in May?", ["The sluice"]),
+        ("Who waited for flour?", ["The baker waited two nights"]),
     ]
 
 
@@ -85,9 +85,8 @@ def test_a_run_goes_on_where_it_was_killed(tmp_path: Path) -> None:
     assert {file: file.read_bytes() for file in files} == files
     after = sql(warehouse, "select unit, request_sha, started_at from calls", "run=half")
     assert [call for call in after if call in calls] == calls
-    assert sql(
-        warehouse, "select count(*) as n from answers where problem is null", "run=half"
-    ) == [{"n": 300}]
+    answered = "select count(*) from answers where problem is null"
+    assert sql_values(warehouse, answered, "run=half") == [(300,)]
 
 
 def test_a_run_gains_a_rater_and_is_compacted_and_removed(tmp_path: Path) -> None:

@@ -18,16 +18,6 @@ LOOKUPS = (
 )
 
 
-def said(tmp_path: Path, text: str, *words: str) -> str:
-    """The line without the file's name at its beginning."""
-    plugins, warehouse = methods(tmp_path, mine=text), tmp_path / "warehouse"
-    line = refused("run", plugins, "methods=mine", f"warehouse={warehouse}", *words)
-    assert not warehouse.exists()
-    file = str(file_of(plugins, "mine"))
-    assert line.startswith(file)
-    return line.removeprefix(file)
-
-
 STAGES = [  # the stages, and how the line goes on
     ("  retrieve: {kind: bm25, top_k: 3}\n" + ANSWER,
      ": retrieve: no stage 'retrieve'; there are answer, "),
@@ -67,34 +57,30 @@ STAGES = [  # the stages, and how the line goes on
 ]  # fmt: skip
 
 
-FILES = [
-    *((HEAD + stages, line) for stages, line in STAGES),
-    ("stages:\n" + LOOK_UP, ": arguments: Field required"),
-    ("- look_up\n- answer\n", ": the file: Input should be a valid dictionary"),
-    (f"optional: {{b: {{l: 3}}}}\n{HEAD}{ANSWER}", ": optional.b.l: no such argument"),
-    ("\tstages:\n", ": not YAML: "),
-]
+FILES: list[tuple[str, tuple[str, ...], str]] = [  # a file, other words, and how the line goes on
+    *((HEAD + stages, (), line) for stages, line in STAGES),
+    ("stages:\n" + LOOK_UP, (), ": arguments: Field required"),
+    ("- look_up\n- answer\n", (), ": the file: Input should be a valid dictionary"),
+    (f"optional: {{b: {{l: 3}}}}\n{HEAD}{ANSWER}", (), ": optional.b.l: no such argument"),
+    ("\tstages:\n", (), ": not YAML: "),
+    (HEAD + "  look_up: {kind: dense, top_k: 3}\n" + ANSWER, ("embedder.model=some-model",),
+     ": look_up: reads embeddings, which no earlier stage writes; put embed before it"),
+    (HEAD + LOOK_UP, (), f", judged as {ROOT / 'conf/prompts/generic/family.yaml'} says: "
+     "rate: reads answers, which no earlier stage writes; put answer before it"),
+    # A judge that the method itself asks is needed; those that judge its answers are not.
+    (HEAD + LOOK_UP + ANSWER + "  rate: {}\n", ("rater=none",),
+     ": rate: asks the role judge, which has no engine; set rater=..."),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "line"), FILES)
-def test_a_file_that_is_no_method(tmp_path: Path, text: str, line: str) -> None:
-    assert said(tmp_path, text).startswith(line)
-
-
-def test_inputs_that_are_not_written(tmp_path: Path) -> None:
-    dense = HEAD + "  look_up: {kind: dense, top_k: 3}\n" + ANSWER
-    told = ": look_up: reads embeddings, which no earlier stage writes; put embed before it"
-    assert said(tmp_path, dense, "embedder.model=some-model") == told
-    family = ROOT / "conf" / "prompts" / "generic" / "family.yaml"
-    told = "rate: reads answers, which no earlier stage writes; put answer before it"
-    assert said(tmp_path, HEAD + LOOK_UP) == f", judged as {family} says: {told}"
-
-
-def test_a_role_without_an_engine(tmp_path: Path) -> None:
-    """A judge that the method itself asks is needed; those that judge its answers are not."""
-    own = HEAD + LOOK_UP + ANSWER + "  rate: {}\n"
-    line = ": rate: asks the role judge, which has no engine; set rater=..."
-    assert said(tmp_path, own, "rater=none") == line
+@pytest.mark.parametrize(("text", "words", "line"), FILES)
+def test_a_file_that_is_no_method(
+    tmp_path: Path, text: str, words: tuple[str, ...], line: str
+) -> None:
+    plugins, warehouse = methods(tmp_path, mine=text), tmp_path / "warehouse"
+    told = refused("run", plugins, "methods=mine", f"warehouse={warehouse}", *words)
+    assert told.startswith(f"{file_of(plugins, 'mine')}{line}")
+    assert not warehouse.exists()
 
 
 def test_a_method_of_a_built_in_name(tmp_path: Path) -> None:

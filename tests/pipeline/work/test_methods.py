@@ -1,23 +1,15 @@
 """How methods are written, what they are called, and which stages they are made of."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import import_installed
-from pipeline.work.methods import Method, expand_methods, methods_in
+from pipeline.work.methods import expand_methods, methods_in
 from pipeline.work.stage import Stage
-from stages.index.paginate import PaginateUniform
 from stages.read.answer_from_context import AnswerFromMemory, AnswerFromPages
-from stages.read.answer_kinds import (
-    AnswerConstant,
-    AnswerFromText,
-    UpdateRunningSummary,
-)
-from stages.retrieve.look_up import BM25, NoLookUp, RandomPages
+from stages.retrieve.look_up import BM25, RandomPages
 from stages.retrieve.read_agent import ReadAgentP
 from tests.support.command import ROOT
 from tests.support.engines.embedding import counts
@@ -31,33 +23,16 @@ VALUES: dict[str, Any] = {
     "truncate_by": "words", "bm25": "plus_on_stems", "judged": "answer",
     "extraction_examples": False,
 }  # fmt: skip
-
-
 COMMON: dict[str, Any] = {"first_page": 1, "answer_words": 20, "answer_page_tags": True}
 
 
-def expanded(text: str, folder: Path = FOLDER) -> list[Method]:
-    return expand_methods(text, [folder])
+def names(text: str) -> list[str]:
+    return [method.name for method in expand_methods(text, [FOLDER])]
 
 
-def names(text: str, folder: Path = FOLDER) -> list[str]:
-    return [method.name for method in expanded(text, folder)]
-
-
-def stages(text: str, folder: Path = FOLDER) -> list[Stage]:
-    (method,) = expanded(text, folder)
+def stages(text: str) -> list[Stage]:
+    (method,) = expand_methods(text, [FOLDER])
     return [spec.made(method.name, VALUES) for spec in method.stages]
-
-
-def refused(text: str) -> str:
-    """The line a user sees."""
-    with pytest.raises(UsageError) as raised:
-        for method in expanded(text):
-            for spec in method.stages:
-                spec.made(f"methods: {method.name}", VALUES)
-    line = str(raised.value)
-    assert "\n" not in line
-    return line
 
 
 @pytest.mark.parametrize(
@@ -70,23 +45,18 @@ def refused(text: str) -> str:
         ("bm25(top_k=6|1|3)", ["bm25(top_k=6)", "bm25(top_k=1)", "bm25(top_k=3)"]),
         ("truncated(keep=last)", ["truncated(keep=last,num_words=6000)"]),
         ("bm25(top_k=2..3),bm25,bm25(top_k=1..3)", [f"bm25(top_k={n})" for n in (2, 3, 1)]),
-        (
-            "memwalker(segment_tokens=9,working_memory=visited|none)",
-            [
-                f"memwalker(segment_tokens=9,max_children=8,working_memory={given},reasoning=true)"
-                for given in ("visited", "none")
-            ],
-        ),
+        ("memwalker(working_memory=visited|none,max_children=4,segment_tokens=9)",
+         [f"memwalker(segment_tokens=9,max_children=4,working_memory={given},reasoning=true)"
+          for given in ("visited", "none")]),
         ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),
         ("bm25(budget=900,top_k=5)", ["bm25(top_k=5,budget=900)"]),
         ("readagent_p(budget=900)", ["readagent_p(max_pages=5,budget=900)"]),
-        (  # several arguments multiply in the order written
-            "truncated(num_words=1..2,keep=first|last),bm25",
-            [f"truncated(keep={keep},num_words={n})" for n in (1, 2) for keep in ("first", "last")]
-            + ["bm25(top_k=3)"],
-        ),
+        # Several arguments multiply in the order written.
+        ("truncated(num_words=1..2,keep=first|last),bm25",
+         [*(f"truncated(keep={keep},num_words={n})" for n in (1, 2) for keep in ("first", "last")),
+          "bm25(top_k=3)"]),
     ],
-)
+)  # fmt: skip
 def test_names_are_canonical_and_in_the_order_written(text: str, expected: list[str]) -> None:
     assert names(text) == expected
     assert names(",".join(expected)) == expected, "a canonical name names itself"
@@ -114,45 +84,34 @@ def test_names_are_canonical_and_in_the_order_written(text: str, expected: list[
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(text: str, parts: list[str]) -> None:
-    line = refused(text)
-    assert line.startswith("methods")
+    with pytest.raises(UsageError) as raised:
+        for method in expand_methods(text, [FOLDER]):
+            for spec in method.stages:
+                spec.made(f"methods: {method.name}", VALUES)
+    line = str(raised.value)
+    assert line.startswith("methods") and "\n" not in line
     assert all(part in line for part in parts), line
 
 
 def test_arguments_reach_their_stage() -> None:
-    look_up, answer = stages("readagent_p(max_pages=4)")
-    assert look_up == ReadAgentP(max_pages=4, first_page=1)
-    assert answer == AnswerFromMemory(**COMMON)
-    look_up, answer = stages("truncated(keep=last,num_words=9)")
-    assert look_up == NoLookUp()
-    assert answer == AnswerFromText(**COMMON, keep="last", num_words=9, truncate_by="words")
-    assert stages("recurrence(summary_tokens=9)")[0] == UpdateRunningSummary(
-        segment_tokens=2500, summary_tokens=9, asks_question=True, last_segment="summarized"
-    )
-    assert stages("bm25(budget=9)") == [
-        BM25(top_k=None, bm25="plus_on_stems"),
-        AnswerFromPages(**COMMON, budget=9),
+    from_memory, from_pages = AnswerFromMemory(**COMMON), AnswerFromPages(**COMMON, budget=9)
+    assert stages("readagent_p(max_pages=4)") == [
+        ReadAgentP(max_pages=4, first_page=1),
+        from_memory,
     ]
-    assert stages("bm25_fill_context")[0] == BM25(top_k=None, bm25="plus_on_stems")
+    assert stages("bm25(budget=9)") == [BM25(top_k=None, bm25="plus_on_stems"), from_pages]
     assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
-    constant = stages("constant")[1]
-    assert isinstance(constant, AnswerConstant)
-    assert constant.constant_answer == "He did it."
     whole = stages("full_text")[1].model_dump()
     assert "constant_answer" not in whole
     assert whole["num_words"] is None, "the YAML's null goes before the 11 of VALUES"
 
 
 def test_every_method_shipped_can_be_made() -> None:
-    given = {
-        "dos_rag": "dos_rag(budget=900)",
-        "truncated": "truncated(keep=first)",
-        "truncated_to_context": "truncated_to_context(keep=first)",
-        "readagent_p_conditional": "readagent_p_conditional(task=Find it.)",
-    }
+    given = {"dos_rag": "(budget=900)", "truncated": "(keep=first)",
+             "truncated_to_context": "(keep=first)",
+             "readagent_p_conditional": "(task=Find it.)"}  # fmt: skip
     there = methods_in([FOLDER])
-    for name in there:
-        stages(given.get(name, name))
+    assert all(stages(name + given.get(name, "")) for name in there)
     assert {"readagent_p", "readagent_s", "gist_only", "bm25"} <= set(there)
     assert there["truncated"] == (FOLDER / "truncated.yaml", {"keep": None, "num_words": 6000})
 
@@ -161,29 +120,3 @@ def test_a_setting_that_came_later_is_hashed_only_where_it_is_given() -> None:
     plain, within = (stages(f"bm25({given})")[1] for given in ("", "budget=9"))
     assert "budget" not in plain.hashed()
     assert within.hashed() == {**plain.hashed(), "budget": 9}
-
-
-def test_adding_a_method_takes_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "two.yaml"
-    method = {
-        "arguments": {"pages": 2, "kept": "first"},
-        "stages": {
-            "short": {"stage": "paginate", "kind": "uniform", "words": 50},
-            "look_up": {"kind": "bm25", "top_k": "$pages", "from": {"pages": "short"}},
-            "answer": {"kind": "text", "keep": "$kept", "num_words": 10},
-        },
-    }
-    file.write_text(yaml.safe_dump(method, sort_keys=False))
-    assert names("two(kept=last,pages=4..5)", tmp_path) == [
-        "two(pages=4,kept=last)", "two(pages=5,kept=last)",
-    ]  # fmt: skip
-    assert stages("two(pages=4)", tmp_path) == [
-        PaginateUniform(paragraphs="lines", page_breaks=False, words=50, max_words=600),
-        BM25(top_k=4, bm25="plus_on_stems"),
-        AnswerFromText(**COMMON, keep="first", num_words=10, truncate_by="words"),
-    ]
-    (method_two,) = expanded("two", tmp_path)
-    assert [(spec.key, dict(spec.reads_from)) for spec in method_two.stages] == [
-        ("short", {}), ("look_up", {"pages": "short"}), ("answer", {}),
-    ]  # fmt: skip
-    assert method_two.file == str(file)

@@ -8,17 +8,80 @@ import pytest
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import load_plugins
 from pipeline.work.stage import STAGES, Stage, refuse_wrong_parts
-from tests.support.command import own_process, sql, succeeded
+from tests.support.command import ROOT, own_process, sql, succeeded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
+CODE = (ROOT / "tests" / "support" / "quote_plugin" / "quote.py").read_text()
+NAME, VERSION = '    name: ClassVar[str] = "quote"\n', "    version: ClassVar[int] = 1\n"
+HEAD = NAME + VERSION + "    reads"  # of the stage, not of the prompt
+LAST = "] = (CopyQuote,)\n"
+TOKENS = "    max_reply_tokens: ClassVar[int] = 100\n"
+KEY = '("question_id", "place")'
+SAMPLE = '(cls("The bell {{ rings }}.", "Who rang <5> it?", 8105),)'
+COLUMNS = "    report_columns: ClassVar[Any] = {{'any': (Column('{}', 'x', 9),)}}\n"
+LOADED = [  # what is replaced, by what, and the line that says what is wrong
+    (HEAD, NAME + "    version: ClassVar[str] = '1'\n    reads",
+     "QuotePages.version is no int; write `version: ClassVar[...]"),
+    (HEAD, NAME + "    reads", "QuotePages has no `version`; write `version: "),
+    (VERSION + TOKENS, TOKENS, "CopyQuote has no `version`; write `version: "),
+    (HEAD, VERSION + "    reads", "QuotePages.name is no str"),
+    ("[type[Record]] = Quote\n", "[object] = 'quotes'\n", "QuotePages.writes is no Record class"),
+    ("(Page, Lookup)", "Page",
+     "QuotePages.reads is no tuple of Record classes; write `(Name,)`"),
+    (LAST, "] = (Page,)\n", "QuotePages.prompts is no tuple of Prompt classes"),
+    (LAST, LAST + "    role: ClassVar[Any] = 'writer'\n",
+     "QuotePages.role 'writer' is none; there are reader, memory, extractor, query_expander,"),
+    (LAST, LAST + COLUMNS.format("lr_1"),
+     "QuotePages makes the measure 'lr_1', which is that of stages.tables.answers.Rating"),
+    (LAST, LAST + COLUMNS.format("a-b"),
+     "loud/quote.py: QuotePages: the measure 'a-b': write a small letter"),
+    ("async def run", "def run(self, rows, ask):\n        return []\n\n    async def others",
+     "QuotePages.run is not async; write `async def run(self, rows"),
+    ("async def run", "async def rum", "QuotePages.run is missing; write it"),
+    (HEAD, HEAD.replace("quote", "gist"), "QuotePages is the stage gist, which is that of"),
+    ("place: int", "place: dict",
+     "Quote.place is no column's type; a column is str, int, float, bool, datetime, a tuple"),
+    (KEY, "()", "Quote.key is no tuple of columns"),
+    (KEY, '("question",)', "Quote.key no column 'question'; there are document_id"),
+    ("@dataclass(frozen=True, slots=True, kw_only=True)\n", "",
+     "Quote.table is that of no dataclass; write `@dataclass(frozen=True"),
+    ('"quotes"', '"answers"', "Quote writes the table 'answers', which is that of"),
+    ("import asyncio", "import shout", "cannot be imported: ModuleNotFoundError: No module"),
+    (TOKENS, "", "the prompt CopyQuote has no max_reply_tokens; write one"),
+    (SAMPLE, "(cls(),)", "loud/quote.py: CopyQuote.samples is to return examples of the prompt; "
+     "TypeError: CopyQuote.__init__() missing 3 required"),
+    (SAMPLE, "()", "CopyQuote.samples is to return examples of the prompt; there are none"),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("registries")
+@pytest.mark.parametrize(("old", "new", "told"), LOADED)
+def test_a_class_that_cannot_be_used(tmp_path: Path, old: str, new: str, told: str) -> None:
+    folder = tmp_path / "loud"
+    folder.mkdir()
+    assert old in CODE
+    text = CODE.replace("import (\n", "import (\n    Column,\n", 1).replace(old, new, 1)
+    (folder / "quote.py").write_text(text)
+    with pytest.raises(UsageError) as raised:
+        load_plugins([str(folder)])
+    line = str(raised.value)
+    assert told in line and line.startswith(f"plugins={folder}: ") and "\n" not in line
+
+
+@pytest.mark.usefixtures("registries")
+def test_our_own_records_have_none() -> None:
+    """They are not checked when they are loaded."""
+    ours: list[type[Stage]] = [*STAGES.values()]
+    assert len(ours) > 50
+    for stage in ours:
+        refuse_wrong_parts(stage.writes, stage.prompts)
+        assert stage.version > 0
+
+
 MODULE = """
-import datetime
 from dataclasses import dataclass
 from typing import ClassVar
-from pipeline.core.prompts import Prompt
-from pipeline.core.rows import QuestionRow
-from pipeline.work.stage import Column, Stage
-from stages.tables.pages import Page
+from gistmill.plugin import Page, QuestionRow, Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shout(QuestionRow):
@@ -40,94 +103,6 @@ class ShoutQuestion(Stage):
         own = {"document_id": q.document_id, "question_id": q.question_id, "shout": "HO"}
         return Shout(**{**own, **more})
 """
-DATACLASS = "@dataclass(frozen=True, slots=True, kw_only=True)"
-WRITES = "    writes: ClassVar[type] = Shout"
-SAY = """@dataclass(frozen=True)
-class Say(Prompt[str]):
-    name: ClassVar[str] = 'say'
-    version: ClassVar[int] = 1
-    max_reply_tokens: ClassVar[int] = 9
-    what: str
-
-    def extractive(self):
-        return self.what
-
-    expected = extractive
-
-    @classmethod
-    def samples(cls):
-        return (cls(),)
-
-class Sayer(Stage):
-    name: ClassVar[str] = "say"
-    version: ClassVar[int] = 1
-    writes: ClassVar[type] = Shout
-    prompts: ClassVar[tuple] = (Say,)
-
-    async def run(self, rows, ask):
-        return []
-
-class ShoutQuestion"""
-LOADED = [  # what is replaced, by what, and the line that says what is wrong
-    ("[int] = 1", "[str] = '1'", "ShoutQuestion.version is no int; write `version: ClassVar[...]"),
-    ("    version: ClassVar[int] = 1\n", "", "ShoutQuestion has no `version`; write `version: "),
-    ("class ShoutQuestion", SAY.replace("    version: ClassVar[int] = 1\n", "", 1),
-     "Say has no `version`; write `version: "),
-    ('    name: ClassVar[str] = "shout"\n', "", "ShoutQuestion.name is no str"),
-    ("= Shout\n", "= 'shouts'\n", "ShoutQuestion.writes is no Record class"),
-    (WRITES, WRITES + "\n    reads: ClassVar[object] = Page",
-     "ShoutQuestion.reads is no tuple of Record classes; write `(Name,)`"),
-    (WRITES, WRITES + "\n    prompts: ClassVar[object] = (Page,)",
-     "ShoutQuestion.prompts is no tuple of Prompt classes"),
-    (WRITES, WRITES + "\n    role: ClassVar[str] = 'writer'",
-     "ShoutQuestion.role 'writer' is none; there are reader, memory, extractor, query_expander,"),
-    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': (Column('lr_1', 'x', 9),)}",
-     "ShoutQuestion makes the measure 'lr_1', which is that of stages.tables.answers.Rating"),
-    (WRITES, WRITES + "\n    report_columns: ClassVar[object] = {'any': (Column('a-b', 'x', 9),)}",
-     "loud/shout.py: ShoutQuestion: the measure 'a-b': write a small letter"),
-    ("async def run", "def run", "ShoutQuestion.run is not async; write `async def run(self, rows"),
-    ("async def run", "async def rum", "ShoutQuestion.run is missing; write it"),
-    ('"shout"\n', '"gist"\n', "ShoutQuestion is the stage gist, which is that of"),
-    ("length: int", "length: dict",
-     "Shout.length is no column's type; a column is str, int, float, bool, datetime, a tuple"),
-    ('("question_id",)', "()", "Shout.key is no tuple of columns"),
-    ('("question_id",)', '("question",)', "Shout.key no column 'question'; there are document_id"),
-    (DATACLASS, "", "Shout.table is that of no dataclass; write `@dataclass(frozen=True"),
-    ('"shouts"', '"answers"', "Shout writes the table 'answers', which is that of"),
-    ("import datetime", "import shout", "cannot be imported: ModuleNotFoundError: No module"),
-    ("class ShoutQuestion", "@dataclass(frozen=True)\nclass Say(Prompt[str]):\n"
-     "    name: ClassVar[str] = 'say'\n\nclass ShoutQuestion",
-     "the prompt Say has no max_reply_tokens; write one"),
-    ("class ShoutQuestion", SAY, "loud/shout.py: Say.samples is to return examples of the prompt; "
-     "TypeError: Say.__init__() missing 1 required positional argument: 'what' ("),
-    ("class ShoutQuestion", SAY.replace("(cls(),)", "()"), "Say.samples is to return examples of "
-     "the prompt; there are none"),
-]  # fmt: skip
-
-
-@pytest.mark.usefixtures("registries")
-@pytest.mark.parametrize(("old", "new", "told"), LOADED)
-def test_a_class_that_cannot_be_used(tmp_path: Path, old: str, new: str, told: str) -> None:
-    folder = tmp_path / "loud"
-    folder.mkdir()
-    assert old in MODULE
-    (folder / "shout.py").write_text(MODULE.replace(old, new, 1))
-    with pytest.raises(UsageError) as raised:
-        load_plugins([str(folder)])
-    line = str(raised.value)
-    assert told in line and line.startswith(f"plugins={folder}: ") and "\n" not in line
-
-
-@pytest.mark.usefixtures("registries")
-def test_our_own_records_have_none() -> None:
-    """They are not checked when they are loaded."""
-    ours: list[type[Stage]] = [*STAGES.values()]
-    assert len(ours) > 50
-    for stage in ours:
-        refuse_wrong_parts(stage.writes, stage.prompts)
-        assert stage.version > 0
-
-
 RETURNED = {  # a kind of the stage: the body of its `run`, and what its problem rows say
     "raises": ("raise ValueError('nothing to say')", "ValueError: nothing to say"),
     "map": ("return {}", "returned dict, not a list of Shout"),

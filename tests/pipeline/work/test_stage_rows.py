@@ -39,13 +39,15 @@ GISTS = tuple(Gist.about(page) for page in PAGES)
 ROWS = UnitRows(document=DOCUMENT, questions=QUESTIONS, tables={Page: PAGES})
 
 
-def turns(*numbered: tuple[str, int]) -> list[Record]:
-    return [Lookup(document_id="d", question_id=name, turn=turn) for name, turn in numbered]
+def turns(*names: str) -> list[Record]:
+    """Each of a question and its number."""
+    return [Lookup(document_id="d", question_id=name[0], turn=int(name[1])) for name in names]
 
 
-def scores(*named: tuple[str, str]) -> list[Record]:
+def scores(*names: str) -> list[Record]:
+    """Each of a question and its metric."""
     return [
-        Score(document_id="d", question_id=name, metric=metric, value=1.0) for name, metric in named
+        Score(document_id="d", question_id=name[0], metric=name[1], value=1.0) for name in names
     ]
 
 
@@ -55,15 +57,14 @@ def test_a_failed_unit_has_a_row_for_each_input() -> None:
     assert len(pages) == 3
     assert pages[2] == Gist(document_id="d", page_index=2, gist=None, num_words=0, **why)
     turns = OfTurns().failed(ROWS, "timeout", None)
-    assert [(getattr(row, "question_id", ""), row.problem) for row in turns] == [
-        ("a", "timeout"), ("b", "timeout"),
-    ]  # fmt: skip
+    problems = [(getattr(row, "question_id", ""), row.problem) for row in turns]
+    assert problems == [("a", "timeout"), ("b", "timeout")]
 
 
 def test_the_rows_of_all_inputs_pass() -> None:
     OfPages().check(ROWS, GISTS)
-    OfTurns().check(ROWS, turns(("a", 0), ("a", 1), ("b", 0)))
-    OfMetrics().check(ROWS, scores(("a", "x"), ("a", "w"), ("b", "x")))
+    OfTurns().check(ROWS, turns("a0", "a1", "b0"))
+    OfMetrics().check(ROWS, scores("ax", "aw", "bx"))
 
 
 @pytest.mark.parametrize(
@@ -73,11 +74,11 @@ def test_the_rows_of_all_inputs_pass() -> None:
         (OfPages(), (GISTS[1], GISTS[0], GISTS[2])),
         (OfPages(), (*GISTS, GISTS[2])),
         (OfTurns(), ()),
-        (OfTurns(), turns(("a", 0), ("a", 2), ("b", 0))),
-        (OfTurns(), turns(("a", 0), ("a", 0), ("b", 0))),
-        (OfTurns(), turns(("a", 0), ("b", 0), ("a", 1))),
-        (OfTurns(), turns(("a", 0), ("b", 0), ("c", 0))),
-        (OfMetrics(), scores(("a", "x"), ("a", "x"), ("b", "x"))),
+        (OfTurns(), turns("a0", "a2", "b0")),
+        (OfTurns(), turns("a0", "a0", "b0")),
+        (OfTurns(), turns("a0", "b0", "a1")),
+        (OfTurns(), turns("a0", "b0", "c0")),
+        (OfMetrics(), scores("ax", "ax", "bx")),
     ],
 )
 def test_rows_lost_doubled_or_out_of_order_are_refused(

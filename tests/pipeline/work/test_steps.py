@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.graph.resolved_run import read_run
-from pipeline.core.engine import EngineSettings
 from pipeline.core.settings import CONF
-from pipeline.work.units import Step
 
 METHODS = "readagent_p(max_pages=2),bm25(top_k=1),constant"
 # Everything that follows from asking an engine; `constant` and `bm25` ask for no look-up.
@@ -19,34 +17,17 @@ ASKED = {"paginate", "gist", "look_up", "answer", "rate", "score"}
 EVERYTHING = {"documents", "questions", *ASKED}
 OF_METHODS = ("look_up", "answer", "rate", "score")
 READAGENT, BM25 = "readagent_p(max_pages=2)", "bm25(top_k=1)"
-Key = tuple[str, str | None, int]
+Key = tuple[str, str | None]
 
 
 def following(stages: Sequence[str], *methods: str) -> set[str]:
     return {f"{stage} {method}" for stage in stages for method in methods}
 
 
-@pytest.fixture
-def script(tmp_path: Path) -> Path:
-    path = tmp_path / "script.yaml"
-    path.write_text("replies: [{reply: one}]\n")
-    return path
-
-
-@pytest.fixture
-def prompts(tmp_path: Path) -> Path:
-    """A copy of the shipped families, to be changed."""
-    return Path(shutil.copytree(CONF / "prompts", tmp_path / "prompts"))
-
-
-def placed(*words: str) -> Sequence[tuple[Step, EngineSettings | None]]:
-    return read_run([f"methods={METHODS}", *words]).steps_with_engines
-
-
 def ids_now(*words: str) -> dict[Key, str]:
-    """The step ids of a command, by stage, method and repeat."""
-    steps = placed(*words)
-    ids_by_key = {(step.name, step.method, step.repeat): step.id for step, _ in steps}
+    """The step ids of a command, by stage and method."""
+    steps = read_run([f"methods={METHODS}", *words]).steps
+    ids_by_key = {(step.name, step.method): step.id for step in steps}
     assert len(ids_by_key) == len(steps), "the key names one step"
     return ids_by_key
 
@@ -62,12 +43,12 @@ def changed(before: dict[Key, str], after: dict[Key, str]) -> set[str]:
         stage for stage in {key[0] for key in before}
         if {key for key in before if key[0] == stage} <= other
     }  # fmt: skip
-    return whole | {f"{stage} {method}" for stage, method, _ in other if stage not in whole}
+    return whole | {f"{stage} {method}" for stage, method in other if stage not in whole}
 
 
 def test_a_step_is_named_by_its_stage_and_8_hex_and_comes_after_what_it_reads() -> None:
     seen: set[str] = set()
-    for step, _ in placed():
+    for step in read_run([f"methods={METHODS}"]).steps:
         assert re.fullmatch(f"{step.name}-[0-9a-f]{{8}}", step.id)
         assert {upstream.id for upstream in step.upstream} <= seen
         seen.add(step.id)
@@ -117,20 +98,6 @@ def test_ids_do_not_depend_on_the_rater_s_name_or_presence() -> None:
     assert ids("rater=none") == left
 
 
-def test_the_script_of_a_scripted_engine_counts(script: Path) -> None:
-    words = ("engine=scripted", f"engine.script={script}")
-    before = ids_now(*words)
-    copy = script.with_name("copy.yaml")
-    shutil.copy(script, copy)
-    assert ids("engine=scripted", f"engine.script={copy}") == before, "by its content"
-    script.write_text("replies: [{reply: two}]\n")
-    assert {"paginate", "gist", "rate"} <= changed(before, ids_now(*words))
-
-
-def family(prompts: Path) -> str:
-    return f"family={prompts / 'generic'}"
-
-
 THINK = "\nThink of the reader.\n"
 EDITS = [  # a file of a family, what is replaced by what, and the stages whose ids change
     ("answer.jinja", "", THINK, following(OF_METHODS[1:], READAGENT, BM25)),
@@ -145,45 +112,21 @@ EDITS = [  # a file of a family, what is replaced by what, and the stages whose 
     ("family.yaml", "what the matter is", "what matters", following(OF_METHODS[1:], "constant")),
     ("family.yaml", '"Partially. The reason is missing."', '"Partially."', set()),
     ("family.yaml", "wording: ours", "wording: authors", set()),
-]
+    # A shared part counts where it is drawn in: gists and verdicts have no question part.
+    ("_question.jinja", "", "{# other #}",
+     following(OF_METHODS, READAGENT) | following(OF_METHODS[1:], BM25)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "old", "new", "stages"), EDITS)
 def test_a_changed_family_changes_what_it_shapes(
-    prompts: Path, name: str, old: str, new: str, stages: set[str]
+    tmp_path: Path, name: str, old: str, new: str, stages: set[str]
 ) -> None:
-    before, file = ids_now(family(prompts)), prompts / "generic" / name
+    prompts = Path(shutil.copytree(CONF / "prompts", tmp_path / "prompts"))
+    own, file = f"family={prompts / 'generic'}", prompts / "generic" / name
+    before = ids_now(own)
     assert before == ids("family=generic"), "where a family lies does not matter"
     text = file.read_text(encoding="utf-8")
     assert not old or text.count(old) == 1
     file.write_text(text.replace(old, new) if old else text + new, encoding="utf-8")
-    assert changed(before, ids_now(family(prompts))) == stages
-
-
-def test_a_shared_part_counts_where_it_is_drawn_in(prompts: Path) -> None:
-    """Gists and verdicts have no question part; look-ups and answers have."""
-    before = ids_now(family(prompts))
-    part = prompts / "generic" / "_question.jinja"
-    part.write_text(part.read_text() + "{# other #}")
-    names = {name.split()[0] for name in changed(before, ids_now(family(prompts)))}
-    assert names == {"look_up", "answer", "rate", "score"}
-
-
-def test_methods_share_one_memory_and_leave_each_other_alone() -> None:
-    methods = "gist_only,readagent_p(max_pages=1..6),bm25(top_k=1..6),full_text"
-    many = read_run([f"methods={methods}"]).steps_with_engines
-    names = [step.name for step, _ in many]
-    assert [names.count(stage) for stage in ("documents", "paginate", "gist")] == [1, 1, 1]
-    assert [names.count(stage) for stage in ("look_up", "answer", "rate", "score")] == [14] * 4
-    few = {step.id for step, _ in read_run(["methods=bm25(top_k=2),gist_only"]).steps_with_engines}
-    assert few < {step.id for step, _ in many}
-
-
-def test_a_repeat_is_a_step_of_its_own(script: Path) -> None:
-    words = ("engine=scripted", f"engine.script={script}", "engine.temperature=0.7")
-    once, twice = ids(*words), ids(*words, "repeats=2")
-    assert {key: twice[key] for key in once} == once, "the first keeps its name"
-    added = twice.keys() - once.keys()
-    assert {key[2] for key in added} == {1}
-    assert len(added) == len(once) - 4, "all but documents, questions, paginate and gist"
-    assert len(set(twice.values())) == len(twice)
+    assert changed(before, ids_now(own)) == stages

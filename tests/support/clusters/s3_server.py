@@ -13,8 +13,6 @@ from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 
 BUCKET = "nights"
-
-
 How = Literal["500", "503", "slow down", "reset", "hang", "lost", "torn"]
 _ERRORS = {
     "500": ("500 Internal Server Error", "InternalError"),
@@ -30,10 +28,8 @@ class Outage:
 
     def __init__(self, app: Callable[..., Any]) -> None:
         self._app, self._lock = app, threading.Lock()
-        self._how: How = "503"
-        self._left, self._until, self._method = 0, 0.0, ""
         self.pause = 1.0
-        self.num_refused = 0
+        self.end()
 
     def begin(
         self, how: How, times: int = 1_000_000, seconds: float = 1e9, method: str = ""
@@ -77,35 +73,32 @@ class Outage:
 
 
 @contextmanager
-def s3_server() -> Iterator[dict[str, str]]:
-    """A server with one empty bucket; the environment variables that name it."""
-    with flaky_s3_server() as (environment, _):
-        yield environment
-
-
-@contextmanager
 def flaky_s3_server() -> Iterator[tuple[dict[str, str], Outage]]:
-    """As `s3_server`, with what makes it refuse."""
+    """A server with one empty bucket: the environment variables that name it, and what makes it
+    refuse."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     assert server._server is not None
     outage = Outage(server._server.app)
     server._server.app = outage
-    _, port = server.get_host_and_port()
+    address = f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+    environment = {"AWS_ENDPOINT_URL": address, "AWS_ACCESS_KEY_ID": "a",
+                   "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}  # fmt: skip
     try:
-        environment = {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-            "AWS_ACCESS_KEY_ID": "a",
-            "AWS_SECRET_ACCESS_KEY": "b",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }
         # All servers of a process share their buckets.
-        requests.post(f"{environment['AWS_ENDPOINT_URL']}/moto-api/reset", timeout=60)
+        requests.post(f"{address}/moto-api/reset", timeout=60)
         client(environment).create_bucket(Bucket=BUCKET)
         S3FileSystem.clear_instance_cache()  # of a server before this one, in the same process
         yield environment, outage
     finally:
         server.stop()
+
+
+@contextmanager
+def s3_server() -> Iterator[dict[str, str]]:
+    """One that never refuses."""
+    with flaky_s3_server() as (environment, _):
+        yield environment
 
 
 def client(environment: dict[str, str]) -> Any:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.store.runs.run_folder import RunFolder
+from pipeline.work.units import Step, Unit
 from tests.support.command import gistmill, one_line, succeeded
 from tests.support.runs.warehouse import (
     Warehouse,
@@ -55,45 +56,37 @@ class ComparedRun:
         metrics = [values for own in (scores, *repeats) for of in own.values()
                    for values in of.values()]  # fmt: skip
         questions = sorted({name for values in metrics for name in values})
-        planned = [*self._corpus(questions, asked or {}, version)]
+        letters = sorted({name[0] for name in questions})
+        documents = step("documents", version=version)
+        units = [document_unit(documents, letter) for letter in letters]
+        for unit, letter in zip(units, letters, strict=True):
+            self.warehouse.commit(documents, unit, [document(letter)])
+        texts = {name: {"question": text} for name, text in (asked or {}).items()}
+        rows: dict[str, list[Any]]
+        rows = {name: [question(name, name[0], **texts.get(name, {}))] for name in questions}
+        of_corpus = step("questions", version=version)
+        planned = [(documents, units), (of_corpus, self._committed(of_corpus, rows))]
         for repeat, own in enumerate((scores, *repeats)):
             for method, of in own.items():
+                names = sorted({name for values in of.values() for name in values})
+                rows = {
+                    name: [score(name, metric, values[name], name[0])
+                           for metric, values in sorted(of.items()) if name in values]
+                    for name in names
+                }  # fmt: skip
                 scored = step("scores", method, repeat, version)
-                planned.append((scored, self._scores(scored, of)))
+                planned.append((scored, self._committed(scored, rows)))
         self.warehouse.plan(run, *planned)
         facts = {**FACTS, "methods": list(scores), "columns": COLUMNS}
         RunFolder(self.warehouse.folder, run).start({"report": facts}, {}, True)
 
-    def _corpus(self, questions: Sequence[str], asked: Mapping[str, str], version: int) -> Any:
-        documents, of_corpus = (
-            step("documents", version=version),
-            step("questions", version=version),
-        )
-        letters = sorted({name[0] for name in questions})
-        whole = [document_unit(documents, letter) for letter in letters]
-        for unit, letter in zip(whole, letters, strict=True):
-            self.warehouse.commit(documents, unit, [document(letter)])
+    def _committed(self, of: Step, rows: Mapping[str, Sequence[Any]]) -> list[Unit]:
+        """The units of these rows by question, one for each document."""
         units = []
-        for letter in letters:
-            own = [name for name in questions if name[0] == letter]
-            unit = chunk(of_corpus, letter, *own)
-            rows = [question(n, letter, **({"question": asked[n]} if n in asked else {}))
-                    for n in own]  # fmt: skip
-            self.warehouse.commit(of_corpus, unit, rows)
-            units.append(unit)
-        return (documents, whole), (of_corpus, units)
-
-    def _scores(self, of: Any, metrics: Mapping[str, Values]) -> list[Any]:
-        names = sorted({name for values in metrics.values() for name in values})
-        units = []
-        for letter in sorted({name[0] for name in names}):
-            own = [name for name in names if name[0] == letter]
-            unit = chunk(of, letter, *own)
-            rows = [score(name, metric, values[name], letter)
-                    for name in own for metric, values in sorted(metrics.items())
-                    if name in values]  # fmt: skip
-            self.warehouse.commit(of, unit, rows)
-            units.append(unit)
+        for letter in sorted({name[0] for name in rows}):
+            own = [name for name in rows if name[0] == letter]
+            units.append(chunk(of, letter, *own))
+            self.warehouse.commit(of, units[-1], [row for name in own for row in rows[name]])
         return units
 
     def compared(self, *words: str) -> str:

@@ -9,7 +9,6 @@ from jobs.graph.resolved_run import resolve, run_manifest
 from jobs.run.launch import provenance
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
-from pipeline.work.units import Unit
 from tests.support.runs.small_run import RULES, SmallRun
 from tests.support.texts.small_corpus import UNIFORM
 
@@ -38,12 +37,6 @@ class FinishedRun:
         return ["run", "run=night", "corpus=tables", f"corpus.path={folder / 'corpus'}",
                 "methods=readagent_p", "engine=scripted", f"engine.script={folder / 'script.yaml'}",
                 *UNIFORM, f"warehouse={warehouse}"]  # fmt: skip
-
-    def unit(self, table: str, document_id: str = "d1") -> Unit:
-        """The one unit of a document in the step that writes a table."""
-        step = self.small.step(table)
-        (found,) = [u for u in self.small.units()[document_id] if u.step_id == step.id]
-        return found
 
     def shard(self, table: str) -> Path:
         """The first document's shard of a table; of `calls` those of its gists."""

@@ -32,7 +32,6 @@ class Worked:
     squad_em: str
     accuracy: str
     recall: tuple[float | None, ...]
-    length: str  # words of the answer
     calls: str
     tokens: str  # words of prompts and replies
 
@@ -53,7 +52,6 @@ WORKED = {
         squad_em="0 0 - - 0 0",
         accuracy="- - 100 100 - -",
         recall=(0, 0, 0, NIL, 0, NIL),
-        length="3 3 2 2 4 -",
         calls="1 1 1 1 1 0",
         tokens="24 29 26 27 26 0",
     ),
@@ -72,7 +70,6 @@ WORKED = {
         squad_em="0 0 - - 100 0",
         accuracy="- - 0 100 - -",
         recall=(100, 100 * 12 / 36, 0, NIL, 100, NIL),
-        length="2 4 2 2 2 -",
         calls="2 2 2 2 2 0",
         tokens="75 89 76 58 81 0",
     ),
@@ -88,7 +85,6 @@ WORKED = {
         squad_em="0 0 - - 0 0",
         accuracy="- - 100 0 - -",
         recall=(100, 100 * 12 / 36, 100, NIL, 100, NIL),
-        length="2 3 1 2 4 -",
         calls="1 1 1 1 1 0",
         tokens="39 35 24 43 42 0",
     ),
@@ -103,7 +99,6 @@ WORKED = {
         squad_em="0 0 - - 0 0",
         accuracy="- - 100 0 - -",
         recall=(100, 100, 100, NIL, 0, NIL),
-        length="4 1 2 - - -",
         calls="1 1 1 0 0 0",
         tokens="71 73 49 0 0 0",
     ),
@@ -119,7 +114,6 @@ WORKED = {
         squad_em="0 100 - - 0 0",
         accuracy="- - 0 0 - -",
         recall=(0, 0, 0, NIL, 0, NIL),
-        length="4 6 3 - 0 -",
         calls="1 1 1 1 1 0",
         tokens="10 17 17 10 7 0",
     ),
@@ -134,7 +128,6 @@ WORKED = {
         squad_em="0 0 - - 0 0",
         accuracy="- - 0 0 - -",
         recall=(0, 0, 0, NIL, 0, NIL),
-        length="3 3 2 2 3 -",
         calls="0 0 0 0 0 0",
         tokens="0 0 0 0 0 0",
     ),
@@ -152,12 +145,6 @@ def verdict_shares(letters: str, counted: str) -> list[float | None]:
     return [None if part in "-U" else 100.0 * (part in counted) for part in letters.split()]
 
 
-def compression(worked: Worked) -> list[float | None]:
-    """100 x (1 - words read / words of the document)."""
-    pairs = zip(numbers(worked.words_read), DOCUMENT_WORDS, strict=True)
-    return [None if read is None else 100 * (1 - read / words) for read, words in pairs]
-
-
 def rouge1(worked: Worked) -> list[float | None]:
     """By the library, the better reference counting; an answer with a problem has 0."""
     scorer = RougeScorer(["rouge1"], use_stemmer=True)
@@ -172,9 +159,10 @@ def rouge1(worked: Worked) -> list[float | None]:
 
 def measures(worked: Worked, lr: str | None = None) -> dict[str, Values]:
     """Every measure of the report, question by question."""
-    letters = lr or worked.lr
+    letters, read = lr or worked.lr, numbers(worked.words_read)
+    of_documents = zip(read, DOCUMENT_WORDS, strict=True)
     return {
-        "compression_rate": compression(worked),
+        "compression_rate": [None if n is None else 100 * (1 - n / of) for n, of in of_documents],
         "lookups": numbers(worked.lookups),
         "lr_1": verdict_shares(letters, "E"),
         "lr_2": verdict_shares(letters, "EP"),
@@ -183,8 +171,8 @@ def measures(worked: Worked, lr: str | None = None) -> dict[str, Values]:
         "accuracy": numbers(worked.accuracy),
         "evidence_recall": worked.recall,
         "evidence_any_hit": [None if r is None else 100.0 * (r > 0) for r in worked.recall],
-        "words_read": numbers(worked.words_read),
-        "length": numbers(worked.length),
+        "words_read": read,
+        "length": [None if text is None else len(text.split()) for text in worked.answers],
     }
 
 

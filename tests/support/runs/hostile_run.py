@@ -18,12 +18,11 @@ from pipeline.core.prompts import PROMPTS, Message
 from pipeline.store import Shards
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import raise_layout
-from pipeline.work.units import RetryPolicy
 from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import Worker
 from tests.support.engines.hostile_replies import JUNK, WHOLE, legal_replies, mutated
 from tests.support.engines.simulated import SIMULATED
-from tests.support.runs.written_plan import planned_units, units_of
+from tests.support.runs.written_plan import units_of
 from tests.support.texts.small_corpus import write
 
 TYPES = ("multi-session", "temporal-reasoning", "knowledge-update", "single-session-preference")
@@ -116,27 +115,25 @@ class HostileRun:
         self.units: list[tuple[str, str, int]] = []
 
     async def reader(self) -> Reader:
-        is_constrained = self.config.is_constrained(self.config.engine)
-        how = (self.config.engine, self.resolved.family, is_constrained)
+        engine = self.config.engine
+        how = (engine, self.resolved.family, self.config.is_constrained(engine))
         return replace(reader_of(self.engine, *how), is_model=True)
 
-    def work(self, retries: RetryPolicy | None = None) -> None:
+    def work(self) -> None:
         """All units that are pending, and the run's own files."""
-        warehouse = self.config.warehouse
-        prepared = prepare(self.resolved, warehouse, lambda line: None, retry_policy=retries)
-        night = RunFolder(self.shards.warehouse, "night")
+        prepared = prepare(self.resolved, self.config.warehouse, lambda line: None)
+        units, night = units_of(prepared), RunFolder(self.shards.warehouse, "night")
         raise_layout(night.warehouse)
         night.start(run_manifest(self.resolved), provenance(prepared.corpus_sha), True)
         night.plan(prepared.run.steps, prepared.plan.file)
 
         async def all_of_them() -> None:
-            worker = Worker(
-                night.path, "launch", Placement("worker"), self.steps, self.reader, 60.0
-            )
-            await asyncio.gather(*(worker.work(d, u, 0) for d, u in units_of(prepared).items()))
+            place = Placement("worker")
+            worker = Worker(night.path, "launch", place, self.steps, self.reader, 60.0)
+            await asyncio.gather(*(worker.work(d, u, 0) for d, u in units.items()))
 
         asyncio.run(all_of_them())
-        self.units = [(unit.step_id, unit.unit, unit.attempt) for unit in planned_units(prepared)]
+        self.units = [(u.step_id, u.unit, u.attempt) for own in units.values() for u in own]
 
     def rows(self) -> Mapping[tuple[str, str, int], Sequence[Any]]:
         """The committed rows of every unit."""
@@ -150,7 +147,7 @@ class HostileRun:
 
 def book_words(folder: Path, num_paragraphs: int, num_questions: int) -> list[str]:
     """Two documents, the second of hostile paragraphs, with questions of every kind."""
-    words = " ".join("word" for _ in range(20))
+    words = " ".join(["word"] * 20)
     plain = [
         f"Line {n}: the sexton of village {n % 5} rang bell {n % 3} at noon and {words} {n}."
         for n in range(num_paragraphs)
@@ -188,6 +185,6 @@ def chat_words(folder: Path, num_histories: int) -> list[str]:
         }
         for n in range(num_histories)
     ]  # fmt: skip
-    (folder / "longmemeval_s.json").write_text(json.dumps(histories), encoding="utf-8")
     path = folder / "longmemeval_s.json"
+    path.write_text(json.dumps(histories), encoding="utf-8")
     return ["corpus=longmemeval", f"corpus.path={path}", f"methods={CHATS}"]

@@ -1,5 +1,6 @@
 """All calls of a run as they were stored, to be compared with what an engine was asked."""
 
+from dataclasses import asdict
 from typing import Any
 
 import gistmill
@@ -35,10 +36,6 @@ def as_shown(call: dict[str, Any]) -> tuple[Any, ...]:
 
 def as_asked(request: Request) -> tuple[Any, ...]:
     """The same, of a request that reached an engine."""
-    messages = tuple((message["role"], message["content"]) for message in request.messages)
-    constraint = request.constraint
-    return (
-        request.prompt, messages, request.seed, request.temperature,
-        request.max_reply_tokens, request.attempt,
-        constraint and (constraint.choices, constraint.regex),
-    )  # fmt: skip
+    names = ("prompt", "messages", "seed", "temperature", "max_reply_tokens", "attempt")
+    constraint = request.constraint and asdict(request.constraint)
+    return as_shown({**{n: getattr(request, n) for n in names}, "constraint": constraint})

@@ -17,36 +17,23 @@ from tests.support.runs.written_plan import write_units
 
 load_builtin()
 STAGES = {  # table -> the stage that writes it
-    "documents": "documents",
-    "questions": "questions",
-    "pages": "paginate",
-    "gists": "gist",
-    "lookups": "look_up",
-    "nodes": "tree",
-    "visits": "navigate",
-    "answers": "answer",
-    "ratings": "rate",
-    "scores": "score",
-}
+    "documents": "documents", "questions": "questions", "pages": "paginate", "gists": "gist",
+    "lookups": "look_up", "nodes": "tree", "visits": "navigate", "answers": "answer",
+    "ratings": "rate", "scores": "score",
+}  # fmt: skip
 
 
 def step(table: str, method: str | None = None, repeat: int = 0, version: int = 1) -> Step:
     """A step that writes `table`."""
     return Step(
-        corpus="tests",
-        name=STAGES[table],
-        version=version,
-        writes=RECORDS[table],
-        settings={"words": 40},
-        method=method,
-        repeat=repeat,
-    )
+        corpus="tests", name=STAGES[table], version=version, writes=RECORDS[table],
+        settings={"words": 40}, method=method, repeat=repeat,
+    )  # fmt: skip
 
 
 def document_unit(of: Step, document_id: str) -> Unit:
-    return Unit(
-        step_id=of.id, unit=unit_name([document_id]), document_id=document_id, is_done=False
-    )
+    name = unit_name([document_id])
+    return Unit(step_id=of.id, unit=name, document_id=document_id, is_done=False)
 
 
 def chunk(of: Step, document_id: str, *question_ids: str) -> Unit:
@@ -67,14 +54,9 @@ def question(question_id: str = "q1", document_id: str = "d1", **values: Any) ->
 
 def page(index: int, text: str = "One two.", document_id: str = "d1") -> Page:
     return Page(
-        document_id=document_id,
-        page_index=index,
-        start_char=0,
-        end_char=len(text),
-        text=text,
-        num_words=len(text.split()),
-        chosen_by="rule",
-    )
+        document_id=document_id, page_index=index, start_char=0, end_char=len(text), text=text,
+        num_words=len(text.split()), chosen_by="rule",
+    )  # fmt: skip
 
 
 def gist(index: int, text: str = "One.", document_id: str = "d1") -> Gist:
@@ -98,11 +80,7 @@ class Warehouse:
         self.shards = Shards(folder)
 
     def commit(
-        self,
-        of: Step,
-        unit: Unit,
-        rows: Sequence[Record],
-        record: type[Record] | None = None,
+        self, of: Step, unit: Unit, rows: Sequence[Record], record: type[Record] | None = None
     ) -> UPath:
         """The shard of `rows`, which is the first of its unit; `record` for another than the
         step's own."""

@@ -13,11 +13,6 @@ def units_of(prepared: Prepared) -> dict[str, Sequence[Unit]]:
     return {document.document_id: document.units for document in prepared.plan.documents()}
 
 
-def planned_units(prepared: Prepared) -> list[Unit]:
-    """All units of a prepared run."""
-    return [unit for units in units_of(prepared).values() for unit in units]
-
-
 def documents(units: Iterable[Unit]) -> list[PlannedDocument]:
     """The documents of these units, of a word each."""
     by_id: dict[str, list[Unit]] = {}

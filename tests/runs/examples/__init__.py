@@ -1,1 +1,0 @@
-"""The plugins of docs/examples, each run from its own folder."""
