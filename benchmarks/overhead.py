@@ -94,7 +94,7 @@ def _started(words: list[str], warehouse: Path) -> tuple[float, float]:
 @contextmanager
 def _driving(words: list[str]) -> Iterator["subprocess.Popen[bytes]"]:
     """A run in its own process group, which is killed at the end."""
-    command = [sys.executable, "-m", "jobs", "run", *words]
+    command = [sys.executable, "-m", "gistmill", "run", *words]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         yield process

@@ -68,7 +68,8 @@ class Bench:
         words = ["corpus=qmsum", f"corpus.path={_QMSUM}", "engine=vllm", f"engine.model={model}",
                  "engine.args.load_format=dummy", f"engine.sequences={self.sequences}",
                  *(_ON_CPU if self.on_cpu else _ON_GPU), *self.words]  # fmt: skip
-        command = [sys.executable, "-m", "jobs", "bench", part, *words, "--pairs", "1", "--json"]
+        bench = [sys.executable, "-m", "gistmill", "bench", part]
+        command = [*bench, *words, "--pairs", "1", "--json"]
         begun = time.monotonic()
         try:
             watch(command, log, self.until - begun)

@@ -19,9 +19,8 @@ from urllib.parse import urlencode
 from jobs.config.options import NOT_OF_ASK, ReadOptions
 from jobs.config.run_config import composed_values
 from jobs.graph.resolved_run import ResolvedRun, run_of
-from jobs.html.source import check_page_name, write_page
-from jobs.output.cells import counted
-from jobs.output.print_tables import print_json, print_line
+from jobs.html.run_page import check_page_name, write_page
+from jobs.output.print_tables import counted, print_json, print_line
 from jobs.output.terminal import wrapped
 from jobs.run.launch import INCOMPLETE, Outcome
 from jobs.run.launch import run as execute

@@ -10,8 +10,8 @@ from operator import itemgetter
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
-from jobs.output.cells import Part, Table, counted
-from jobs.statistics.means import LEAST_DOCUMENTS
+from jobs.output.print_tables import Part, Table, counted
+from jobs.statistics.statistics import LEAST_DOCUMENTS
 from pipeline.core.sql_files import filled, sql_beside, text
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder

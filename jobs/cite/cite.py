@@ -10,11 +10,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Heading, Part, Verbatim
+from jobs.output.print_tables import Heading, Part, Verbatim
 from jobs.report.columns import PAPER, known_columns, read_names
 from jobs.report.render import REPEATED
 from jobs.report.report import Report, report_of
-from jobs.statistics.means import LEAST_DOCUMENTS, RESAMPLES
+from jobs.statistics.statistics import LEAST_DOCUMENTS, RESAMPLES
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.sql.connection import query
 

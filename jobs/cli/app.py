@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from jobs.config.options import KEYS, NOT_OF_ASK, WORDS, read_options
-from jobs.output.cells import printable
+from jobs.output.print_tables import printable
 from pipeline.core.errors import UsageError, redacted
 
 

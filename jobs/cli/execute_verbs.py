@@ -30,9 +30,10 @@ from jobs.cli.app import (
 )
 from jobs.cli.export_verbs import give
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Table, Verbatim
 from jobs.output.print_tables import (
     STANDARD_OUTPUT,
+    Table,
+    Verbatim,
     is_fitted,
     print_found,
     print_json,

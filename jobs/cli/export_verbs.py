@@ -4,11 +4,9 @@ from collections.abc import Callable
 
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, switch, verb_group, warn
 from jobs.config.options import ReadOptions
-from jobs.output.cells import counted
-from jobs.output.print_tables import Target, print_found, print_json
-from pipeline.core.errors import UsageError
+from jobs.output.print_tables import Target, counted, print_found, print_json
 
-export = verb_group(help="Write answers, the report or a view to a file.")
+export = verb_group(help="Write answers or the report to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)
 
 
@@ -60,25 +58,6 @@ def frontier(options: ReadOptions, force: Force = False, json: Json = False) -> 
     give(options.to, force, json, lambda: exported_frontier(options, warn))
 
 
-@reading(*RUN, "where", "to", of=export)
-def view(name: str, options: ReadOptions, force: Force = False, json: Json = False) -> None:
-    """Write the rows of a view as Parquet.
-
-    all_VIEW has those of every run; where=SQL is over the columns of the view.
-
-    Example: gistmill export view answers to=answers.parquet
-    """
-    from pipeline.store import connect
-    from pipeline.store.sql.connection import write_view
-
-    target = Target.of(options.to, force)
-    if target.path is None:
-        raise UsageError("a view is written as Parquet, which is no text; add to=FILE.parquet")
-    with connect(options.warehouse, options.run) as connection:
-        num_rows = write_view(connection, name, options.where, target.path)
-    _say(target, num_rows, json)
-
-
 @reading(*RUN, "names")
 def cite(options: ReadOptions, json: Json = False) -> None:
     """Print what a paper must state of a run, with BibTeX.
@@ -100,9 +79,5 @@ def give(to: str, is_forced: bool, as_json: bool, make: Callable[[], tuple[str, 
         return
     target.write(text)
     if target.path is not None:
-        _say(target, num_rows, as_json)
-
-
-def _say(target: Target, num_rows: int, as_json: bool) -> None:
-    written = {"to": str(target.path), "rows": num_rows}
-    print_found(written, lambda _: [f"{counted(num_rows, 'row')} in {target.path}"], as_json)
+        written = {"to": str(target.path), "rows": num_rows}
+        print_found(written, lambda _: [f"{counted(num_rows, 'row')} in {target.path}"], as_json)

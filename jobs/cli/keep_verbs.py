@@ -8,8 +8,7 @@ import typer
 
 from jobs.cli.app import KEEP, RUN, Json, Names, app, chosen, reading, switch, verb_group
 from jobs.config.options import ReadOptions
-from jobs.output.cells import counted
-from jobs.output.print_tables import print_found
+from jobs.output.print_tables import counted, print_found
 from pipeline.core.errors import AccountingError, UsageError
 
 

@@ -10,19 +10,18 @@ from jobs.cli.app import chosen
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import REPORT, ReadOptions
-from jobs.output.cells import Heading, Part
-from jobs.output.print_tables import is_fitted, print_found
+from jobs.output.print_tables import Heading, Part, is_fitted, print_found
 from jobs.report.columns import CANONICAL, named, read_names, with_columns
-from jobs.report.published import published as published_figures
-from jobs.report.published import published_parts
 from jobs.report.render import (
     GROUPS,
     distribution_table,
     group_parts,
     headline_parts,
     parts_of,
+    published_parts,
     score_parts,
 )
+from jobs.report.render import published as published_figures
 from jobs.report.report import Report, distributions, make_report
 from pipeline.core.errors import UsageError
 from pipeline.store import connect
@@ -56,7 +55,7 @@ def show_report(
             sizes = distributions(connection)
         print_found(sizes, lambda sizes: [distribution_table(sizes)], json, markdown)
     elif options.html:
-        from jobs.html.source import show_written  # imported here: it imports the stages
+        from jobs.html.run_page import show_written  # imported here: it imports the stages
 
         show_written(options, Path(options.html), json)
     else:

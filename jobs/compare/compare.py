@@ -1,5 +1,5 @@
 """Compares methods in pairs, on the questions for which both have a value, by the test of
-jobs/statistics/paired_test.py. Values are read from the views of one run, or of two."""
+jobs/statistics/statistics.py. Values are read from the views of one run, or of two."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.config.options import ReadOptions
 from jobs.report.report import chosen_rater, create_chosen_table, shown_columns
-from jobs.statistics.paired_test import Paired, holm, is_tie, paired, swapped
+from jobs.statistics.statistics import Paired, holm, is_tie, paired, swapped
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.sql_files import sql_beside

@@ -7,8 +7,8 @@ from upath import UPath
 
 from jobs.compare.compare import ComparedPair, Comparison
 from jobs.config.options import WAREHOUSE
-from jobs.output.cells import Part, Table, on_one_line
-from jobs.statistics.means import LEAST_DOCUMENTS
+from jobs.output.print_tables import Part, Table, on_one_line
+from jobs.statistics.statistics import LEAST_DOCUMENTS
 
 _SHOWN = 5  # questions that A wins, and that B wins
 _NOTE = """\

@@ -10,8 +10,16 @@ from typing import Any
 
 from jobs.compare.compare import resolve_method
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Measured, Table, cell, counted, on_one_line
-from jobs.output.print_tables import csv_text, json_text, warn_incomplete
+from jobs.output.print_tables import (
+    Measured,
+    Table,
+    cell,
+    counted,
+    csv_text,
+    json_text,
+    on_one_line,
+    warn_incomplete,
+)
 from jobs.report.columns import COST_COLUMNS, COUNTS, PAPER, named, read_names, with_columns
 from jobs.report.render import ANSWERED, REPEATED, report_page, score_table
 from jobs.report.report import INPUTS, Report, answers, make_report

@@ -13,12 +13,17 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import printable
-from jobs.output.print_tables import STANDARD_OUTPUT, csv_text, json_text, warn_incomplete
+from jobs.output.print_tables import (
+    STANDARD_OUTPUT,
+    csv_text,
+    json_text,
+    printable,
+    warn_incomplete,
+)
 from jobs.report.columns import PAPER, measures_by_name, read_names
 from jobs.report.render import notes
 from jobs.report.report import Report, make_report
-from jobs.statistics.means import Mean
+from jobs.statistics.statistics import Mean
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 

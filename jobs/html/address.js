@@ -22,6 +22,6 @@ function filtersOf(parameters) {
   return parameters.has("question") ? filters : { ...filters, of: parameters.get("method") ?? "" };
 }
 
-function listLink({ of, ...filters }, others = {}) {
-  return link({ view: "questions", method: of, ...filters, ...others });
+function listLink({ of, ...filters }) {
+  return link({ view: "questions", method: of, ...filters });
 }

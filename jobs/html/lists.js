@@ -15,10 +15,7 @@ async function questionList(run, parameters) {
       filter("type", choices.types, filters.type, change("type"), "all"),
       filter("outcome", OUTCOMES, filters.outcome, change("outcome"), "all"),
       filter("problem", choices.problems, filters.problem, change("problem"), "all")),
-    longTable({
-      caption: "Questions", columns, rows: run.questions.filter(matches), parameters,
-      linkOf: (others) => listLink(filtersOf(new URLSearchParams(location.hash.slice(1))), others),
-    }),
+    longTable({ caption: "Questions", columns, rows: run.questions.filter(matches), parameters }),
   ] };
 }
 
@@ -76,7 +73,7 @@ function searched(rows, columns, text) {
   });
 }
 
-function longTable({ caption, columns, rows, parameters, linkOf }) {
+function longTable({ caption, columns, rows, parameters }) {
   const around = el("div");
   const state = { search: parameters.get("search") ?? "", sort: parameters.get("sort") ?? "", page: Number(parameters.get("page")) || 1 };
   const change = (changes) => {
@@ -92,7 +89,7 @@ function longTable({ caption, columns, rows, parameters, linkOf }) {
     const first = (state.page - 1) * PAGE_ROWS;
     around.replaceChildren(
       dataTable({ caption, columns, rows: matching.slice(first, first + PAGE_ROWS), sort: state.sort, onSort: (sort) => change({ sort, page: 1 }) }),
-      pager(matching.length, rows.length, first, state.page, pages, (page) => { location.hash = linkOf({ page }); }));
+      pager(matching.length, rows.length, first, state.page, pages, (page) => { location.hash = linkWith({ page }); }));
   };
   const field = el("input", { type: "search", id: "search", value: state.search, input: (event) => change({ search: event.target.value, page: 1 }) });
   draw();
@@ -143,6 +140,6 @@ function documentList(run, parameters) {
   const cause = run.causes[parameters.get("cause") ?? ""];
   const rows = cause ? cause.documents.map((number) => run.documents[number]) : run.documents;
   return { subject: "list=documents", title: "Documents", parts: [
-    heading("Documents"), causeRemark(run, parameters), longTable({ caption: "Documents", columns, rows, parameters, linkOf: linkWith }),
+    heading("Documents"), causeRemark(run, parameters), longTable({ caption: "Documents", columns, rows, parameters }),
   ] };
 }

@@ -38,10 +38,7 @@ function place(main, { subject = location.hash, title, parts, ready }) {
   [shownAt, shownSubject] = [location.hash, subject];
   const { question, document: id, view = "" } = here();
   const at = question ? "questions" : id ? "documents" : view;
-  for (const link of document.querySelectorAll("header nav a")) {
-    if (link.dataset.at === at) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
+  for (const link of document.querySelectorAll("header nav a")) link.ariaCurrent = link.dataset.at === at ? "page" : null;
   ready?.();
 }
 

@@ -13,8 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from jobs.config.options import ReadOptions
-from jobs.html.run_page import compressed_chunk, page
-from jobs.html.source import Source
+from jobs.html.run_page import Source, compressed_chunk, page
 from jobs.output.print_tables import print_found
 from jobs.run.progress import progress_line
 from jobs.warehouse.listing import listing

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from jobs.output.cells import Measured, Part, Table, Verbatim, cell, printable
+from jobs.output.print_tables import Measured, Part, Table, Verbatim, cell, printable
 
 _LEAST = 40  # characters; narrower terminals get tables of this width
 _GAP = 2  # spaces between columns

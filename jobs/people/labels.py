@@ -8,8 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Part, Table, counted
-from jobs.output.print_tables import csv_text
+from jobs.output.print_tables import Part, Table, counted, csv_text
 from jobs.report.report import answers
 from pipeline.core.errors import UsageError
 from pipeline.core.sql_files import filled, sql_beside

@@ -10,7 +10,7 @@ from jobs.config.run_config import read_config
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import resolve, stage_names
-from jobs.output.cells import Heading, Part, Table, counted
+from jobs.output.print_tables import Heading, Part, Table, counted
 from jobs.plan.estimate import (
     MEASURES,
     NO_COST,

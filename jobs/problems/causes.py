@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jobs.output.cells import counted, on_one_line
+from jobs.output.print_tables import counted, on_one_line
 from pipeline.asking.reply_health import findings
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.sql.connection import query

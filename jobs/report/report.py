@@ -13,8 +13,7 @@ from typing import Any
 from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions, price_of
 from jobs.problems.causes import reply_findings
-from jobs.statistics.means import Mean, MethodGroup, means_of
-from jobs.statistics.paired_test import best_of, p_values, pairs_of
+from jobs.statistics.statistics import Mean, MethodGroup, best_of, means_of, p_values, pairs_of
 from pipeline.core.engine import ENGINES, Price
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
@@ -71,7 +70,7 @@ class Row:
     by: str | None
     means: dict[str, Mean]
     counts: dict[str, int | float | None]
-    best: tuple[str, ...] = ()  # measures in which the row is marked; see paired_test.py
+    best: tuple[str, ...] = ()  # measures in which the row is marked; see best_of
     tokens: dict[str, Tokens] = field(default_factory=dict)
 
 

@@ -23,7 +23,7 @@ from jobs.config.run_config import PassedError, RunConfig, refuse_elsewhere
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun, run_manifest
-from jobs.output.cells import counted
+from jobs.output.print_tables import counted
 from jobs.problems.causes import cause_lines
 from jobs.run.graceful_stop import GracefulStop
 from jobs.run.progress import Progress

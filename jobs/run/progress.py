@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any, Self
 
-from jobs.output.cells import counted, printable
+from jobs.output.print_tables import counted, printable
 from pipeline.core.calls import UsageCounters
 from pipeline.worker.progress import Summary
 

@@ -11,7 +11,7 @@ from upath import UPath
 from jobs.config.options import KEYS, ReadOptions, read_options
 from jobs.config.run_config import METHOD_NAME, RunConfig, composed_values, parsed_config
 from jobs.graph.resolved_run import ResolvedRun, expanded, resolve, run_of
-from jobs.output.cells import counted
+from jobs.output.print_tables import counted
 from pipeline.core.compose import compose
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import conf_folders

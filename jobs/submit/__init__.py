@@ -48,7 +48,7 @@ def rendered(words: Sequence[str]) -> str:
         return _manifest(run, words)
     refuse_unshared(run.config)
     there = words_on_cluster(run, words, lambda key, path: f"files/{key}/{path.name}")
-    return command(["-m", "jobs", "run", *there]) + "\n"
+    return command(["-m", "gistmill", "run", *there]) + "\n"
 
 
 def _manifest(run: ResolvedRun, words: Sequence[str]) -> str:

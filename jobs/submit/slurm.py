@@ -19,7 +19,7 @@ def slurm_script(run: ResolvedRun, words: Sequence[str]) -> str:
         "slurm.sh.jinja",
         cluster=cluster,
         name=f"gistmill-{run.name}",
-        words=shlex.join(["-m", "jobs", "run", *there]),
+        words=shlex.join(["-m", "gistmill", "run", *there]),
         gpus=gpus_of_a_machine(run.config),
     )
 

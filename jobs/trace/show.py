@@ -9,8 +9,7 @@ from textwrap import indent, shorten
 from typing import Any
 
 from jobs.config.options import WAREHOUSE, ReadOptions
-from jobs.output.cells import Part, Verbatim, counted
-from jobs.output.print_tables import print_json, print_parts
+from jobs.output.print_tables import Part, Verbatim, counted, print_json, print_parts
 from jobs.trace.trace import Section, Trace, stored_id, trace
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import load_plugins, plugin_folders

@@ -22,7 +22,7 @@ from typing import Any
 from upath import UPath
 
 import pipeline.store.sql
-from jobs.output.cells import Heading, Part, Table, Verbatim, on_one_line
+from jobs.output.print_tables import Heading, Part, Table, Verbatim, on_one_line
 from pipeline.core import errors
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import REGISTRIES, conf_folders, hint, maker_of

@@ -10,8 +10,7 @@ from typing import Any
 from rich.filesize import decimal
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Part, Table, counted
-from jobs.output.print_tables import print_found, print_line
+from jobs.output.print_tables import Part, Table, counted, print_found, print_line
 from jobs.problems.causes import cause_lines, reply_findings
 from jobs.run.progress import document_text, progress_line, refusal_text
 from pipeline.core.errors import UsageError

@@ -14,8 +14,7 @@ import yaml
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.output.cells import Part, counted
-from jobs.output.print_tables import print_found
+from jobs.output.print_tables import Part, counted, print_found
 from pipeline.core.errors import DamagedError, LeftOutWarning, UsageError
 from pipeline.core.registry import hint
 from pipeline.core.settings import YAML_LOADER

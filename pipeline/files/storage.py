@@ -259,12 +259,6 @@ def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
             part.unlink(missing_ok=True)
 
 
-def move_file(file: Path, path: UPath) -> None:
-    """Move a local file to `path`, replacing it; a local `path` must be on the same filesystem."""
-    upload = partial(path.fs.put_file, str(file), path.path)
-    with_retries(upload if is_remote(path) else partial(file.replace, str(path)), path)
-
-
 def delete(path: UPath) -> None:
     """Delete a file if it exists."""
     with_retries(lambda: path.unlink(missing_ok=True), path)

@@ -22,8 +22,7 @@ from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
 from stages.prompts.answer import Passage
 from stages.prompts.memorag import ChunkGist, ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
-from stages.tables.keys import MemoryPassage
-from stages.tables.pages import Gist, Page
+from stages.tables.pages import Gist, MemoryPassage, Page
 from stages.text.fit_to_limit import largest_part, segments
 from stages.text.words import num_words
 

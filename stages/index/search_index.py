@@ -30,8 +30,7 @@ from stages.prompts.longmemeval import (
     ListFromChat,
     OfChat,
 )
-from stages.tables.keys import Embedding, Expansion, Key
-from stages.tables.pages import Gist, Page
+from stages.tables.pages import Embedding, Expansion, Gist, Key, Page
 from stages.text.chat_text import day_of, said_by, session_dates
 from stages.text.words import num_words, sentence_spans, without_header, word_spans
 

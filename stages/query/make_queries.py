@@ -22,8 +22,8 @@ from stages.index.memorize import CLUES, memory_parts
 from stages.prompts import memorag
 from stages.prompts.answer import Passage
 from stages.prompts.longmemeval import NO_RANGE, TimeRange
-from stages.tables.keys import MemoryPassage
 from stages.tables.lookups import Query
+from stages.tables.pages import MemoryPassage
 from stages.text.chat_text import day_of
 from stages.text.words import num_words, plain
 

@@ -20,9 +20,8 @@ from stages.prompts.longmemeval import NOTHING, AnswerFromChats, AnswerWithNotes
 from stages.read.answer_from_context import AnswerFromContext
 from stages.retrieve.look_up import used_pages, why_upstream
 from stages.tables.answers import Answer
-from stages.tables.keys import Expansion
 from stages.tables.lookups import Lookup, Note
-from stages.tables.pages import Page
+from stages.tables.pages import Expansion, Page
 from stages.text.chat_text import session_dates, turns_of
 from stages.text.words import num_words, without_header
 

@@ -17,9 +17,8 @@ from pipeline.core.registry import file_of
 from pipeline.core.rows import Question, QuestionRow, Record, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Vectors
 from pipeline.work.stage import ASKED, GOLD, Stage
-from stages.tables.keys import Embedding
 from stages.tables.lookups import Dropped, Lookup, RankedPage, Visit
-from stages.tables.pages import Page
+from stages.tables.pages import Embedding, Page
 from stages.text.ranking import Ranking, best_first, ranking
 from stages.text.words import covered_chars
 

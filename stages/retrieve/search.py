@@ -26,9 +26,8 @@ from stages.retrieve.look_up import (
     nearest,
     ranked_turn,
 )
-from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Dropped, Lookup, Query, RankedPage
-from stages.tables.pages import Page
+from stages.tables.pages import Embedding, Expansion, Key, Page
 from stages.text.words import PAGE_BREAK, num_words
 
 

@@ -61,8 +61,7 @@ from pipeline.store.shards.shard_index import (
     check_compacted,
 )
 from pipeline.store.shards.shards import list_shard_files, loose_shards
-from pipeline.store.sql.connection import Connection, View, errors_of
-from pipeline.store.sql.sandbox import PREFIX, addresses, lock
+from pipeline.store.sql.connection import PREFIX, Connection, View, addresses, errors_of, lock
 
 _SQL = sql_beside(__file__)
 _STEPS = pa.schema(

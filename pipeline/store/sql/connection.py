@@ -1,35 +1,42 @@
-"""A DuckDB connection that makes a view when a statement first names it; queries, their errors and
-limits; the export of a view. The only file that imports duckdb."""
+"""A DuckDB connection that makes a view when a statement first names it, and reads the warehouse's
+files alone; queries, their errors and limits. The only file that imports duckdb.
 
+DuckDB's own locks refuse other files, settings and extensions, and it reads through a filesystem
+that cannot write. A statement can change only tables in memory, until the connection ends. Works
+with DuckDB 1.5 and 2.0.
+"""
+
+import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from datetime import datetime
+from errno import EROFS
+from functools import lru_cache, partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
+from fsspec import AbstractFileSystem
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import nearest
 from pipeline.core.rows import empty_table
+from pipeline.core.sql_files import text
 from pipeline.files.storage import (
-    delete_abandoned,
+    as_path,
+    exists,
+    file_size,
     is_remote,
-    move_file,
-    own_folder,
-    part_name,
-    refuse_unreachable_path,
-    write,
+    modified_at,
+    read,
+    with_retries,
 )
 from pipeline.store.shards.damaged_files import damaged_inside
-from pipeline.store.sql.sandbox import ReadOnlyFiles
 
 DatabaseError = duckdb.Error
 # Errors about a statement, its limits or the locks, which no file causes.
@@ -49,7 +56,8 @@ _OF_ALL_VIEWS = re.compile(
 )
 # DuckDB's other methods that read views: later calls on what they return may name any view.
 _OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany"}
-_ROWS = 20_000  # of a view that is written, at once in memory
+_PROTOCOL = "read"
+PREFIX = f"{_PROTOCOL}://"  # of the names by which DuckDB opens files
 
 
 @dataclass(frozen=True)
@@ -247,35 +255,87 @@ def rows_within(
     return rows[:most_rows], len(rows) > most_rows
 
 
-def write_view(connection: Any, view: str, where: str | None, path: UPath) -> int:
-    """Write the rows of a view for which `where` holds, with the locks in place; returns their
-    number. `path` is replaced, as a whole or not at all. Raises UsageError if users cannot read
-    `view`, if `where` is no condition or fails for some row, or if `path` cannot be reached."""
-    names = [row["name"] for row in query(connection, "show tables")]
-    names = [n for n in names if not n.startswith(("raw_", "no_")) and not n.endswith("_rows")]
-    if view not in names:
-        raise UsageError(f"{view}: no such view; nearest: {nearest(view, names, 5)}")
-    condition = expression("where", where or "true")
-    statement = f'from "{view}" where ({condition}\n)'
-    query(connection, f"{statement} limit 0")  # for its errors
-    if is_remote(path):
-        part = own_folder("view") / path.name
-    else:
-        delete_abandoned(path)
-        beside = path.with_name(part_name(path.name))
-        write(beside, b"")  # makes the folder, and raises StorageError if it cannot be written to
-        part = Path(str(beside))
-    try:
-        with errors_of(connection):
-            reader = connection.sql(statement).to_arrow_reader(_ROWS)
-            with pq.ParquetWriter(str(part), reader.schema, compression="zstd") as writer:
-                for batch in reader:
-                    writer.write_batch(batch)
-        num_rows: int = pq.read_metadata(str(part)).num_rows
-        with refuse_unreachable_path(path, "to") if is_remote(path) else nullcontext():
-            move_file(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-        if is_remote(path):
-            part.parent.rmdir()
-    return num_rows
+def lock(connection: Any, files: Iterable[UPath]) -> None:
+    """Let a connection read `files` and nothing else, for good: no file is written, nothing is
+    attached or installed, no setting changed, no variable of this process scanned."""
+    connection.execute(f"set allowed_paths = {addresses(files)}")
+    connection.execute("set temp_directory = ''")
+    connection.execute("set disabled_filesystems = 'LocalFileSystem'")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set python_enable_replacements = false")
+    connection.execute("set lock_configuration = true")
+
+
+def addresses(files: Iterable[UPath]) -> str:
+    """The names by which DuckDB opens these files, as a list in SQL."""
+    return "[" + ", ".join(text(f"{PREFIX}{file}") for file in files) + "]"
+
+
+class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Opens the files of `addresses` to read them. Raises what their own filesystem raises."""
+
+    protocol = _PROTOCOL
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return path.removeprefix(PREFIX)
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+        """A file to read. Raises OSError for every mode but `rb`."""
+        if mode != "rb":
+            raise OSError(EROFS, os.strerror(EROFS), path)
+        file = _file(path)
+        if is_remote(file):
+            modified = modified_at(file)
+            return _OpenFile(lambda size, start: _content(path, modified)[start : start + size])
+        descriptor = with_retries(
+            partial(os.open, str(file), os.O_RDONLY), file, (FileNotFoundError,)
+        )
+        opened = _OpenFile(partial(os.pread, descriptor))
+        opened.close = weakref.finalize(opened, os.close, descriptor)  # DuckDB may not close it
+        return opened
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """The path itself: it may hold characters that are a pattern elsewhere."""
+        return [path]
+
+    def size(self, path: str) -> int:
+        return file_size(_file(path))
+
+    def modified(self, path: str) -> datetime:
+        return datetime.fromtimestamp(modified_at(_file(path)))
+
+    def exists(self, path: str, **_: Any) -> bool:
+        return exists(_file(path))
+
+
+@lru_cache(maxsize=64)  # DuckDB asks for a file's size and age as it opens it
+def _file(path: str) -> UPath:
+    return as_path(path.removeprefix(PREFIX))
+
+
+@lru_cache(maxsize=4)
+def _content(path: str, modified: float) -> bytes:
+    """The content of a remote file: a plan or an index, of which every part is read."""
+    return read(_file(path))
+
+
+class _OpenFile:
+    """A file with a position for each thread, as DuckDB seeks and reads in several at once.
+    `read_at(size, position)` reads from the file."""
+
+    def __init__(self, read_at: Callable[[int, int], bytes]) -> None:
+        self._read_at = read_at
+        self.close: Callable[[], object] = lambda: None
+        self._of_thread = threading.local()
+
+    def seek(self, position: int, whence: int = os.SEEK_SET) -> None:
+        self._of_thread.position = position
+
+    def tell(self) -> int:
+        return getattr(self._of_thread, "position", 0)
+
+    def read(self, size: int) -> bytes:
+        content = self._read_at(size, self.tell())
+        self._of_thread.position = self.tell() + len(content)
+        return content
