@@ -1,6 +1,6 @@
 """`python -m gistmill` is the command `gistmill`."""
 
-from jobs.run.interruption import interruptible
+from pipeline.core.errors import interruptible
 
 interruptible()  # the imports take half a second
 

@@ -21,8 +21,13 @@ from jobs.cli import (  # noqa: F401  # in the order of `gistmill --help`
 from jobs.cli.app import app, complain, warn
 from jobs.config.options import WORDS
 from jobs.output.print_tables import warn_in_lines
-from jobs.run.interruption import INTERRUPTED, raise_at_ctrl_c
-from pipeline.core.errors import CommandError, IncompleteError, UsageError
+from pipeline.core.errors import (
+    INTERRUPTED,
+    CommandError,
+    IncompleteError,
+    UsageError,
+    raise_at_ctrl_c,
+)
 from pipeline.files.storage import filesystem_errors, refusal_error
 
 _EXECUTING = {"run", "ask", "score", "retry", "rate", "plan"}

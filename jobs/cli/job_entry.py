@@ -9,7 +9,7 @@ KubeRay does not restart.
 
 import sys
 
-from jobs.run.interruption import interruptible
+from pipeline.core.errors import interruptible
 
 if __name__ == "__main__":
     interruptible()  # the imports take half a second

@@ -11,13 +11,13 @@ from types import FrameType
 from typing import Any, Self
 
 from jobs.config.run_config import deadline
-from jobs.run.interruption import end
 from pipeline.core.errors import (
     AccountingError,
     CommandError,
     EndedError,
     EngineError,
     StorageError,
+    end_at_signal,
 )
 from pipeline.core.settings import ClusterSettings
 from pipeline.files.storage import ignore_refusals
@@ -149,7 +149,7 @@ class GracefulStop:
         is_again = (self._over_at if number == signal.SIGINT else self._begins_at) == 0.0
         if self._folder is None or is_again:
             handler = self._before[signal.Signals(number)]
-            (handler if callable(handler) else end)(number, frame)
+            (handler if callable(handler) else end_at_signal)(number, frame)
         elif number == signal.SIGINT:
             self._why, self._over_at = "Ctrl-C", 0.0
         else:

@@ -1,12 +1,14 @@
-"""Problem codes of rows, the errors that end a command with an exit code, and the redaction of
-secrets in all that leaves the process."""
+"""Problem codes of rows, the errors that end a command with an exit code, the signals that end one,
+and the redaction of secrets in all that leaves the process."""
 
 import os
 import re
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, ClassVar, Literal, NoReturn
 from urllib.parse import urlsplit
 
@@ -27,6 +29,7 @@ Problem = Literal[
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # The password or token of an address; a number before a slash is a port.
 _PASSWORD = re.compile(r"(://[^/@\s:]*):(?!\d+/)[^@\s]+@|(https?://)[^/@\s:]+@")
+INTERRUPTED = "interrupted; run the same command to resume"
 _keys: set[str] = set()
 _stderr = 2
 with suppress(OSError):  # a process may have none
@@ -164,6 +167,25 @@ def end_process(line: str) -> NoReturn:
     with suppress(OSError):
         os.write(_stderr, f"gistmill: {line}\n".encode())
     os._exit(IncompleteError.exit_code)
+
+
+def end_at_signal(number: int, frame: FrameType | None) -> None:
+    """End without raising: what a handler raises may hit a library while it holds a lock. A run
+    whose workers are at work ends gracefully instead (jobs/run/graceful_stop.py)."""
+    end_process(INTERRUPTED)
+
+
+def interruptible() -> None:
+    """Let Ctrl-C and SIGTERM end this process in one line, also while it imports modules."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has it
+            signal.signal(number, end_at_signal)
+
+
+def raise_at_ctrl_c() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt, for verbs that do more than end."""
+    if signal.getsignal(signal.SIGINT) is end_at_signal:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def proxies() -> list[str]:
