@@ -167,7 +167,7 @@ class SimulatedEngine:
 
 
 def drawn(prompt: Prompt[Any], seed: int) -> str | None:
-    """A reply in the form of a prompt that shows labelled paragraphs or pages to look up; None for
+    """A reply in the form of a prompt that shows labeled paragraphs or pages to look up; None for
     other prompts. It depends only on the fields and the seed.
 
     A paragraph is drawn by a hash of its text, so each is equally likely. Pages are drawn by a hash

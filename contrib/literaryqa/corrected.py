@@ -128,7 +128,7 @@ def pair(qas: Sequence[Row], questions: Sequence[Question]) -> dict[int, int]:
     2. A reworded one belongs to the remaining question with most of its unmodified answers, at
        least one; of several, to the one worded most alike.
     3. Where all answers were modified, too, it belongs to the only question left between those of
-       its neighbours, as both are in the same order.
+       its neighbors, as both are in the same order.
     """
     same, alike = dict[tuple[int, int], float](), dict[tuple[int, int], float]()
     for number, own in enumerate(qas):
@@ -152,7 +152,7 @@ def _between(
     found: Mapping[int, int], qas: Sequence[Row], num_questions: int
 ) -> Iterator[tuple[int, int]]:
     """Pairs of a reworded annotation and a question that are each the only one left between two
-    known neighbours."""
+    known neighbors."""
     gaps = dict[tuple[int, int], list[int]]()
     for number in set(range(len(qas))) - found.keys():
         before = [place for n, place in sorted(found.items()) if n < number]

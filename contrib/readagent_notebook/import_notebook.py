@@ -65,11 +65,11 @@ class Kind:
     needed: Sequence[str]
 
 
-_JUDGEMENT = ("plain_question", "answer", "reference")
+_JUDGMENT = ("plain_question", "answer", "reference")
 _MEMORY = ("memory", "question")
 KINDS = (  # the first whose `names` a string's name matches
-    Kind("rate_strict", "strict", (), _JUDGED, _JUDGEMENT),
-    Kind("rate_permissive", "permissive|lenient", (), _JUDGED, _JUDGEMENT),
+    Kind("rate_strict", "strict", (), _JUDGED, _JUDGMENT),
+    Kind("rate_permissive", "permissive|lenient", (), _JUDGED, _JUDGMENT),
     Kind("break_point", "paginat|pause|break", ("preceding", "passage", "following"),
          {"preceding": "preceding", "previous": "preceding", "passage": "passage",
           "text": "passage", "end_tag": "following", "following": "following",

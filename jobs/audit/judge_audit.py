@@ -1,4 +1,4 @@
-"""Counts raters' mistakes on answers whose worth is known or that people have labelled, and
+"""Counts raters' mistakes on answers whose worth is known or that people have labeled, and
 corrects the means of their verdicts; the parts of a report about both."""
 
 import math
@@ -168,8 +168,8 @@ def _of_people(
 ) -> Iterator[JudgeAudit]:
     """Partially right answers count as right for the measures that count them."""
     right = {column.measure: column.right_labels for column in columns}
-    labelled = filled(_SQL["labelled"], rater=text(rater), measures=_measures(columns))
-    for person, of_person in groupby(query(connection, labelled), itemgetter("person")):
+    labeled = filled(_SQL["labeled"], rater=text(rater), measures=_measures(columns))
+    for person, of_person in groupby(query(connection, labeled), itemgetter("person")):
         verdicts = [
             AuditedVerdict(
                 row["measure"], row["label"], row["label"] in right[row["measure"]], True,

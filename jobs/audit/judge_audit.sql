@@ -9,8 +9,8 @@ select count(*) as not_done from planned_done_rows where not_done;
 -- name: sampled
 select count(distinct question_id) as n from predictions;
 
--- name: labelled
--- Of a run: the verdicts on answers that a person has labelled as they are now.
+-- name: labeled
+-- Of a run: the verdicts on answers that a person has labeled as they are now.
 select p.rater as person, m.measure, p.label, m.question_id, m.value > 0 as is_accepted
 from people p join predictions a using (method, repeat, document_id, question_id)
 join measures m using (method, repeat, document_id, question_id)

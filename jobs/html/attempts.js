@@ -53,7 +53,7 @@ function pinned(run, attempts, question, measure, parameters) {
   return { a, b: given && given !== a ? given : furthest ?? null };
 }
 
-// How an attempt ended: {value, mark, word, score, kind}; the mark and word say what its colour does.
+// How an attempt ended: {value, mark, word, score, kind}; the mark and word say what its color does.
 function resultOf(one, question, measure) {
   const { answer } = one;
   const score = one.rows("scores").find((row) => row.metric === measure)?.value ?? null;

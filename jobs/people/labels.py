@@ -26,7 +26,7 @@ _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
 _ANSWER = "method, repeat, document_id, question_id"
 _TWO = (LABELS[0], LABELS[-1])
 _NOTE = (
-    "Of the answers that both labelled; unscored: the rater's verdict could not be read. kappa: "
+    "Of the answers that both labeled; unscored: the rater's verdict could not be read. kappa: "
     "Cohen's, unweighted; weighted: partially is half as far from yes and no as these are from "
     "each other. lr: exact, partial, none as yes, partially, no. A rubric without partially counts "
     "a person's partially as no."
@@ -38,9 +38,9 @@ def sheet(options: ReadOptions) -> tuple[str, int]:
     their number. Each method has the same share, or one more; the order is random by `seed=`."""
     with connect(options.warehouse, options.run) as connection:
         source = answers(connection, options.where, options.method)
-        labelled = filled(_SQL["labelled"], source=source)
+        labeled = filled(_SQL["labeled"], source=source)
         size = {"n": str(options.n), "seed": str(options.seed)}
-        rows = query(connection, filled(_SQL["drawn"], labelled=labelled, **size))
+        rows = query(connection, filled(_SQL["drawn"], labeled=labeled, **size))
     if not rows:
         raise UsageError(
             "no answer to label: it needs free-form questions with references, and answers without "
@@ -60,8 +60,8 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
     with options.opened() as (folder, connection):
         run = folder.path.name
         connection.execute("set variable sheet_rows = ?", [list(rows)])
-        labelled = filled(_SQL["labelled"], source=answers(connection, None))
-        of_rows = query(connection, filled(_SQL["of_rows"], labelled=labelled))
+        labeled = filled(_SQL["labeled"], source=answers(connection, None))
+        of_rows = query(connection, filled(_SQL["of_rows"], labeled=labeled))
     answer_of = {row.pop("row"): row for row in of_rows}
     for row_id, row in rows.items():
         if row_id not in answer_of:
@@ -151,7 +151,7 @@ def _agreement(key: tuple[Any, ...], rows: Sequence[Mapping[str, Any]]) -> dict[
 def agreement_parts(agreed: Mapping[str, Any]) -> list[Part]:
     labels, outdated = (counted(agreed[name], "label") for name in ("labels", "outdated"))
     if not agreed["agreements"]:
-        return [f"{labels}, none of an answer that a rater or another person labelled"]
+        return [f"{labels}, none of an answer that a rater or another person labeled"]
     rows, matrices = [], list[Part]()
     for of in agreed["agreements"]:
         kappas = [None if of[name] is None else f"{of[name]:.2f}"

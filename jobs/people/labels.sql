@@ -1,7 +1,7 @@
 -- The answers that a person can judge: free-form ones to questions with references. The id of an
 -- answer says nothing, and changes with its text; it begins with a letter, as a spreadsheet would
 -- make a number of it otherwise.
--- name: labelled
+-- name: labeled
 select *, 'r' || left(sha256(concat_ws(
   chr(31), method, repeat, document_id, question_id, answer)), 15) as row
 from {source}
@@ -9,13 +9,13 @@ where len(options) = 0 and len("references") > 0 and problem is null and answer 
 
 -- name: of_rows
 select row, method, repeat, document_id, question_id, sha256(answer) as answer_sha
-from ({labelled}) where row in (select unnest(getvariable('sheet_rows')));
+from ({labeled}) where row in (select unnest(getvariable('sheet_rows')));
 
 -- name: drawn
 with drawn as (
   select row, question, "references", answer, method,
     md5(concat_ws(chr(31), {seed}, method, repeat, document_id, question_id)) as draw
-  from ({labelled})),
+  from ({labeled})),
 placed as (
   select *, row_number() over (partition by method order by draw, row) as place from drawn)
 select row, question, "references", answer

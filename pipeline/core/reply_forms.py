@@ -75,7 +75,7 @@ def read_reply(
     statements = list(_statements(plain_text(text), form, prompt.others))
     stated = read(statements)
     # A box that differs from a stated but unreadable value makes the reply ambiguous.
-    boxed = [box for box, is_labelled in boxes(text) if not is_labelled]
+    boxed = [box for box, is_labeled in boxes(text) if not is_labeled]
     values = read([*statements, *boxed]) if stated or not statements else []
     if len(values) > 1 and all(isinstance(value, tuple) for value in values):
         values = read(["\n".join([*statements, *boxed])])
@@ -112,7 +112,7 @@ _BOX = re.compile(
     r"|<\|begin_of_box\|>(?P<token>.{0,2000}?)<\|end_of_box\|>",
     re.DOTALL,
 )
-_LABELLED = re.compile(r"[\w\"”)][\s*_]{0,9}[:=][\s*_$]{0,9}\Z")
+_LABELED = re.compile(r"[\w\"”)][\s*_]{0,9}[:=][\s*_$]{0,9}\Z")
 _WORDS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")  # separators of a key's words
 # Keys of fields that do not hold the value: reasons and confidence, rejected values, questions for
 # the contrary, and the answer that a judge compares with.
@@ -161,7 +161,7 @@ def boxes(reply: str) -> Iterator[tuple[str, bool]]:
     """Each text in `\\boxed{}`, and True if a label ("Answer: ") precedes it."""
     for box in _BOX.finditer(reply):
         before = reply[max(0, box.start() - 40) : box.start()]
-        yield box["latex"] or box["token"] or "", bool(_LABELLED.search(before))
+        yield box["latex"] or box["token"] or "", bool(_LABELED.search(before))
 
 
 def json_object(reply: str) -> dict[str, Any] | None:

@@ -23,7 +23,7 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import CAME_LATER, Stage
 from stages.prompts.memwalker import SummarizeSegment
-from stages.prompts.readagent_memory import BreakPoint, Labelled, NextBreakPoint, PageEnd
+from stages.prompts.readagent_memory import BreakPoint, Labeled, NextBreakPoint, PageEnd
 from stages.tables.pages import Page
 from stages.text.fit_to_limit import segments
 from stages.text.words import (
@@ -284,7 +284,7 @@ class Conversation:
             is_shown = self.by.following == "paragraph"
             following = f"{self._shown(end, end + 1)}\n..." if is_shown else "..."
         paragraphs = tuple(
-            Labelled(self._shown(n - 1, n), n if n in labels else None)
+            Labeled(self._shown(n - 1, n), n if n in labels else None)
             for n in range(self.first + 1, end + 1)
         )
         self._latest = BreakPoint(self._preceding(), paragraphs, following)

@@ -17,7 +17,7 @@ from stages.text.words import num_words
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class Labeled:
     """A paragraph of a pagination window, and the label after it, if any."""
 
     text: str
@@ -26,7 +26,7 @@ class Labelled:
 
 # Samples.
 _TEXT, _SHOWN = "The bell {{ rings }}.\n\n{% twice %} <3>", "The bell {{ rings }}. {% twice %}"
-_RINGS, _NOON = Labelled("The bell rings.", None), Labelled("Noon.", 7101)
+_RINGS, _NOON = Labeled("The bell rings.", None), Labeled("Noon.", 7101)
 _GIST_SHARE = 0.15  # of a page's words, as gists of the paper's and our own runs have
 _BLOCK_TERMS = 100  # how much text before and after a label is compared
 _TAG = re.compile(r"<\s*(\d{1,9})\s*>(?!\s*\?)")
@@ -67,7 +67,7 @@ class PageEnd(parsing.Filled[int]):
     version = 1
     form = "Break point: <{}>"
     assumed = "the label in the middle"
-    paragraphs: tuple[Labelled, ...]  # a field of every subclass
+    paragraphs: tuple[Labeled, ...]  # a field of every subclass
 
     def labels(self) -> list[int]:
         return [part.label for part in self.paragraphs if part.label is not None]
@@ -133,12 +133,12 @@ class BreakPoint(PageEnd):
 
     name = "break_point"
     fills = (
-        ("It was <4> a quiet day.", (_RINGS, _NOON, Labelled("Dust.", 7102))),
-        ("", (Labelled("The bell {{ rings }}.", None), Labelled("Noon.\n", 7101))),
+        ("It was <4> a quiet day.", (_RINGS, _NOON, Labeled("Dust.", 7102))),
+        ("", (Labeled("The bell {{ rings }}.", None), Labeled("Noon.\n", 7101))),
         ("", (_RINGS, _NOON), "Then {{ dusk }} <9> falls.\n..."),
     )
     preceding: str  # the text just before the window, for orientation; may be empty
-    paragraphs: tuple[Labelled, ...]
+    paragraphs: tuple[Labeled, ...]
     following: str = ""  # what is shown of the text after the window; may be empty
 
 
@@ -151,7 +151,7 @@ class NextBreakPoint(PageEnd):
     follows: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
     after: PageEnd  # the prompt whose reply ended the last page
     ended: int  # the label it ended at
-    paragraphs: tuple[Labelled, ...]  # of the page's whole window
+    paragraphs: tuple[Labeled, ...]  # of the page's whole window
     num_shown: int  # of the first of these, which the conversation has shown
     following: str = ""  # what is shown of the text after the window; may be empty
 
@@ -161,13 +161,13 @@ class NextBreakPoint(PageEnd):
     @classmethod
     def samples(cls) -> tuple[Self, ...]:
         texts = {7099: "Dawn.", 7100: "It rings.", 7101: "Noon.", 7102: "Dust."}
-        dawn, rings, noon, dust = (Labelled(text, label) for label, text in texts.items())
+        dawn, rings, noon, dust = (Labeled(text, label) for label, text in texts.items())
         first = BreakPoint("", (dawn, rings, noon))
         second = cls(first, 7099, (rings, noon, dust), num_shown=2)
         return (
             second,
             cls(second, 7100, (noon, dust), num_shown=2),
-            cls(first, 7100, (noon, Labelled("{{ Dust }}", None), dust), 1, "Then <9> dusk.\n..."),
+            cls(first, 7100, (noon, Labeled("{{ Dust }}", None), dust), 1, "Then <9> dusk.\n..."),
         )
 
 
@@ -261,7 +261,7 @@ class ShownPageGist(PageGist):
 
     name = "gist_follow_up"
     follows: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint, NextBreakPoint)
-    fills = ((_SHOWN, BreakPoint("", (Labelled(_SHOWN, 7101), Labelled("Noon.", 7102))), 7101),)
+    fills = ((_SHOWN, BreakPoint("", (Labeled(_SHOWN, 7101), Labeled("Noon.", 7102))), 7101),)
     after: PageEnd
     ended: int  # the label that the page ends at
 

@@ -50,7 +50,7 @@ def used_pages(rows: UnitRows, question: Question) -> list[int]:
 
 
 def by_importance(rows: UnitRows, question: Question) -> list[int]:
-    """The page indexes that a question's look-up used, in an order that favours no turn: the first
+    """The page indexes that a question's look-up used, in an order that favors no turn: the first
     request of each turn, then the second of each, and so on."""
     used = {*used_pages(rows, question)}
     ranks = zip_longest(*(turn.requested for turn in rows.of(Lookup, question)))

@@ -28,7 +28,7 @@ from all_planned where run = {name};
 
 -- name: people
 create view people as
--- A row per answer that a person labelled.
+-- A row per answer that a person labeled.
 -- run: the run's name
 -- rater: human:NAME
 -- answer_sha: sha256 of the answer's text as it was then
