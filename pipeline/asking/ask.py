@@ -170,9 +170,73 @@ def reader_of(
     )
 
 
-class Ask:
-    """Sends the prompts of one stage for one unit, unless `replies` has the reply already, and
-    tells what a stage may know of its engine: its name, its context, and its counts of tokens.
+class ReaderFacts:
+    """What a stage may know of its reader: the engine's name, its context, its counts of tokens.
+    `reader` is None in a phase without an engine."""
+
+    def __init__(self, reader: Reader | None, stage: str) -> None:
+        self._reader_or_none, self._stage = reader, stage
+        self._part_tokens: dict[str, int] = {}
+        self._counting = asyncio.Lock()  # without it concurrent questions count a part again
+
+    @property
+    def _reader(self) -> Reader:
+        if self._reader_or_none is None:
+            raise RuntimeError(f"{self._stage} asks a model in a phase without an engine")
+        return self._reader_or_none
+
+    @property
+    def engine_name(self) -> str:
+        """The engine's name; "" in a phase without an engine."""
+        return self._reader_or_none.engine.name if self._reader_or_none else ""
+
+    @property
+    def rater_name(self) -> str:
+        """The engine's name and 4 hex of its identity: a model with two settings is two raters."""
+        return f"{self._reader.engine.name}-{self._reader.identity[:4]}"
+
+    @property
+    def is_model(self) -> bool:
+        return self._reader.is_model
+
+    @property
+    def context_tokens(self) -> int:
+        """The most tokens that prompt and reply may have together."""
+        return self._reader.engine.context_tokens
+
+    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
+        """The reply budget of a prompt, in the engine's tokens."""
+        return self._reader.family.max_reply_tokens(prompt)
+
+    async def num_tokens(self, prompt: Prompt[Any]) -> int:
+        """The tokens of the rendered prompt, counted by the engine."""
+        return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
+
+    async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
+        return await self.num_tokens(prompt) + max_reply_tokens <= self.context_tokens
+
+    async def text_tokens(self, text: str) -> int:
+        """The engine's tokens of a text by itself, without those of the chat template."""
+        count_tokens = self._reader.engine.count_tokens
+        if "" not in self._part_tokens:
+            self._part_tokens[""] = await count_tokens((Message(role="user", content=""),))
+        of_message = await count_tokens((Message(role="user", content=text),))
+        return of_message - self._part_tokens[""]
+
+    async def part_tokens(self, parts: Iterable[str]) -> int:
+        """The sum of `text_tokens` over the stripped parts of a context. Each is counted once for
+        all of the unit's questions."""
+        num_tokens = 0
+        for part in filter(None, map(str.strip, parts)):
+            async with self._counting:
+                if part not in self._part_tokens:
+                    self._part_tokens[part] = await self.text_tokens(part)
+            num_tokens += self._part_tokens[part]
+        return num_tokens
+
+
+class Ask(ReaderFacts):
+    """Sends the prompts of one stage for one unit, unless `replies` has the reply already.
 
     `rank`: the priority of the document in its worker; the lowest goes first. `sent_calls` has the
     calls that were sent, `progress` the progress of the unit.
@@ -187,14 +251,12 @@ class Ask:
         repeat: int = 0,
         rank: int = 0,
     ) -> None:
-        self._reader_or_none, self._stage = reader, stage
+        super().__init__(reader, stage)
         self._document_id, self._replies = document_id, replies
         self._repeat, self._rank = repeat, rank
         self._calls: list[Call] = []
         self.sent_calls: list[Call] = []
         self.progress = UnitProgress()
-        self._part_tokens: dict[str, int] = {}
-        self._counting = asyncio.Lock()  # without it concurrent questions count a part again
 
     async def __call__(
         self, prompt: Prompt[T], subject: Subject, is_shared: bool = False
@@ -308,58 +370,3 @@ class Ask:
 
     def calls(self) -> tuple[Call, ...]:
         return numbered(self._calls)
-
-    @property
-    def _reader(self) -> Reader:
-        if self._reader_or_none is None:
-            raise RuntimeError(f"{self._stage} asks a model in a phase without an engine")
-        return self._reader_or_none
-
-    @property
-    def engine_name(self) -> str:
-        """The engine's name; "" in a phase without an engine."""
-        return self._reader_or_none.engine.name if self._reader_or_none else ""
-
-    @property
-    def rater_name(self) -> str:
-        """The engine's name and 4 hex of its identity: a model with two settings is two raters."""
-        return f"{self._reader.engine.name}-{self._reader.identity[:4]}"
-
-    @property
-    def is_model(self) -> bool:
-        return self._reader.is_model
-
-    @property
-    def context_tokens(self) -> int:
-        """The most tokens that prompt and reply may have together."""
-        return self._reader.engine.context_tokens
-
-    def max_reply_tokens(self, prompt: type[Prompt[Any]]) -> int:
-        """The reply budget of a prompt, in the engine's tokens."""
-        return self._reader.family.max_reply_tokens(prompt)
-
-    async def num_tokens(self, prompt: Prompt[Any]) -> int:
-        """The tokens of the rendered prompt, counted by the engine."""
-        return await self._reader.engine.count_tokens(self._reader.family.render(prompt))
-
-    async def fits(self, prompt: Prompt[Any], max_reply_tokens: int) -> bool:
-        return await self.num_tokens(prompt) + max_reply_tokens <= self.context_tokens
-
-    async def text_tokens(self, text: str) -> int:
-        """The engine's tokens of a text by itself, without those of the chat template."""
-        count_tokens = self._reader.engine.count_tokens
-        if "" not in self._part_tokens:
-            self._part_tokens[""] = await count_tokens((Message(role="user", content=""),))
-        of_message = await count_tokens((Message(role="user", content=text),))
-        return of_message - self._part_tokens[""]
-
-    async def part_tokens(self, parts: Iterable[str]) -> int:
-        """The sum of `text_tokens` over the stripped parts of a context. Each is counted once for
-        all of the unit's questions."""
-        num_tokens = 0
-        for part in filter(None, map(str.strip, parts)):
-            async with self._counting:
-                if part not in self._part_tokens:
-                    self._part_tokens[part] = await self.text_tokens(part)
-            num_tokens += self._part_tokens[part]
-        return num_tokens
