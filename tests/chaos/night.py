@@ -28,7 +28,7 @@ from pipeline.work.units import Unit
 from pipeline.worker.crashes import Placement
 from pipeline.worker.worker import Worker
 from tests.chaos.server import reply, sha
-from tests.support.runs.written_plan import planned_units, units_of
+from tests.support.runs.written_plan import units_of
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 _METHODS = ("gist_only", "bm25(top_k=1)", "readagent_p(max_pages=1)")
@@ -115,7 +115,8 @@ class Night:
     def _second_attempt(self, shards: Shards) -> None:
         """A unit of the first stage that asks, as a retry makes it: its calls, then its rows."""
         step = next(step for step in self._steps if step.prompts)
-        planned = planned_units(prepare(self._config, shards.warehouse, lambda line: None))
+        prepared = prepare(self._config, shards.warehouse, lambda line: None)
+        planned = [unit for units in units_of(prepared).values() for unit in units]
         units = [unit for unit in planned if unit.step_id == step.id]
         unit = units[int(self._retried * len(units))]
         for record in (Call, step.writes):

@@ -74,7 +74,7 @@ class Scenario:
         """Any gistmill command, leader of a process group."""
         with (self._folder / "stderr").open("ab") as errors:
             return subprocess.Popen(
-                [sys.executable, "-m", "jobs", *words],
+                [sys.executable, "-m", "gistmill", *words],
                 cwd=ROOT,
                 env=self._environment,
                 stdout=subprocess.DEVNULL,

@@ -14,7 +14,7 @@ from pipeline.core.registry import import_installed
 from pipeline.store import connect
 from pipeline.store.sql.accounts import accounts
 from pipeline.work.stage import STAGES
-from stages.tables.keys import Embedding
+from stages.tables.pages import Embedding
 from tests.support.runs.hostile_rows import NEVER, READ
 from tests.support.runs.hostile_run import HostileRun, book_words, chat_words
 from tests.support.runs.shown_calls import as_asked, as_shown, shown

@@ -10,7 +10,7 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.html.source import Source
+from jobs.html.run_page import Source
 from jobs.trace.trace import read_reading_map
 from tests.jobs.html.test_html import opened
 from tests.support.command import gistmill, sql_values, succeed

@@ -162,7 +162,7 @@ def test_a_run_that_is_killed_goes_on_and_comes_to_the_same(server: Server, tmp_
     environment, warehouse = server[0], f"s3://{BUCKET}/w"
     words = ("run", *WORDS[:2], METHODS, f"warehouse={warehouse}", "run=night")
     driver = subprocess.Popen(
-        [sys.executable, "-m", "jobs", *words, "cluster=inline"],
+        [sys.executable, "-m", "gistmill", *words, "cluster=inline"],
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.output.cells import Table, printable
-from jobs.output.print_tables import markdown, print_json, print_line
+from jobs.output.print_tables import Table, markdown, print_json, print_line, printable
 from jobs.report.render import report_page
 from pipeline.store import connect
 from pipeline.store.sql.connection import query

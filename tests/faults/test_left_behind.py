@@ -45,7 +45,7 @@ class Watched:
                 f"engine.base_url={server.url}", "engine.model=m", "engine.api_key_env=NIGHT_KEY",
             ]  # fmt: skip
             self._run = subprocess.Popen(
-                [sys.executable, "-m", "jobs", "run", *words], cwd=ROOT, env=environment,
+                [sys.executable, "-m", "gistmill", "run", *words], cwd=ROOT, env=environment,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             )  # fmt: skip
             self.told, _ = self._run.communicate(timeout=300)

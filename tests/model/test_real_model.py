@@ -24,7 +24,7 @@ LETTERS = {
     "lena": "The school has a new teacher. She plays the organ, and the children like her.",
 }
 QUESTION = "Who bought the lighthouse from Marten?"
-COMMAND = (sys.executable, "-m", "jobs")
+COMMAND = (sys.executable, "-m", "gistmill")
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ def made(folder: Path, kind: str) -> tuple[int, int]:
 
 def run(folder: Path, kind: str, *more: str, **environment: str) -> tuple[int, int]:
     """Run the command in the folder; what was made."""
-    command = [sys.executable, "-m", "jobs", "run", *words(kind, *more)]
+    command = [sys.executable, "-m", "gistmill", "run", *words(kind, *more)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     succeeded(subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True))
     return made(folder, kind)

@@ -38,7 +38,7 @@ def test_a_long_document_needs_a_small_multiple_of_its_size(tmp_path: Path) -> N
     ]  # fmt: skip
     most = {"driver": 0.0, "worker": 0.0}
     with subprocess.Popen(
-        [sys.executable, "-m", "jobs", *words], cwd=ROOT, stdout=DEVNULL, stderr=DEVNULL
+        [sys.executable, "-m", "gistmill", *words], cwd=ROOT, stdout=DEVNULL, stderr=DEVNULL
     ) as driver:
         while driver.poll() is None:
             with suppress(psutil.Error):  # a process has just ended
@@ -61,7 +61,7 @@ def test_a_hundred_thousand_questions_of_one_document_are_planned(tmp_path: Path
     write(tmp_path / "corpus", [document(1)], questions)
     words = ["plan", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM,
              "rater=none", "methods=gist_only,bm25", f"warehouse={tmp_path / 'w'}"]  # fmt: skip
-    command = [sys.executable, "-c", PEAK, sys.executable, "-m", "jobs", *without_ray(*words)]
+    command = [sys.executable, "-c", PEAK, sys.executable, "-m", "gistmill", *without_ray(*words)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert re.search(r"\| answer +\| +200k \|", done.stdout), done.stdout + done.stderr
     assert int(done.stdout.splitlines()[-1]) < 1.2 * 2**20  # GB, as KB

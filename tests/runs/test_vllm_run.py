@@ -35,7 +35,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder / "corpus", [document(n) for n in numbers], [question(n, of=n) for n in numbers])
     warehouse = folder / "warehouse"
     command = [
-        sys.executable, "-m", "jobs", "run", "run=killed", f"warehouse={warehouse}",
+        sys.executable, "-m", "gistmill", "run", "run=killed", f"warehouse={warehouse}",
         "engine=vllm", f"engine.model={folder / 'tiny'}", "engine.sequences=1", "rater=none",
         "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, *LENIENT,
         "methods=gist_only,bm25(top_k=1)", f"reply_tokens.gist={REPLY_TOKENS}",

@@ -48,7 +48,7 @@ def own_process(*words: str | Path, timeout: float = 300) -> "CompletedProcess[s
     """Run the command in a process of its own: for what is left to the environment, or loads a
     plugin, which stays in a process. It works without Ray unless a cluster is named."""
     if needs_ray(*words):
-        command = [sys.executable, "-m", "jobs", *map(str, words)]
+        command = [sys.executable, "-m", "gistmill", *map(str, words)]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
     return forked("gistmill", *map(str, words), folder=ROOT, timeout=timeout)
 

@@ -11,7 +11,7 @@ from jobs.graph.resolved_run import read_run
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.settings import CONF
 from pipeline.families.family import load_family
-from stages.prompts.readagent_memory import BreakPoint, Labelled
+from stages.prompts.readagent_memory import BreakPoint, Labeled
 from tests.support.command import gistmill, refused, succeed
 from tests.support.reading import FAMILIES, family, written_family
 
@@ -46,7 +46,7 @@ def test_a_dataset_of_readagent_is_read_with_the_papers_prompts_and_settings(
         "within_limits", "nothing", "plus_on_stems", "words",
     }  # fmt: skip
     assert ours.settings["answer_page_tags"] is True and ours.settings["answer_words"]
-    window = BreakPoint("Before.", (Labelled("One.", None), Labelled("Two.", 7)), "Next.\n...")
+    window = BreakPoint("Before.", (Labeled("One.", None), Labeled("Two.", 7)), "Next.\n...")
     (message,) = papers.render(window)
     assert all(part in message["content"] for part in (form, "Before.\n", "Next.\n...\n"))
     assert papers.form(BreakPoint) == form.replace("57", "{}")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
@@ -19,12 +18,12 @@ from jobs.export.export_run import TABLE_FORMATS
 from jobs.export.frontier import Point, chosen_column, drawn_columns, frontier_svg, points_of
 from jobs.output.print_tables import csv_text
 from jobs.report.report import Report, Row, Tokens, make_report
-from jobs.statistics.means import Mean
+from jobs.statistics.statistics import Mean
 from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 from stages.read.imported_answers import read_predictions
 from tests.support.clusters.s3_server import BUCKET, client, s3_server
-from tests.support.command import DATA, gistmill, refused, sql, succeed
+from tests.support.command import DATA, gistmill, refused, succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.hand_numbers import ORDER, WORKED
@@ -182,22 +181,6 @@ def test_a_spreadsheet_takes_no_cell_for_a_formula() -> None:
 
 
 @pytest.mark.slow
-def test_a_view_as_parquet(hand: HandRun, tmp_path: Path) -> None:
-    for view in ("answers", "all_answers", "measures", "lr", "questions", "people", "steps"):
-        file = tmp_path / f"{view}.parquet"
-        told = json.loads(succeed("export", "view", view, *words(hand), f"to={file}", "--json"))
-        expected = sql(hand.warehouse, f"select count(*) as n from {view}", "run=hand")
-        assert told == {"to": str(file), "rows": expected[0]["n"]}
-        assert pq.read_table(file).num_rows == expected[0]["n"]
-    rows = pq.read_table(tmp_path / "answers.parquet").to_pylist()
-    answers = {row["question_id"]: row["answer"] for row in rows if row["method"] == BM25}
-    assert answers == given(BM25)
-    assert list(tmp_path.glob(".*")) == []
-    some = ["where=method='constant'", f"to={tmp_path / 'some.parquet'}", "--json"]
-    assert json.loads(succeed("export", "view", "answers", *words(hand), *some))["rows"] == 6
-
-
-@pytest.mark.slow
 def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: Path) -> None:
     file = tmp_path / "table.tex"
     file.write_text("mine")
@@ -224,10 +207,6 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["report", "format=latex", "label=a}b"], "label=a}b: write letters, digits and any of"),
         (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
         (["report", "to={}"], ": no file but a folder or a device; name a file"),
-        (["view", "answers"], "a view is written as Parquet, which is no text; add to=FILE"),
-        (["view", "anwsers", "to={}/a"], "anwsers: no such view; nearest: answers, all_answers"),
-        (["view", "read_csv('x')", "to={}/a"], "read_csv('x'): no such view; nearest: "),
-        (["view", "answers", "to={}/a", "where=nosuch > 1"], "sql: Binder Error"),
     ],
 )  # fmt: skip
 def test_mistakes(hand: HandRun, tmp_path: Path, mistake: list[str], says: str) -> None:
@@ -242,7 +221,6 @@ def test_everything_can_be_written_to_s3(
 ) -> None:
     wanted = {
         "report.csv": ("export", "report", "format=csv"),
-        "scores.parquet": ("export", "view", "scores"),
         "sheet.csv": ("rate", "sheet", "n=2", "seed=1"),
     }
     with s3_server() as environment:
@@ -254,11 +232,7 @@ def test_everything_can_be_written_to_s3(
             assert refused(*verb, *words(hand), there).startswith(f"{there}: exists already")
             succeed(*verb, *words(hand), f"to={tmp_path / name}")
             body = client(environment).get_object(Bucket=BUCKET, Key=f"out/{name}")["Body"].read()
-            contents = [body, (tmp_path / name).read_bytes()]
-            if name.endswith("parquet"):  # rows in any order
-                tables = [pq.read_table(io.BytesIO(content)).to_pylist() for content in contents]
-                contents = [sorted(map(str, rows)) for rows in tables]
-            assert contents[0] == contents[1]
+            assert body == (tmp_path / name).read_bytes()
         succeed(*verb, *words(hand), there, "--force")
         for verb in wanted.values():
             told = refused(*verb, *words(hand), "to=s3://no-such-bucket/x.csv")

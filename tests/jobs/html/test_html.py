@@ -20,9 +20,8 @@ import pytest
 from upath import UPath
 
 from jobs.config.options import ReadOptions
-from jobs.html.run_page import compressed_chunk, with_line_numbers
+from jobs.html.run_page import Source, compressed_chunk, with_line_numbers, write_page
 from jobs.html.serve import Site
-from jobs.html.source import Source, write_page
 from jobs.run.progress import Progress
 from pipeline.files.storage import write_json
 from pipeline.store.runs.run_folder import RunFolder
@@ -162,7 +161,7 @@ class Served:
     """A `gistmill view` at work, until the end of its `with` block."""
 
     def __init__(self, warehouse: Path) -> None:
-        command = [sys.executable, "-m", "jobs", "view", f"warehouse={warehouse}", "port=0"]
+        command = [sys.executable, "-m", "gistmill", "view", f"warehouse={warehouse}", "port=0"]
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

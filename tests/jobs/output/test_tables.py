@@ -13,11 +13,11 @@ from rich.cells import cell_len
 
 from jobs.config.options import ReadOptions
 from jobs.export.export_run import TABLE_FORMATS
-from jobs.output.cells import Table
+from jobs.output.print_tables import Table
 from jobs.output.terminal import fitted_to_terminal
 from jobs.report.render import parts_of
 from jobs.report.report import Report, Row
-from jobs.statistics.means import Mean
+from jobs.statistics.statistics import Mean
 from pipeline.work.stage import Column
 from tests.support.command import in_terminal, succeed
 from tests.support.runs.finished_run import FinishedRun

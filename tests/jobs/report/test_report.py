@@ -16,7 +16,7 @@ from jobs.output.terminal import fitted_to_terminal
 from jobs.report.columns import COST_COLUMNS, Names, known_columns, read_names, with_columns
 from jobs.report.render import headline_parts
 from jobs.report.report import FALLBACK, Report, Row
-from jobs.statistics.means import Mean
+from jobs.statistics.statistics import Mean
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
 from pipeline.work.methods import methods_in

@@ -143,7 +143,7 @@ def started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
     """The command in a process of its own, which ends with the block."""
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        [sys.executable, "-m", "jobs", *command], cwd=ROOT, stdout=pipe, stderr=pipe, text=True
+        [sys.executable, "-m", "gistmill", *command], cwd=ROOT, stdout=pipe, stderr=pipe, text=True
     )
     try:
         yield process

@@ -13,13 +13,16 @@ import pytest
 from scipy import stats
 
 from jobs.people.labels import kappa
-from jobs.statistics.means import LEAST_DOCUMENTS, Mean, MethodGroup, interval
-from jobs.statistics.paired_test import (
+from jobs.statistics.statistics import (
     DRAWS,
+    LEAST_DOCUMENTS,
     MOST_ENUMERATED,
+    Mean,
+    MethodGroup,
     Pair,
     best_of,
     holm,
+    interval,
     paired,
     pairs_of,
     quick_sign_flip,

@@ -148,7 +148,7 @@ def test_the_steps_in_order(tmp_path: Path) -> None:
     nodes, run = dry.told("python")
     assert nodes == "-m jobs.submit.slurm n1:21234 3 15.0"
     assert run == (
-        f"-m jobs run warehouse=/shared/warehouse {' '.join(VLLM)} cluster.stall_minutes=9.0 "
+        f"-m gistmill run warehouse=/shared/warehouse {' '.join(VLLM)} cluster.stall_minutes=9.0 "
         "run=a_night cluster=ray cluster.address=auto cluster.autoscales=false "
         "cluster.wait_minutes=15.0"
     )
@@ -221,7 +221,7 @@ def test_words_survive_as_they_are(values: list[str]) -> None:
     words = [f"corpus.name={value}" for value in values]
     manifest = yaml.safe_load(rayjob(RESOLVED["kuberay"], words))
     assert shlex.split(manifest["spec"]["entrypoint"])[5 : 5 + len(words)] == words
-    tail = slurm_script(RESOLVED["slurm"], words).partition("\nwork python -m jobs run ")[2]
+    tail = slurm_script(RESOLVED["slurm"], words).partition("\nwork python -m gistmill run ")[2]
     shell = f"work() {{ printf '%s\\0' \"$@\"; }}\nwork {tail}"
     done = subprocess.run(["bash", "-c", shell], capture_output=True, check=True)
     assert done.stdout.decode().split("\0")[: len(words)] == words

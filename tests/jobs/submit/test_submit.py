@@ -31,7 +31,7 @@ SLOW = 40.0  # seconds of one answer: what is done to the first job fits into it
 def started(*words: str, token: str | None = TOKEN) -> "subprocess.Popen[str]":
     """`gistmill submit`, which talks to the head."""
     return subprocess.Popen(
-        [sys.executable, "-m", "jobs", "submit", *words],
+        [sys.executable, "-m", "gistmill", "submit", *words],
         cwd=ROOT,
         env=environment(token),
         stdout=subprocess.PIPE,

@@ -134,7 +134,7 @@ def test_the_pages_commands_are_understood(command: list[str]) -> None:
 def test_the_code_runs_where_there_is_nothing_else(tmp_path: Path) -> None:
     pack(tmp_path)
     told = "import jobs, pipeline.core.settings as s; print(jobs.__file__, s.CONF)"
-    for command in (["-m", "jobs", "prompts", "check"], ["-c", told]):
+    for command in (["-m", "gistmill", "prompts", "check"], ["-c", told]):
         done = subprocess.run(
             [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=True
         )

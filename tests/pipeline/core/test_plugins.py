@@ -194,7 +194,7 @@ def test_an_installed_plugin(tmp_path: Path) -> None:
     path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
 
     def installed(*words: str) -> str:
-        return python(ROOT, path, "-m", "jobs", *words, f"warehouse={tmp_path / 'warehouse'}")
+        return python(ROOT, path, "-m", "gistmill", *words, f"warehouse={tmp_path / 'warehouse'}")
 
     installed("run", "experiment=demo", "methods=quotes", "limit=1")
     (counted,) = sql(tmp_path, "select count(*) as n from quotes where quote is not null")

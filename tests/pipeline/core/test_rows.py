@@ -17,9 +17,8 @@ from pipeline.core.rows import RECORDS, Document, IndexRow, Record, from_arrow, 
 from pipeline.core.sql_files import filled as filled_sql
 from pipeline.core.sql_files import sql_sections
 from stages.builtin import load_builtin
-from stages.tables.keys import Embedding
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Gist
+from stages.tables.pages import Embedding, Gist
 
 load_builtin()
 DOCUMENT = Document(document_id="d")

@@ -15,8 +15,8 @@ from pipeline.core.errors import UsageError
 from pipeline.store.runs.run_folder import RunFolder
 from stages.index.search_index import EmbedGists, EmbedPages
 from stages.retrieve.look_up import Dense, nearest
-from stages.tables.keys import Embedding
 from stages.tables.lookups import RankedPage
+from stages.tables.pages import Embedding
 from tests.support.command import refused
 from tests.support.engines.embedding import counts, model_folder
 from tests.support.reading import adding, book, document, looked_up, never, question, run

@@ -18,7 +18,7 @@ from pipeline.engines.scripted import read_script
 from stages.prompts.answer import AnswerQuestion, Passage, parse_option
 from stages.prompts.judging import PermissiveRating, StrictRating
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
-from stages.prompts.readagent_memory import BreakPoint, Labelled, PageGist
+from stages.prompts.readagent_memory import BreakPoint, Labeled, PageGist
 from tests.support.engines.tiny_model import meeting_texts
 from tests.support.reading import request, scripted
 
@@ -34,8 +34,8 @@ QUESTION = "Which whale hit the ship?"
 ANSWER = AnswerQuestion(PASSAGES, QUESTION, (), 16)
 
 
-def labelled(*texts: str) -> tuple[Labelled, ...]:
-    return tuple(Labelled(text, label) for label, text in enumerate(texts, start=7))
+def labelled(*texts: str) -> tuple[Labeled, ...]:
+    return tuple(Labeled(text, label) for label, text in enumerate(texts, start=7))
 
 
 def reply(max_reply_tokens: int = 1000) -> Reply:
@@ -79,8 +79,8 @@ VALUES: list[tuple[Prompt[Any], Any]] = [
     # A page ends where the words change.
     *((BreakPoint("", paragraphs), label) for paragraphs, label in (
         (labelled(WHALES, WHALES, BREAD, BREAD), 8),
-        ((), None), ((Labelled(WHALES, None),), None), ((Labelled(WHALES, 9),), 9),
-        ((Labelled(WHALES, None), Labelled(BREAD, 2), Labelled(BREAD, 3)), 2),
+        ((), None), ((Labeled(WHALES, None),), None), ((Labeled(WHALES, 9),), 9),
+        ((Labeled(WHALES, None), Labeled(BREAD, 2), Labeled(BREAD, 3)), 2),
         (labelled("", ""), 7), (labelled("中文。", "中文。", "雨雪。"), 8))),
     # The best pages come first.
     *((ParallelLookUp(passages, QUESTION, (), max_pages), best) for passages, max_pages, best in (

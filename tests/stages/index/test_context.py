@@ -15,8 +15,8 @@ from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory,
 from stages.read.answer_kinds import AnswerFromChunks, AnswerFromText
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
 from stages.tables.answers import Answer
-from stages.tables.keys import Expansion
 from stages.tables.lookups import Dropped, Lookup, Note, Query
+from stages.tables.pages import Expansion
 from tests.stages.read.test_answer_from_context import COMMON, FROM_MEMORY, FROM_PAGES, one, rows
 from tests.support.reading import (
     Listener,

@@ -9,7 +9,7 @@ from pipeline.core.errors import AccountingError
 from stages.index.memorize import MemorizeChunks, MemorizeGists, MemorizeText, memory_parts
 from stages.prompts.answer import Passage
 from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
-from stages.tables.keys import MemoryPassage
+from stages.tables.pages import MemoryPassage
 from tests.support.reading import Listener, adding, always, book, family, never, num_tokens, run
 
 PAGES = ("One two three. ", "Four five six seven.\n\n", "Eight nine.")

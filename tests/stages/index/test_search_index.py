@@ -18,7 +18,7 @@ from pipeline.core.errors import AccountingError, Problem
 from pipeline.engines.embedder import EmbedderSettings
 from stages.index.search_index import EmbedGists, EmbedPages, Expand, MakeKeys, chunks
 from stages.retrieve.look_up import Dense
-from stages.tables.keys import Embedding, Expansion, Key
+from stages.tables.pages import Embedding, Expansion, Key
 from tests.support.engines.embedding import counts
 from tests.support.reading import (
     adding,

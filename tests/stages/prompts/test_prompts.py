@@ -25,7 +25,7 @@ from stages.prompts.longmemeval import (
 from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
 from stages.prompts.memwalker import REVERT, ReadLeaf, Triage
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
-from stages.prompts.readagent_memory import BreakPoint, Labelled
+from stages.prompts.readagent_memory import BreakPoint, Labeled
 from tests.support.reading import FAMILIES, NASTY, family
 
 OURS = [PROMPTS[name] for name in sorted(PROMPTS) if PROMPTS[name].__module__.startswith("stages.")]
@@ -278,7 +278,7 @@ def test_xgrammar_takes_what_is_legal() -> None:
 
 
 OFFERED = Passage("gist", 3, "Dawn."), Passage("page", 4, "Noon."), Passage("text", None, "Dusk.")
-BREAK = BreakPoint("", (Labelled("Dawn.", None), Labelled("Noon.", 4), Labelled("Dusk.", 5)))
+BREAK = BreakPoint("", (Labeled("Dawn.", None), Labeled("Noon.", 4), Labeled("Dusk.", 5)))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from stages.prompts.longmemeval import (
 from stages.prompts.memorag import ChunkGist, ClueSpans, Hypothetical, KeyPoints, SubQuestions
 from stages.prompts.memwalker import ReadLeaf
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
-from stages.prompts.readagent_memory import BreakPoint, Labelled
+from stages.prompts.readagent_memory import BreakPoint, Labeled
 from tests.support.command import DATA
 from tests.support.engines.hostile_replies import replies
 from tests.support.reading import family
@@ -52,7 +52,7 @@ def prompt_of(name: str, fills: Mapping[str, Any]) -> Prompt[Any]:
     if isinstance(prompt, AnswerQuestion | AnswerWithNotes) and "options" in fills:
         return replace(prompt, options=tuple(f"one of {n}" for n in range(fills["options"])))
     if isinstance(prompt, BreakPoint) and "labels" in fills:
-        return replace(prompt, paragraphs=tuple(Labelled("A.", n) for n in fills["labels"]))
+        return replace(prompt, paragraphs=tuple(Labeled("A.", n) for n in fills["labels"]))
     if isinstance(prompt, ParallelLookUp) and "pages" in fills:
         gists = (Passage("gist", number, "A.") for number in range(fills["pages"]))
         return replace(prompt, passages=tuple(gists), max_pages=fills["max_pages"])

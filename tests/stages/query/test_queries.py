@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.core.rows import UnitRows
 from stages.query.make_queries import MakeClues, MakeHypothetical, MakeQueries, MakeSubQuestions
-from stages.tables.keys import MemoryPassage
+from stages.tables.pages import MemoryPassage
 from tests.support.reading import (
     adding,
     always,

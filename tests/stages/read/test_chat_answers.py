@@ -16,8 +16,8 @@ from stages.read.answer_from_chats import (
     TakeNotes,
 )
 from stages.tables.answers import Answer
-from stages.tables.keys import Expansion
 from stages.tables.lookups import Note
+from stages.tables.pages import Expansion
 from tests.support.reading import (
     Listener,
     adding,

@@ -27,9 +27,8 @@ from stages.retrieve.search import (
     SearchKeysByVectors,
 )
 from stages.score.score import ScoreAnswers
-from stages.tables.keys import Embedding, Expansion, Key
 from stages.tables.lookups import Dropped, Lookup, Query
-from stages.tables.pages import Page
+from stages.tables.pages import Embedding, Expansion, Key, Page
 from tests.support.reading import adding, always, book, looked_up, never, question, run
 
 WORDS = ("bell", "rope", "tower", "stair", "monk", "oil", "candle", "priest")

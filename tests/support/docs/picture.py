@@ -22,7 +22,7 @@ def main(qmsum: Path) -> None:
         (command,) = commands(page(README))
         run = command.code.replace("tests/data/qmsum/val.jsonl", str(qmsum.resolve()))
         for code in (run, "gistmill report html=page.html"):
-            words = code.replace("gistmill ", f"{sys.executable} -m jobs ", 1)
+            words = code.replace("gistmill ", f"{sys.executable} -m gistmill ", 1)
             subprocess.run(["bash", "-euc", words], cwd=folder, check=True)
         photograph(folder / "page.html", PICTURE)
 

@@ -21,7 +21,7 @@ def environment_with(faults: list[dict[str, Any]]) -> dict[str, str]:
 
 def gistmill_with(faults: list[dict[str, Any]], *words: str | Path) -> "CompletedProcess[str]":
     """Run the command, in a process of its own, on storage with these faults."""
-    command = [sys.executable, "-m", "jobs", *map(str, words)]
+    command = [sys.executable, "-m", "gistmill", *map(str, words)]
     environment = {**os.environ, **environment_with(faults)}
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
