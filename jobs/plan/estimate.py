@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
@@ -208,6 +208,7 @@ def estimate(prepared: Prepared) -> Estimate:
             engine = CountingEngine(phase.engine, counts[phase.name])
             is_constrained = run.config.is_constrained(phase.engine)
             reader = reader_of(engine, phase.engine, run.family, is_constrained)
+            reader = replace(reader, keeps_journal=False)  # a run would take its replies for real
         asyncio.run(_execute(phase, sample, shards, reader))
     # All documents' costs by step id, and the bytes that the run will write by table.
     engines = {step.id: engine for step, engine in run.steps_with_engines}

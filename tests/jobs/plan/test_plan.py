@@ -22,6 +22,7 @@ from jobs.plan.estimate import (
 from pipeline.core.compose import compose
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
+from pipeline.files.storage import as_path
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import DATA, QMSUM, refused, sql, succeed
 from tests.support.engines.tiny_model import make_tokenizer
@@ -103,6 +104,26 @@ def test_more_gpus_are_fewer_hours_and_as_many_gpu_hours(tmp_path: Path, corpus:
         assert two["gpu_hours"][which] == pytest.approx(2 * two["hours"][which])
         assert eight["gpu_hours"][which] == pytest.approx(8 * eight["hours"][which])
     assert phase(*words[:-2], "--gpus", "2")["hours"] is None, "nobody has measured the model"
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_replies_of_a_killed_run_stay(tmp_path: Path, corpus: Words) -> None:
+    """A plan neither deletes a unit's journal nor writes what its counting engine replies there."""
+    words = (*corpus, *MODEL, f"warehouse={tmp_path}", "run=r")
+    folder = as_path(tmp_path)
+    prepared = prepare(read_run(words), folder, lambda line: None, DryRunShards(folder))
+    asking = {step.id for step in prepared.run.steps if step.prompts}
+    units = [u for d in prepared.plan.documents() for u in d.units if u.step_id in asking]
+    journals = [
+        tmp_path / "journal" / u.step_id / f"{u.unit}.{u.attempt}.0.jsonl" for u in units[::2]
+    ]
+    for file in journals:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("the killed run's")
+    planned(*words)
+    left = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert sorted(left) == sorted(journals)
+    assert {file.read_text() for file in left} == {"the killed run's"}
 
 
 @pytest.mark.slow
