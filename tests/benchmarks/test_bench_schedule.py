@@ -1,6 +1,8 @@
 """Figures are medians with bars; readings and dealings of `bench`, and the work and the lower bound
 of `bench schedule`, by hand."""
 
+from typing import Any
+
 import pytest
 
 from benchmarks.dealing import shortest
@@ -20,7 +22,7 @@ PARTS = "limit, schedule, machines, cache, peers, units, driver, rates"
 
 def test_no_schedule_beats_work_shared_out_nor_the_longest_chain() -> None:
     """Each call is of 500 uncached words of prompt and 25 of reply: 0.5 + 0.5 seconds."""
-    tokens = {"prompt_tokens": 700, "cached_tokens": 200, "reply_tokens": 25}
+    tokens: dict[str, Any] = {"prompt_tokens": 700, "cached_tokens": 200, "reply_tokens": 25}
     chain = [made(CUTS, page_index=page, **tokens) for page in range(3)]
     chain += [made(NOTES, page_index=page, **tokens) for page in range(3)]
     others = [made(CUTS, f"d{i}", page_index=0, **tokens) for i in range(2, 20)]
