@@ -51,7 +51,7 @@ def test_no_context_passes_its_budget_and_all_but_gists_fit(warehouse: Path) -> 
 
 def test_sql_counts_the_same(warehouse: Path) -> None:
     rows = sql(warehouse, (Path(__file__).parent / "counted_again.sql").read_text())
-    assert len(rows) > 200
+    assert len(rows) >= 200  # of 220; the rest are gists that fit no budget
     assert [row for row in rows if row["counted"] != row["num_context_tokens"]] == []
 
 

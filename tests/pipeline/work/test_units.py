@@ -1,7 +1,9 @@
 """Which units are still to do: planned from keys and from what is committed, without any file."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from pipeline.work.units import (
     DocumentKey,
     RetryPolicy,
     Unit,
+    _shas,
     plan_document,
 )
 from pipeline.work.units import mask_fields as given_to
@@ -223,6 +226,27 @@ def test_questions_of_another_run_are_not_lost_by_a_retry(store: Store) -> None:
     lookups = {step.id for step in STEPS if step.per_question and step.prompts}
     plan = store.plan(key(Q1), RETRY_TIMEOUTS_ONCE)
     assert not [u for u in plan if u.step_id in lookups and u.unit in names and not u.is_done]
+
+
+def hashed(content: Any) -> str:
+    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("detail", [None, "line 3"])
+def test_hashes_are_those_of_json(detail: str | None) -> None:
+    """By the library's own JSON of all that a question has: names of units that are committed
+    stay. A text of over 1,000 characters is hashed by its own hash."""
+    row = question(
+        "q1", question="long " * 250, references=("\u00e9\n\"", ""), detail=detail,
+        evidence=(Span(start_char=3, end_char=4),), answer_index=2, only_judged=True,
+    )  # fmt: skip
+    of_json = asdict(row) | {"question": hashed(row.question)}
+    chosen = ("only_judged", "references", "evidence")
+    some = {name: of_json[name] for name in chosen} | ({"detail": detail} if detail else {})
+    shas = _shas(row, [None, chosen])
+    assert shas[None] == hashed([["d1", "q1"], of_json])[:32]
+    assert shas[chosen] == hashed([["d1", "q1"], some])[:32]
 
 
 @pytest.mark.parametrize("field", fields(Document), ids=lambda field: field.name)
