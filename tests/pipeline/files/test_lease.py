@@ -133,17 +133,17 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / storage.part_name("a.b.csv")).write_text("half")
         (tmp_path / storage.part_name("v.parquet")).mkdir()
         (storage.own_folder("vllm") / "config.json").write_text("")
-        assert not storage.has_ended(f"other-{storage.process_name()}"), (
-            "it may be at work on another machine"
-        )
     return tmp_path
 
 
-def test_who_is_at_work_has_not_ended() -> None:
+def test_who_has_ended() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    assert storage.has_ended(f"{HOST}-{ended.pid}")
     assert not storage.has_ended(storage.process_name())
-    assert not storage.is_abandoned(storage.part_name("x")) and not storage.is_abandoned(
-        f".x.{HOST}.part"
-    )
+    assert not storage.has_ended(f"other-{HOST}-{ended.pid}")  # may be at work on another machine
+    for name in (storage.part_name("x"), f".x.{HOST}.part"):
+        assert not storage.is_abandoned(name)
 
 
 def test_the_next_to_write_there_deletes_what_killed_processes_left(killed: Path) -> None:

@@ -178,9 +178,11 @@ def test_a_file_that_cannot_be_read_is_named(
 
 def test_what_was_not_used_for_thirty_days_is_deleted(cache: Path) -> None:
     folder = cache / "gistmill" / "texts"
-    for name, days in {"used": 40, "recent": 29, "old": 31, "sub/old": 31}.items():
+    ages = {"used": 40, "recent": 29, "old": 31, "sub/old": 31, "../others/old": 31}
+    for name, days in ages.items():
         then = time.time() - days * 24 * 3600.0
         os.utime(write(folder / name, 4), (then, then))
     assert cached_content("texts", "used") == b"\0" * 4  # used today
     cache_content("texts", "new", b"text")
     assert {file.name for file in folder.iterdir()} == {"used", "recent", "new", "sub"}
+    assert (folder / "../others/old").exists(), "of a kind of which nothing was kept now"

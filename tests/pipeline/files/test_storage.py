@@ -46,6 +46,23 @@ def failing(error: Exception) -> Any:
     return call
 
 
+@pytest.mark.parametrize("function", ["link", "fsync", "mkdir"])
+def test_a_commit_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    real, errors = getattr(os, function), [os_error("EIO") for _ in range(3)]
+
+    def fail_three_times(*args: Any) -> Any:
+        if errors:
+            raise errors.pop()
+        return real(*args)
+
+    monkeypatch.setattr(os, function, fail_three_times)
+    assert storage.commit(storage.as_path(tmp_path / "a" / "shard"), b"rows")
+    assert [file.name for file in (tmp_path / "a").iterdir()] == ["shard"]
+    assert (tmp_path / "a" / "shard").read_bytes() == b"rows"
+
+
 PASS, OTHER = "make sure that it answers", "put that right"
 REFUSALS: list[tuple[Exception, str]] = [
     *((os_error(name), PASS) for name in ("EIO", "ETIMEDOUT", "ESTALE", "EAGAIN", "EINTR")),
@@ -61,6 +78,9 @@ REFUSALS: list[tuple[Exception, str]] = [
     (FileNotFoundError("The specified bucket does not exist"), OTHER),
     (PermissionError("Access Denied"), "grant access to it"),
     (os_error("EACCES"), "grant access to it"),
+    (os_error("ENODEV"), OTHER),
+    (os_error("ENOSPC"), "free some space"),
+    (os_error("EROFS"), "make it writable"),
     (os_error("ENOENT"), "put the folder back"),
     (os_error("EDQUOT"), "free some space or raise the quota"),
     (os_error("EFBIG"), "raise the limit on the size of files"),
@@ -143,6 +163,17 @@ def test_a_folder_that_goes_while_it_is_listed_is_left_out(
         assert storage.list_paths(storage.as_path(tmp_path), pattern) == [
             tmp_path / "kept" / "x.json"
         ]
+
+
+def test_nothing_is_written_where_a_warehouse_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = storage.as_path(tmp_path / "warehouse")
+    monkeypatch.setattr(storage, "never_made", {warehouse})
+    for name in ("runs/a/alive/worker.json", "worker.json"):
+        with pytest.raises(StorageError, match="put the folder back"):
+            storage.write(warehouse / name, b"")
+    assert not warehouse.exists()
 
 
 def test_advisory_files_are_tried_once_and_what_failed_is_kept(

@@ -8,11 +8,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.core.calls import Call
 from pipeline.core.errors import UsageError
 from pipeline.files.parquet import read_parquet_rows
 from pipeline.store import Shards
 from stages.tables.answers import Answer
 from stages.tables.pages import Gist
+from tests.pipeline.store.test_compaction import call
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS = step("gists")
@@ -107,6 +109,13 @@ def test_a_users_file_that_is_no_parquet_is_a_usage_error(tmp_path: Path) -> Non
     (tmp_path / "x.parquet").write_text("no")
     with pytest.raises(UsageError, match=r"x\.parquet: not a readable Parquet file"):
         list(read_parquet_rows(tmp_path / "x.parquet"))
+
+
+def test_calls_of_an_earlier_version_are_read(warehouse: Warehouse) -> None:
+    """They say neither when they were sent nor by which worker."""
+    path = warehouse.commit(GISTS, UNIT, [call(0)], record=Call)
+    pq.write_table(pq.read_table(path).drop_columns(["started_at", "worker"]), path)
+    assert warehouse.shards.recorded(GISTS.id, UNIT.unit) == (call(0),)
 
 
 def test_the_problems_of_the_last_attempt_are_known(warehouse: Warehouse) -> None:

@@ -34,8 +34,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def fill(warehouse: Warehouse) -> None:
-    warehouse.commit(QUESTIONS, asked := chunk(QUESTIONS, "d1", "q1"), [question()])
-    warehouse.commit(ANSWERS, answered := chunk(ANSWERS, "d1", "q1"), [answer()])
+    asked, answered = chunk(QUESTIONS, "d1", "q1"), chunk(ANSWERS, "d1", "q1")
+    warehouse.commit(QUESTIONS, asked, [question()])
+    warehouse.commit(ANSWERS, answered, [answer()])
     warehouse.plan("r", (QUESTIONS, [asked]), (ANSWERS, [answered]))
 
 
@@ -49,6 +50,7 @@ def options(key: str, value: str) -> Any:
 
 WRITES = [
     "copy answers to '{0}/new.csv'",
+    "copy (select 1) to '{0}/new.csv'",
     "export database '{0}/new'",
     "attach '{0}/new.db'",
     "explain analyze copy answers to '{0}/new.csv'",
@@ -59,22 +61,31 @@ WRITES = [
     "reset lock_configuration",
     "call enable_profiling(save_location = '{0}/new.txt')",
     "with x as (copy (select 1) to '{0}/new.parquet' (use_tmp_file false)) from x",
+    "with x as (copy (select 1) to '{0}/new.csv'), y as (from x) select count(*) from y",
     "copy (select 1 as a) to '{1}' (format parquet, use_tmp_file false)",
+    "with x as (copy (select 1 as a) to '{1}' (format parquet, use_tmp_file false)) from x",
     "with x as (copy (select 1 as a) to 'read://{1}' (format parquet, use_tmp_file false)) from x",
 ]
 READS = [
     "from read_text('{0}/secret.txt')",
+    "from read_blob('{0}/secret.txt')",
     "from read_csv('{0}/secret.csv')",
     "from read_csv('/dev/stdin')",
     "from '{0}/secret.csv'",
+    'from "{0}/secret.csv"',
+    "select content from read_text('/etc/passwd')",
     "from glob('{0}/*')",
     "from sniff_csv('{0}/secret.csv')",
     "from parquet_metadata('{0}/secret.csv')",
+    "select (select content from read_text('{0}/secret.txt'))",
+    "with a as (from read_text('{0}/secret.txt')) from a",
     "from answers order by (select content from read_text('{0}/secret.txt'))",
+    "from answers where answer in (select file from glob('{0}/*'))",
     "from query('from read_text(''{0}/secret.txt'')')",
     "from query_table('{0}/secret.csv')",
     "select getenv('HOME')",
     "from enable_profiling(format = 'json', save_location = '{0}/new.json')",
+    "from system.main.enable_profiling(format = 'json', save_location = '{0}/new.json')",
     "from enable_logging(storage = 'file', storage_path = '{0}/new')",
     "from arrow_scan(0, 0, 0)",
     "from json_execute_serialized_sql(json_serialize_sql('from read_text(''{0}/secret.txt'')'))",
@@ -148,12 +159,17 @@ def test_rows_time_and_memory_have_limits(folder: Path) -> None:
 
 
 def test_what_only_reads_is_allowed(folder: Path) -> None:
-    of_one_row = ("from answers", "select 1 from all_answers join footers on true limit 1",
-                  "pivot answers on reader in ('hand') using count(*) group by method")  # fmt: skip
     with opened(folder) as connection:
-        assert [len(query(connection, statement)) for statement in of_one_row] == [1, 1, 1]
+        for statement in (
+            "from answers", "with a as (from answers) select answer from a",
+            "select 'a; copy' -- ; copy", "select 1 from all_answers join footers on true limit 1",
+            "pivot answers on reader in ('hand') using count(*) group by method",
+        ):  # fmt: skip
+            assert len(query(connection, statement)) == 1, statement
+        for statement in ("values (1), (2)", "select unnest([1, 2])", "from unnest([1, 2])"):
+            assert len(query(connection, statement)) == 2, statement
         for statement in ("describe answers", "summarize answers", "show tables"):
-            assert query(connection, statement)
+            assert query(connection, statement), statement
 
 
 def test_unsafe_sql_writes_what_it_is_asked_for(folder: Path) -> None:

@@ -18,7 +18,7 @@ from tests.support.runs.small_run import SmallRun
 
 def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:
     """Eight paragraphs of equal length: after pages of four and two of them, about 8/4 = 2 and
-    8/3 = 3; the last is the tail."""
+    8/3 = 3; the last is the tail. Before it is asked there is no expectation."""
     seen: list[tuple[int, int | None]] = []
     replies = iter(["Break point: <4>", "Break point: <6>"])
 
@@ -27,7 +27,9 @@ def test_pages_are_expected_to_be_as_long_as_those_so_far() -> None:
         return next(replies)
 
     ask = Ask(reader_of(Listener(reply)), "paginate", "d", Replies())
-    pages = asyncio.run(by_model(15, 45, tail_words=25).run(lines(*[10] * 8), ask))
+    stage, rows = by_model(15, 45, tail_words=25), lines(*[10] * 8)
+    assert stage.expected(rows) is None
+    pages = asyncio.run(stage.run(rows, ask))
     assert [page.num_words for page in pages] == [40, 20, 20]
     assert seen == [(0, None), (1, 2)]
     assert (ask.progress.done, ask.progress.about) == (3, 3)
