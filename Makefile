@@ -48,7 +48,7 @@ test-%: .venv/dev
 test-slow: .venv/dev
 	$(PYTEST) 3 -m "$(SLOW)"
 
-# A thousand crash points, two hundred kills and a scenario per fault; prints figures.
+# Hundreds of crash points, dozens of kills and a scenario per fault.
 chaos: .venv/dev
 	$(BIN)/pytest --numprocesses 2 --dist worksteal -m "chaos or slow" \
 	  tests/chaos $(addprefix tests/faults/test_, \
