@@ -44,7 +44,7 @@ def test_the_samples_set_every_field_somewhere() -> None:
 
 
 @each_family
-def test_a_family_passes_its_check_and_turns_take_turns(name: str) -> None:
+def test_a_family_passes_its_check_turns_take_turns_and_nothing_is_none(name: str) -> None:
     assert check_family(ROOT / name, [ROOT]) == []
     for sample in SAMPLES:
         messages = family(name).render(sample)
