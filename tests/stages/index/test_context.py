@@ -159,9 +159,13 @@ def test_nothing_is_answered_from_pages_none_of_which_has_room(
 
 
 def test_a_budget_below_a_page_is_refused_where_that_is_known() -> None:
-    read_run(["methods=rag(retriever=bm25,budget=512)"])
-    with pytest.raises(UsageError, match=r"budget=511 is .* as segment_tokens=512; raise"):
-        read_run(["methods=rag(retriever=bm25,budget=511)"])
+    for method, setting, least in (("rag(retriever=bm25,", "segment_tokens", 512),
+                                   ("dos_rag(retriever=bm25,", "words", 100),
+                                   ("bm25(", "min_words", 280)):  # fmt: skip
+        read_run([f"methods={method}budget={least})"])
+        told = rf"budget={least - 1} is .* as {setting}={least}; raise"
+        with pytest.raises(UsageError, match=told):
+            read_run([f"methods={method}budget={least - 1})"])
     read_run(["corpus=longmemeval", "corpus.path=.", "methods=full_history(budget=1)"])
 
 

@@ -17,7 +17,7 @@ from pipeline.core.errors import AccountingError
 from pipeline.core.rows import UnitRows
 from stages.index.paginate import PaginateByModel, PaginateByTokens, PaginateChat, PaginateUniform
 from stages.tables.pages import Page
-from stages.text.chat_text import Turn, turns_of
+from stages.text.chat_text import Turn, said_by, turns_of
 from stages.text.fit_to_limit import segments
 from stages.text.words import Paragraphs, num_words
 from tests.support.reading import (
@@ -140,7 +140,8 @@ def test_pages_must_tile_the_text_and_one_without_text_says_why() -> None:
         with pytest.raises(AccountingError, match="do not tile"):
             stage.check(rows, wrong)
     (page,) = stage.failed(rows, "unit_failed", "a line of ours")
-    assert (page.text, page.problem, page.detail) == (None, "unit_failed", "a line of ours")
+    assert (page.text, page.chosen_by, page.problem) == (None, None, "unit_failed")
+    assert page.detail == "a line of ours"
 
 
 # Which label to choose at each call: an index into those offered, or null for babble.
@@ -360,3 +361,4 @@ def test_rounds_begin_with_the_user_and_have_turns() -> None:
         assert pages(no_chat, "round") == [no_chat]
     assert turns_of(first) == [Turn("user", "Hi."), Turn("assistant", "Hello!\nHow are you?")]
     assert turns_of(third)[1] == Turn("user", "user: is a word.")
+    assert said_by(first + second, "user") == "Hi. Fine."

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipeline.core.prompts import PROMPTS, Prompt, rendered_values
 from pipeline.core.settings import CONF
 from pipeline.families.family import family_layers
+from pipeline.work.check_family import check_family
 from stages.prompts.answer import AnswerQuestion, Passage
 from stages.prompts.longmemeval import (
     ExtractEvents,
@@ -28,6 +29,7 @@ from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
 from stages.prompts.readagent_memory import BreakPoint, Labeled
 from tests.support.reading import FAMILIES, NASTY, family
 
+ROOT = CONF / "prompts"
 OURS = [PROMPTS[name] for name in sorted(PROMPTS) if PROMPTS[name].__module__.startswith("stages.")]
 SAMPLES = [sample for prompt in OURS for sample in prompt.samples()]
 
@@ -42,7 +44,8 @@ def test_the_samples_set_every_field_somewhere() -> None:
 
 
 @each_family
-def test_turns_take_turns_and_nothing_is_none(name: str) -> None:
+def test_a_family_passes_its_check_turns_take_turns_and_nothing_is_none(name: str) -> None:
+    assert check_family(ROOT / name, [ROOT]) == []
     for sample in SAMPLES:
         messages = family(name).render(sample)
         roles = [message["role"] for message in messages]
@@ -140,7 +143,6 @@ def test_look_up_prompt_bounds_the_answer_prompt(
     assert all(len(text(name, look_up)) >= len(answer) for look_up in look_ups)
 
 
-ROOT = CONF / "prompts"
 OF_PAPERS = [name for name in FAMILIES if ROOT / "papers" in family_layers(ROOT / name, [ROOT])]
 SENTENCE = "Nothing of the kind is to be found here."
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from pipeline.core.engine import Reply, without_thinking
-from pipeline.core.prompts import PROMPTS, Prompt
-from pipeline.core.reply_forms import MOST_CHARS, read_reply, split_reply
+from pipeline.core.prompts import PROMPTS, Prompt, Refusals
+from pipeline.core.reply_forms import MOST_CHARS, plain_text, read_reply, split_reply
 from pipeline.engines.extractive import num_tokens
 from stages.prompts.answer import AnswerQuestion, Passage
 from stages.prompts.longmemeval import (
@@ -74,6 +74,15 @@ def test_what_a_person_reads(row: dict[str, Any]) -> None:
         assert value is None or prompt.is_legal(value) == (value in labels)
 
 
+def test_other_words_refuse_in_other_families() -> None:
+    look_up, english = ParallelLookUp.samples()[0], family().refusals["look_up_p"]
+    words = Refusals(negations=("keine",), needed=("seite",), enough=("genug",), alone=("nichts",))
+    for reply in ("Ich brauche keine weitere Seite.", "Das ist genug.", "Nichts."):
+        assert look_up.refusal(plain_text(reply), words) == ()
+        assert look_up.refusal(plain_text(reply), english) is None
+    assert look_up.refusal("No page is needed.", words) is None
+
+
 def is_storable(value: Any) -> bool:
     """True for what rows take: text, a number of at most nine digits, tuples of these."""
     if isinstance(value, tuple):
@@ -129,7 +138,8 @@ def test_what_a_long_reply_says_of_a_page_is_read_near_it_up_to_a_bound() -> Non
     ):
         assert read(prompt.samples()[0], reply) == value, reply[:99]
     mentioned = ["Page 3. " * 1_000, "Page 3. " * 1_001, "I want to look up Page 3.\nSTOP"]
-    assert [prompt.samples()[0].read(reply, False) for reply in mentioned] == [3, None, None]
+    one = SequentialLookUp.samples()[0]
+    assert [one.read(reply, False) for reply in mentioned] == [3, None, None]
 
 
 @pytest.mark.sampled

@@ -15,7 +15,12 @@ from pipeline.core.prompts import Message
 from pipeline.core.rows import Question, Span, UnitRows
 from stages.prompts.answer import AnswerQuestion, Passage
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
-from stages.read.answer_kinds import AnswerFromText, AnswerFromTruncatedText
+from stages.read.answer_kinds import (
+    AnswerClosedBook,
+    AnswerConstant,
+    AnswerFromText,
+    AnswerFromTruncatedText,
+)
 from stages.tables.answers import Answer
 from stages.tables.lookups import Lookup
 from tests.support.reading import (
@@ -150,6 +155,22 @@ def test_options(reply: str, index: int | None, problem: str | None) -> None:
     assert "(A) the sexton\n(B) nobody\n(C) the wind\n" in engine.prompts()[0]
     assert (answer.answer, answer.answer_index, answer.problem) == (reply, index, problem)
     assert (answer.num_answer_words, answer.page_indexes) == (len(reply.split()), (1,))
+
+
+def test_closed_book_and_a_constant_answer_show_nothing_of_the_document() -> None:
+    """Nobody is asked for the constant; with options it is the first."""
+    engine, asked = in_turn("Noon."), [question("a"), question("b", options=OPTIONS)]
+    closed = one(AnswerClosedBook(**COMMON), rows(looked_up(2)), engine)
+    assert engine.prompts()[0].startswith("Question: Who rang the bell?")
+    given = rows(looked_up(question_id="a"), looked_up(question_id="b"), questions=asked)
+    made, _ = run(AnswerConstant(**COMMON, constant_answer="He did it."), given, never())
+    assert [(a.answer, a.answer_index, a.num_answer_words, a.reader) for a in (closed, *made)] == [
+        ("Noon.", None, 1, "listener"),
+        ("He did it.", None, 3, "constant"), ("Answer: (A)", 0, 2, "constant"),
+    ]  # fmt: skip
+    for row in (closed, *made):
+        assert (row.num_context_words, row.num_context_tokens) == (0, 0)
+        assert (row.compression_rate, row.context_spans, row.problem) == (100.0, (), None)
 
 
 def test_cut_and_missing_replies(tmp_path: Path) -> None:

@@ -82,20 +82,20 @@ NOTED, FORMLESS = "Notes:\n- a cat is named\nAnswer: A cat.", "It is a cat, I th
 
 
 @pytest.mark.parametrize(
-    ("reply", "judged", "answer", "problem"),
+    ("reply", "judged", "answer", "words", "problem"),
     [
-        (NOTED, "answer", "A cat.", None), (FORMLESS, "answer", FORMLESS, "unparseable"),
-        (NOTED, "whole_reply", "A cat.", None), (FORMLESS, "whole_reply", FORMLESS, None),
+        (NOTED, "answer", "A cat.", 2, None), (FORMLESS, "answer", FORMLESS, 6, "unparseable"),
+        (NOTED, "whole_reply", "A cat.", 2, None), (FORMLESS, "whole_reply", FORMLESS, 6, None),
     ],
 )  # fmt: skip
 def test_the_answer_follows_the_notes_and_raters_may_see_the_whole_reply(
-    reply: str, judged: str, answer: str, problem: str | None
+    reply: str, judged: str, answer: str, words: int, problem: str | None
 ) -> None:
     """Then a reply without the form is an answer, too."""
     engine, rater = always(reply), always("yes")
     made = answered(engine, reading="con", judged=judged)
     assert isinstance(engine.requests[0].fields, AnswerWithNotes)
-    assert (made.answer, made.problem) == (answer, problem)
+    assert (made.answer, made.num_answer_words, made.problem) == (answer, words, problem)
     graded = book(PAGES, questions=[replace(ASKED, references=("a cat",))])
     run(RateByType(), adding(graded, {Answer: [made]}), rater)
     seen = [] if problem else [judged == "whole_reply"]

@@ -354,4 +354,5 @@ def test_measures_by_hand(tmp_path: Path) -> None:
         (name, measure): value for name, values in BY_HAND.items()
         for measure, value in zip(MEASURES, values, strict=True) if value is not None
     }  # fmt: skip
-    assert {row["question_id"] for row in found if row["problem"]} == {"bad"}
+    problems = {(row["question_id"], row["problem"]) for row in found if row["problem"]}
+    assert problems == {("bad", "unparseable")}

@@ -293,8 +293,11 @@ def test_a_ranking_of_pages_that_are_not_there_or_there_twice(best: list[int], w
 
 
 def look_up(stage: BM25 | RankedPages | OraclePages, rows: UnitRows) -> list[Lookup]:
-    """Its rows without their rankings."""
+    """Its rows without their rankings, which begin with what is requested."""
     made, _ = run(stage, rows, never())
+    for row in made:
+        order = [page.page_index for page in row.ranked]
+        assert order[: len(row.requested)] == [*row.requested[:50]]
     return [replace(row, ranked=()) for row in made]
 
 
