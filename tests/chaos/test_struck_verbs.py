@@ -26,7 +26,6 @@ VERBS: dict[str, list[str]] = {
     "rate add": ["rate", "add", "run=night", "rater=extractive", "cluster=inline"],
     "score": ["score", "run=night", "predictions=FOLDER/theirs.jsonl", "method=theirs",
               "cluster=inline"],
-    "export view": ["export", "view", "answers", "run=night", "to=FOLDER/a.parquet", "--force"],
     "export report": ["export", "report", "run=night", "to=FOLDER/report.csv", "--force"],
 }  # fmt: skip
 
