@@ -49,13 +49,13 @@ def test_a_disk_that_refuses(
 ) -> None:
     """From the first answers on; nothing can be written any more, the driver's files neither."""
     command = words(tmp_path, REPLY)
-    fault = {"path": f"{tmp_path}/*", "errno": errno,
-             "after": str(tmp_path / "warehouse" / "tables" / "gists")}  # fmt: skip
+    gists = tmp_path / "warehouse" / "tables" / "gists"
+    fault = {"path": f"{tmp_path}/*", "errno": errno, "after": str(gists)}
     faults = [{"operation": operation, **fault} for operation in operations.split()]
     told = one_line(gistmill_with(faults, *command))
     assert told.startswith(str(tmp_path / "warehouse"))
     assert told.endswith(f"{line}, then run the same command to resume")
-    assert not [*(tmp_path / "warehouse").glob("tables/**/.*.part")], "nothing half-written"
+    assert not [*gists.glob("**/.*.part")], "nothing half-written"
     check(tmp_path, command, undisturbed)
 
 
