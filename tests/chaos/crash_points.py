@@ -6,6 +6,7 @@ the undisturbed one. The warehouses lie in FOLDER, or below URL. Prints as JSON 
 were cut and what was wrong afterwards.
 """
 
+import io
 import json
 import os
 import pickle
@@ -14,12 +15,16 @@ import signal
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from pipeline.core.errors import UsageError
+from pipeline.files.storage import as_path
 from tests.chaos.boundary import CRASHED, Boundary
 from tests.chaos.night import Night
 from tests.chaos.tables import Rows, difference, rows
@@ -47,7 +52,9 @@ class CrashTrials:
         code, whole = self._forked(lambda: self._undisturbed(self._warehouse("whole")))
         assert code == 0, whole
         num_points, self._whole = whole
-        self._num_whole = self._num_asked()
+        requests = Counter(self._asked())
+        self._num_whole = requests.total()
+        self._asked_once = {request for request, number in requests.items() if number == 1}
         for n in range(number):
             point = 1 + n * num_points // number
             self.wrong += [f"point {point}: {what}" for what in self._trial(point)]
@@ -55,16 +62,22 @@ class CrashTrials:
     def _trial(self, point: int) -> list[str]:
         """What a cut at this point cost that it must not."""
         warehouse = self._warehouse(str(point))
-        before = self._num_asked()
+        before = len(self._asked())
         code, _ = self._forked(lambda: self._cut(warehouse, point))
         self.num_crashes += code == CRASHED
-        code, differing = self._forked(lambda: self._resumed(warehouse))
+        sent = self._asked()[before:]
+        code, resumed = self._forked(lambda: self._resumed(warehouse))
         if code != 0:
-            return [f"exit code {code}: {differing}"]
+            return [f"exit code {code}: {resumed}"]
+        num_kept, differing = resumed
         wrong = [f"row {row}" for row in differing]
-        repeated = self._num_asked() - before - self._num_whole
+        sent_later = self._asked()[before + len(sent) :]
+        repeated = len(sent) + len(sent_later) - self._num_whole
         if repeated > self._most_repeated:
             wrong.append(f"{repeated} requests were sent again")
+        again = self._asked_once & {*sent} & {*sent_later}
+        if self._night.num_workers == 1 and len(again) > len({*sent}) - num_kept:
+            wrong.append(f"requests were sent again whose replies were kept: {again}")
         if self._url is None:
             shutil.rmtree(warehouse, ignore_errors=True)
         return wrong
@@ -72,9 +85,9 @@ class CrashTrials:
     def _warehouse(self, name: str) -> str:
         return f"{self._url or self._folder}/{name}"
 
-    def _num_asked(self) -> int:
+    def _asked(self) -> list[str]:
         """The requests so far, a line each."""
-        return len((self._folder / "asked").read_text().splitlines())
+        return (self._folder / "asked").read_text().split()
 
     def _undisturbed(self, warehouse: str) -> tuple[int, Rows]:
         boundary = Boundary(warehouse.removeprefix("s3://"))
@@ -86,13 +99,14 @@ class CrashTrials:
         Boundary(warehouse.removeprefix("s3://"), point).install()
         self._night.complete(warehouse)
 
-    def _resumed(self, warehouse: str) -> list[tuple[str, ...]]:
-        """A few of the rows that differ in the end. A torn shard, or one without its calls, would
-        end the run."""
+    def _resumed(self, warehouse: str) -> tuple[int, list[tuple[str, ...]]]:
+        """The replies that the cut process has kept, and a few of the rows that differ in the end.
+        A torn shard, or one without its calls, would end the run."""
+        num_kept = _num_kept(warehouse)
         with suppress(UsageError):  # there may be no run yet
             rows(warehouse)  # as a reading verb does after the crash
         self._night.complete(warehouse)
-        return difference(self._whole, rows(warehouse))
+        return num_kept, difference(self._whole, rows(warehouse))
 
     def _forked(self, what: Callable[[], object]) -> tuple[int, Any]:
         """Do it in a process of its own, which is ended where it hangs. Returns its exit code, and
@@ -115,6 +129,18 @@ class CrashTrials:
                 os.kill(pid, signal.SIGKILL)
                 last = float("inf")
         return os.waitstatus_to_exitcode(ended[1]), pickle.loads(result.read_bytes())
+
+
+def _num_kept(warehouse: str) -> int:
+    """The requests whose replies are in a row, or in a journal."""
+    folder = as_path(warehouse)
+    files = (io.BytesIO(file.read_bytes()) for file in folder.glob("*/calls/**/*.parquet"))
+    kept = {str(sha) for file in files for sha in pq.read_table(file)["request_sha"].to_pylist()}
+    for file in folder.glob("journal/*/*.jsonl"):
+        for line in file.read_bytes().splitlines():
+            with suppress(ValueError):  # a torn or empty line
+                kept.add(json.loads(line)["request_sha"])
+    return len(kept)
 
 
 if __name__ == "__main__":

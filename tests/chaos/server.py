@@ -69,6 +69,7 @@ class Server(LoopbackServer):
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         is_check = body["messages"][0]["content"] == CHECK
+        before = self.asked[-1].body if self.asked else body
         response = await super()._chat(request)
         if is_check or not self.bad:
             return response
@@ -77,7 +78,7 @@ class Server(LoopbackServer):
             return web.Response(**_RESPONSES[mode])
         if mode == "hang":
             await asyncio.sleep(3600)
-        texts = {"huge": "x [" * 1_000_000, "of_another": reply(self.asked[-2].body["messages"])}
+        texts = {"huge": "x [" * 1_000_000, "of_another": reply(before["messages"])}
         whole = json.dumps(completion(body, Answer(text=texts.get(mode, "drip " * 700)))).encode()
         if mode in texts:
             return web.Response(body=whole, content_type="application/json")

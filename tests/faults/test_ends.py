@@ -52,13 +52,14 @@ def test_sigterm_is_one_line_from_the_first_moment_on(
         assert told == "gistmill: interrupted; run the same command to resume"
 
 
-def test_a_run_says_that_ray_was_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("process", ["raylet", "gcs_server"])
+def test_a_run_says_that_ray_was_killed(tmp_path: Path, process: str) -> None:
     driver = in_its_midst(slow_words(tmp_path), tmp_path)
-    (raylet,) = [child for child in psutil.Process(driver.pid).children(recursive=True)
-                 if child.name() == "raylet"]  # fmt: skip
-    raylet.kill()
+    (of_ray,) = [child for child in psutil.Process(driver.pid).children(recursive=True)
+                 if child.name() == process]  # fmt: skip
+    of_ray.kill()
     told = last_line(end_of(driver), code=4)
-    assert told == "gistmill: Ray's raylet was killed; run the same command to resume"
+    assert told == f"gistmill: Ray's {process} was killed; run the same command to resume"
 
 
 IN_WORKERS = """\

@@ -38,23 +38,24 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("operation", "errno", "line"),
+    ("operations", "errno", "line"),
     [
         ("write", "ENOSPC", "No space left on device; free some space"),
-        ("open", "EROFS", "Read-only file system; make it writable"),
+        ("open link mkdir unlink replace", "EROFS", "Read-only file system; make it writable"),
     ],
 )
 def test_a_disk_that_refuses(
-    tmp_path: Path, undisturbed: Path, operation: str, errno: str, line: str
+    tmp_path: Path, undisturbed: Path, operations: str, errno: str, line: str
 ) -> None:
     """From the first answers on; nothing can be written any more, the driver's files neither."""
     command = words(tmp_path, REPLY)
-    fault = {"operation": operation, "path": f"{tmp_path}/*", "errno": errno,
-             "after": str(tmp_path / "warehouse" / "tables" / "gists")}  # fmt: skip
-    told = one_line(gistmill_with([fault], *command))
+    gists = tmp_path / "warehouse" / "tables" / "gists"
+    fault = {"path": f"{tmp_path}/*", "errno": errno, "after": str(gists)}
+    faults = [{"operation": operation, **fault} for operation in operations.split()]
+    told = one_line(gistmill_with(faults, *command))
     assert told.startswith(str(tmp_path / "warehouse"))
     assert told.endswith(f"{line}, then run the same command to resume")
-    assert not [*(tmp_path / "warehouse").glob("tables/**/.*.part")], "nothing half-written"
+    assert not [*gists.glob("**/.*.part")], "nothing half-written"
     check(tmp_path, command, undisturbed)
 
 

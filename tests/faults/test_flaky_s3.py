@@ -119,13 +119,13 @@ def struck(
     thread.join()
 
 
-@pytest.mark.parametrize("hows", [("503", "reset"), ("torn", "lost")])
+@pytest.mark.parametrize("hows", [("503", "reset"), ("500", "slow down"), ("torn", "lost")])
 def test_a_run_survives_six_seconds_of_it(
     hows: tuple[How, How], server: Server, tmp_path: Path
 ) -> None:
     environment, outage = server
     num_refused: list[int] = []
-    warehouse = "-".join(hows)
+    warehouse = "-".join(hows).replace(" ", "-")
 
     def strike() -> None:
         for how in hows:

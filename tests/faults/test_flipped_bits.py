@@ -16,6 +16,7 @@ from pipeline.core.errors import DamagedError
 from pipeline.core.rows import RECORDS
 from pipeline.files.parquet import read_parquet
 from pipeline.store import Shards
+from pipeline.store.upkeep import compact
 from tests.support.command import gistmill, succeed
 from tests.support.runs.finished_run import FinishedRun
 
@@ -28,9 +29,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return FinishedRun(tmp_path_factory.mktemp("made"))
 
 
-@pytest.fixture
-def warehouse(finished: FinishedRun, tmp_path: Path) -> Path:
-    return finished.copied(tmp_path)
+@pytest.fixture(params=["loose", "compacted"])
+def warehouse(finished: FinishedRun, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    folder = finished.copied(tmp_path)
+    if request.param == "compacted":
+        compact(folder, least=2)
+        succeed("gc", "older_than=0", f"warehouse={folder}")
+    return folder
 
 
 def parquet_files(warehouse: Path) -> list[Path]:
@@ -59,7 +64,8 @@ def test_a_flip_in_a_page_is_no_other_row(warehouse: Path) -> None:
     assert num_noticed > 0.8 * num_flips
 
 
-def test_rows_of_a_changed_page_are_not_worked_on(finished: FinishedRun, warehouse: Path) -> None:
+def test_rows_of_a_changed_page_are_not_worked_on(finished: FinishedRun, tmp_path: Path) -> None:
+    warehouse = finished.copied(tmp_path)
     file = warehouse / finished.shard("gists").relative_to(finished.warehouse)
     file.write_bytes(flipped(file.read_bytes(), PLACE))
     with pytest.raises(DamagedError, match="delete tables/") as caught:
@@ -96,6 +102,7 @@ def of_another_version(path: Path) -> None:
 # Files of the warehouse, what happens to the largest, and what the line says.
 CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "an answer is doubled": ("tables/answers/*/*.parquet", one_twice, "answer"),
+    "a page is doubled": ("tables/pages/*/*.parquet", one_twice, "page|paginate"),
     "the calls are gone": ("tables/calls/answer-*/*.parquet", Path.unlink,
                            r"the shard of its calls is missing; delete tables/\*/answer-"),
     "the step is another": ("steps/answer-*.json", of_another_version, r"answer-\w+\.json: "),
@@ -105,9 +112,10 @@ CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_file_makes_the_run_exit_1(
-    finished: FinishedRun, warehouse: Path, change: str
+    finished: FinishedRun, tmp_path: Path, change: str
 ) -> None:
     pattern, damage, line = CHANGES[change]
+    warehouse = finished.copied(tmp_path)
     path = max(warehouse.glob(pattern), key=lambda file: file.stat().st_size)
     before = path.read_bytes()
     damage(path)

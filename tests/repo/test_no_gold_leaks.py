@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.command import ROOT, sql, succeed
+from tests.support.command import QMSUM, ROOT, sql, succeed
 
 pytestmark = pytest.mark.slow
 
@@ -20,35 +20,50 @@ METHODS = (
     "oracle_pages(top_k=2),recurrence(segment_tokens=700,summary_tokens=60),"
     "truncated_to_context(keep=first),bm25_fill_context,memwalker(segment_tokens=700,max_children=3)"
 )
-GOLD = ("references", "evidence", "answer_index")
+GOLD = ("references", "evidence", "answer_index", "answer", "relevant_text_span")
+Questions = list[dict[str, Any]]
 
 
-def demo(folder: Path, is_shuffled: bool) -> Path:
-    """The demo; shuffled, the gold of each question is that of another of its document with the
-    same keys."""
-    shutil.copytree(ROOT / "conf" / "demo", folder)
-    file, draw = folder / "questions.jsonl", random.Random(4)
-    questions = [json.loads(line) for line in file.read_text().splitlines()]
-    alike = defaultdict(list)
-    for question in questions if is_shuffled else []:
+def shuffle_gold(questions: Questions) -> None:
+    """The gold of each becomes that of another of its document with the same keys."""
+    draw, alike = random.Random(4), defaultdict[tuple[Any, ...], Questions](list)
+    for question in questions:
         keys = tuple(key for key in GOLD if key in question)
-        alike[question["document_id"], keys].append(question)
+        alike[question.get("document_id"), keys].append(question)
     for (_, keys), rows in alike.items():
         gold = [{key: row[key] for key in keys} for row in rows]
         draw.shuffle(gold)
         for row, other in zip(rows, gold, strict=True):
             row.update(other)
+
+
+def write_demo(folder: Path, is_shuffled: bool) -> None:
+    shutil.copytree(ROOT / "conf" / "demo", folder)
+    file = folder / "questions.jsonl"
+    questions = [json.loads(line) for line in file.read_text().splitlines()]
+    shuffle_gold(questions if is_shuffled else [])
     file.write_text("".join(json.dumps(question) + "\n" for question in questions))
-    return folder
 
 
-def test_shuffled_gold_changes_no_row(tmp_path: Path) -> None:
+def write_qmsum(folder: Path, is_shuffled: bool) -> None:
+    folder.mkdir()
+    meetings = [json.loads(line) for line in QMSUM.read_text().splitlines()[:3]]
+    for meeting in meetings if is_shuffled else []:
+        shuffle_gold(meeting["general_query_list"])
+        shuffle_gold(meeting["specific_query_list"])
+    (folder / "val.jsonl").write_text("".join(json.dumps(m) + "\n" for m in meetings))
+
+
+@pytest.mark.parametrize(
+    ("corpus", "write"), [("text", write_demo), ("qmsum", write_qmsum)], ids=["demo", "qmsum"]
+)
+def test_shuffled_gold_changes_no_row(corpus: str, write: Any, tmp_path: Path) -> None:
     files = []
     for is_shuffled in (False, True):
-        corpus = demo(tmp_path / f"corpus{is_shuffled}", is_shuffled)
-        warehouse = tmp_path / f"warehouse{is_shuffled}"
+        folder, warehouse = tmp_path / f"corpus{is_shuffled}", tmp_path / f"warehouse{is_shuffled}"
+        write(folder, is_shuffled)
         succeed(
-            "run", "corpus=text", f"corpus.path={corpus}", f"warehouse={warehouse}",
+            "run", f"corpus={corpus}", f"corpus.path={folder}", f"warehouse={warehouse}",
             f"methods={METHODS}", "rater=none", "max_problem_rate=1",
         )  # fmt: skip
         files.append(_rows(warehouse))
