@@ -9,20 +9,30 @@ from stages.index.tree import BuildTree
 from stages.retrieve.navigate import Navigate
 from stages.tables.lookups import Visit
 from stages.tables.pages import Node
-from tests.support.reading import Listener, adding, book, in_turn, question, run
+from tests.support.reading import (
+    Listener,
+    adding,
+    book,
+    in_turn,
+    question,
+    run,
+)
 
 PAGES = [f"Segment {name} of the text.\n" for name in "abcd"]
 OPTIONS = ("the sexton", "nobody", "a child", "the wind")
 STEP = tuple[int | None, str | None, int | None]
 
 
-def tree(*questions: Question, pages: Sequence[str] = PAGES, max_children: int = 2) -> UnitRows:
-    """The summaries: `summary a` to `summary d`, joined above."""
-    rows = book(pages, questions=questions or [question(options=OPTIONS)])
+def nodes(rows: UnitRows) -> list[Node]:
+    """Their summaries: `summary a` to `summary d`, joined above."""
     engine = Listener(lambda request: f"summary {request.messages[0]['content'].split()[-4]}")
-    of_tree = BuildTree(max_children=max_children, node_words=1000, question_tokens=256)
-    made, _ = run(of_tree, rows, engine)
-    return adding(rows, {Node: made})
+    made, _ = run(BuildTree(max_children=2, node_words=1000, question_tokens=256), rows, engine)
+    return made
+
+
+def tree(*questions: Question, pages: Sequence[str] = PAGES) -> UnitRows:
+    rows = book(pages, questions=questions or [question(options=OPTIONS)])
+    return adding(rows, {Node: nodes(rows)})
 
 
 def stage(**settings: Any) -> Navigate:
@@ -54,4 +64,7 @@ ANSWER = "Reasoning: it says so\nAction: -2\nAnswer: (C) a child"
 
 
 def wide() -> UnitRows:
-    return tree(question(), pages=PAGES[:3], max_children=3)
+    rows = book([f"Segment {name} of the text.\n" for name in "abc"], questions=[question()])
+    engine = Listener(lambda request: f"summary {request.messages[0]['content'].split()[-4]}")
+    made, _ = run(BuildTree(max_children=3, node_words=1000, question_tokens=256), rows, engine)
+    return adding(rows, {Node: made})
