@@ -125,6 +125,11 @@ def test_parts_are_counted_once_each_without_a_chat_template_and_add_up() -> Non
         assert asyncio.run(asking.text_tokens(text)) == len(text)
 
 
+def test_a_stage_that_asks_without_an_engine_is_named() -> None:
+    with pytest.raises(RuntimeError, match="score asks a model"):
+        one_reply(Ask(None, "score", "d1", Replies()))
+
+
 def test_no_reply_in_time_is_a_timeout_and_a_call() -> None:
     asking = ask(reader(Echo(seconds={"slow": 60}), deadline_seconds=0.05, slots=1))
     slow, quick = many(asking, ["slow", "quick"])

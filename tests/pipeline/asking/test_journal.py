@@ -27,7 +27,10 @@ STEP, UNIT = "gist-0123abcd", "00ff"
 
 def call(number: int, problem: Problem | None = None) -> Call:
     reply = f"gist {number}\nof two lines"
-    return Call.about(Document(document_id="d1"), page_index=number, reply=reply, problem=problem)
+    return Call.about(
+        Document(document_id="d1"), page_index=number, request_sha=f"{number:016x}", reply=reply,
+        prompt_tokens=5, seconds=0.5, problem=problem,
+    )  # fmt: skip
 
 
 def journal(warehouse: UPath, attempt: int = 1) -> Journal:
@@ -204,7 +207,15 @@ def store() -> UPath:
 
 
 def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
-    cut_short(store, *map(call, range(45)))
+    async def many() -> None:
+        async with journal(store) as opened:
+            for number in range(45):
+                await opened.add(call(number))
+            assert len(left(store)) == 40, "the unit is still open"
+            raise EngineError("dead")
+
+    with pytest.raises(EngineError):
+        asyncio.run(many())
     assert [f.read_bytes().count(b'"d1"') for f in files(store)] == [20, 20, 5]
     assert left(store) == tuple(map(call, range(45))), "what is pending is written at an error"
 

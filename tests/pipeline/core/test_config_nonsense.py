@@ -80,6 +80,7 @@ def test_every_key_of_a_section(words: str) -> None:
 
 REFUSED = [
     ("engine.temperature=-1", "engine.temperature=-1: Input should be greater than or equal to 0"),
+    ("engine.sequences=1000000", "engine.sequences=1000000: Input should be less than or equal to"),
     ("engine.deadline_seconds=1e30", "engine.deadline_seconds=1e+30: Input should be less than"),
     ("warehouse=nosuch://x", "nosuch://x: Unsupported filesystem: 'nosuch'"),
     ("warehouse=http://h/x", "warehouse=http://h/x: cannot be written; name a folder, or s3://"),
@@ -105,6 +106,11 @@ def test_the_name_of_a_run_fits_a_file_name() -> None:
     for name, begins in (("word " * 100, "word-word"), ("1" * 999, "")):
         of_corpus = read_run([f"corpus.name={name}"]).name
         assert of_corpus.startswith(begins) and len(of_corpus) <= 200
+
+
+def test_a_message_is_one_line_whatever_it_names() -> None:
+    said = str(UsageError("a\nb\x1b[31m\u2028\ud800 é"))
+    assert said == "a\\nb\\x1b[31m\\u2028\\ud800 é" == str(UsageError(said))
 
 
 def refusal(*words: str) -> str:

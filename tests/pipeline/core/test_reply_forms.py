@@ -1,6 +1,6 @@
 """What is read in a reply (tests/stages/prompts/test_replies_of_models.py has a thousand): thinking
 is taken off it in one place and kept apart; what a family's own form says goes before every other
-reading; and of lists, what a constraint allows is read as what it means, and no other is legal."""
+reading; and what a constraint allows is read as what it means, and no other list is legal."""
 
 import asyncio
 import re
@@ -26,7 +26,7 @@ from stages.prompts.readagent_look_up import (
     list_of,
     parse_page_list,
 )
-from stages.prompts.readagent_memory import BreakPoint
+from stages.prompts.readagent_memory import BreakPoint, Labelled
 from tests.support.reading import FAMILIES, Listener, family, reader_of
 
 MOST_PAGES = 6  # that the methods of the papers look up at once
@@ -43,9 +43,10 @@ each_family = pytest.mark.parametrize("name", FAMILIES)
         ("<think>A", "", "A"), ("B<think>A", "", "B\nA"),
         ("<think>A</think>B<think>C</think>D", "D", "A\nB\nC"),
         ("<think>A<think>B</think>C</think>D", "D", "A\nB\nC"),
-        ("<|think|>A<|/think|>B", "B", "A"),
+        ("<|think|>A<|/think|>B", "B", "A"), ("<reasoning>A</reasoning>B", "B", "A"),
         ("<analysis>A</analysis>\n<answer>B</answer>", "B", "A"),
         ("<|channel|>analysis<|message|>A<|start|>assistant<|channel|>final<|message|>B", "B", "A"),
+        ("<|channel|>analysis<|message|>A<|end|><|start|>assistant<|message|>B", "B", "A"),
         ("analysisA.assistantfinalB", "B", "A."),
         (" B \n", " B \n", None), ("a < think > b", "a < think > b", None),
     ],
@@ -93,12 +94,42 @@ def test_thinking_without_an_end_says_nothing(
         assert (call.reply, call.thinking, call.problem) == ("", reply, of_call)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "reply", "value"),
+    [
+        (BreakPoint, "A break point is <60>, too.\n**Break point:** <57>", 57),
+        (BreakPoint, "Break point: <57>\nBreak point: <60>", None),
+        (SequentialLookUp, "Page 7\nI want to look up Page 3 no more, it only mentions it.", 7),
+        (SequentialLookUp, "Page 3\nSTOP", None),
+        (ParallelLookUp, "I want to look up Page [7]. I look up Page [3] for its date.", (7,)),
+        (AnswerQuestion, "Answer: (B). The answer is (D), some say.", 1),
+        (AnswerQuestion, "Answer: (B)\nAnswer: (D)", None),
+    ],
+)
+def test_a_statement_goes_first(prompt: type[Prompt[Any]], reply: str, value: object) -> None:
+    assert read_reply(prompt.samples()[0], prompt.form, reply, is_cut=False) == value
+
+
 def test_the_form_is_the_familys_and_free_text_has_none() -> None:
     reply = "Ich wähle die Marke <57>. Break point: <60> wäre der nächste."
     for form, value in (("Break point: <{}>", 60), ("Ich wähle die Marke <{}>", 57)):
         assert read_reply(BreakPoint.samples()[0], form, reply, is_cut=False) == value
     without_options, reply = AnswerQuestion.samples()[1], "The sexton. Answer: (B) stood there."
     assert read_reply(without_options, "Answer: ({})", reply, is_cut=False) == reply
+
+
+@each_family
+def test_every_form_is_read_in_every_family(name: str) -> None:
+    """With a reason after it that names another value."""
+    for prompt in PROMPTS.values():
+        form, values = family(name).form(prompt), list(prompt.form_values().items())
+        if form is None or form == "{}":
+            continue
+        for (text, value), (other, _) in zip(values, reversed(values), strict=True):
+            mentioned = other.partition("\n")[0]  # the second line of a value states another one
+            reason = f"\nAlthough one might think of page {mentioned} or label <{mentioned}>."
+            reply = form.replace("{}", text) + reason
+            assert family(name).read(prompt.samples()[0], reply, is_cut=False) == value, reply
 
 
 @settings(deadline=None, max_examples=40)
@@ -126,6 +157,26 @@ def gists(pages: range) -> tuple[Passage, ...]:
 def regex(constraint: Constraint | None) -> str:
     assert constraint is not None and constraint.regex and not constraint.choices
     return constraint.regex
+
+
+LABELS = [*range(1, 121), 999, 1000, 3000]
+CHOICES: list[tuple[Prompt[Any], list[object]]] = [  # and what they are read as
+    (BreakPoint("", tuple(Labelled("A paragraph.", label) for label in LABELS)), [*LABELS]),
+    *((SequentialLookUp(gists(pages), "Who?", (), (), ()), [*pages, "stop"])
+      for pages in (range(12), range(1, 111), range(985, 1015))),
+    *((AnswerQuestion((), "Who?", ("option",) * number, 30), [*range(number)])
+      for number in (1, 2, 25, 26)),
+    (StrictRating("Who?", "a", "b"), ["yes", "no"]),
+    (PermissiveRating("Who?", "a", "b"), ["yes", "partially", "no"]),
+]  # fmt: skip
+
+
+@each_family
+def test_every_legal_choice_is_read(name: str) -> None:
+    for prompt, values in CHOICES:
+        legal = family(name).constraint(prompt)
+        assert legal is not None and not legal.regex
+        assert [family(name).read(prompt, reply, False) for reply in legal.choices] == values
 
 
 @each_family
@@ -158,7 +209,8 @@ def test_what_a_list_may_be_is_read_as_legal_pages(name: str, data: st.DataObjec
     assert read is not None
     assert len(read) <= most
     assert set(read) <= set(pages)
-    number = data.draw(st.one_of(st.sampled_from([first - 1, num_pages]), st.integers(0, 2100)))
+    number = data.draw(st.one_of(st.sampled_from([first - 1, pages[-1], pages[-1] + 1]),
+                                st.integers(0, 2100)))  # fmt: skip
     others = (f"0{number}", ", 1", "1, ", "1,1", "1 1", " ", "1 to 1", "1" + ", 1" * most)
     for listed, is_legal in ((f"{number}", number in pages), *((other, False) for other in others)):
         reply = form(name, ParallelLookUp).replace("{}", listed)

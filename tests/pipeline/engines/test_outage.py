@@ -241,8 +241,11 @@ def test_one_bad_request_among_good_ones(bad: Answer, problem: str | None, says:
 
 
 @pytest.mark.parametrize(
-    "error", [http.InvalidURL("x"), http.StreamClosed(), openai.OpenAIError("x")], ids=repr
-)
+    "error",
+    [http.InvalidURL("x"), http.StreamClosed(), openai.OpenAIError("x"),
+     UnicodeDecodeError("utf-8", b"x", 0, 1, "x")],
+    ids=repr,
+)  # fmt: skip
 def test_every_exception_of_the_client_is_the_requests(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:

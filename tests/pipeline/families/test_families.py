@@ -55,6 +55,10 @@ def test_what_it_has_goes_before_generics(tmp_path: Path) -> None:
     assert own.judging == {"score": {}}
     assert content(own, PageGist("A page.")) == "Cut it down: A page."
     assert own.sha(PageGist) != family().sha(PageGist)
+    changed = [name for name, of in PROMPTS.items()
+               if (own.form(of), own.max_reply_tokens(of))
+               != (family().form(of), family().max_reply_tokens(of))]  # fmt: skip
+    assert sorted(changed) == ["gist", "look_up_s"]
     for other in (of for of in PROMPTS.values() if not of.name.startswith("gist")):
         assert own.sha(other) == family().sha(other)
         assert [*map(own.render, other.samples())] == [*map(family().render, other.samples())]
@@ -118,6 +122,7 @@ THERE = "no such prompt; nearest: "
         ("base: [qmsum, nosuch]", "base: no family 'nosuch'; there are chats, generic"),
         ("base: other", "base: mine -> other -> mine is a circle; remove one of them"),
         ("base: [7]", "base.0: Input should be a valid string"),
+        (f"base: {'l' * 64}", "base.0: String should have at most 63 characters"),
         ("page: 0", "page: Extra inputs are not permitted"),
         ("wording: theirs", "wording: Input should be 'ours' or 'authors'"),
         ("settings: [1]", "settings: Input should be a valid dictionary"),
@@ -131,6 +136,7 @@ THERE = "no such prompt; nearest: "
         ("examples: {rate_strict: [{reply: 'YES', reads: yes}]}", "examples.rate_strict.0.reads"),
         ("known_answers: [1]", "known_answers: Input should be a valid dictionary"),
         ("settings: {min_words: .inf}", "settings.min_words=inf: not a number that is finite"),
+        ('forms: {answer: "\\e{}"}', r"forms.answer='\x1b{}': holds a control character"),
         ("first: [", "not YAML: "),
         ("- 1", "the file: Input should be a valid dictionary"),
         ("settings: {answer_word: 40}", "settings.answer_word: no stage has such a setting"),

@@ -54,16 +54,21 @@ def test_what_changes_replies_is_hashed(word: str) -> None:
 @pytest.mark.parametrize(
     "key", ["model", "args.tokenizer", "args.generation_config", "chat_template"]
 )
-def test_files_are_known_by_their_content(tmp_path: Path, key: str) -> None:
-    file, folder = tmp_path / "config.json", tmp_path
+def test_files_are_known_by_their_content_and_not_by_their_place(tmp_path: Path, key: str) -> None:
+    def identity_in(folder: Path) -> dict[str, Any]:
+        where = folder / "config.json" if key == "chat_template" else folder
+        return identity(NAMED, f"engine.{key}={where}")
+
+    (folder := tmp_path / "one").mkdir()
     identities = [identity(NAMED)]
     for text in ("{}", "[]"):  # of the same size
-        file.write_text(text)
-        where = file if key == "chat_template" else folder
-        identities.append(identity(NAMED, f"engine.{key}={where}"))
+        (folder / "config.json").write_text(text)
+        identities.append(identity_in(folder))
     assert len(set(map(str, identities))) == 3
-    file.rename(folder / "params.json")
-    assert identity(f"engine.model={folder}"), "in Mistral's format"
+    moved = folder.rename(tmp_path / "two")
+    assert identity_in(moved) == identities[-1]
+    (moved / "config.json").rename(moved / "params.json")
+    assert identity(f"engine.model={moved}"), "in Mistral's format"
 
 
 @pytest.fixture(autouse=True)
@@ -148,11 +153,19 @@ def test_threads_are_the_cores_that_the_process_may_use(
     assert os.environ["OMP_NUM_THREADS"] == threads
 
 
-# vLLM's messages, without more advice of theirs than what is looked for. Those about a context that
-# is too long are real ones in test_vllm_engine.py.
+# vLLM's messages, without more advice of theirs than what is looked for.
 GPU_TOO_FULL = (
     "Free memory on device cuda:0 (10.1/79.1 GiB) on startup is less than desired GPU memory "
     "utilization (0.92, 72.8 GiB)."
+)
+CACHE_TOO_SMALL = (
+    "To serve at least one request with the model's max seq len (2000000), (3.81 GiB KV cache is "
+    "needed, which is larger than the available KV cache memory (1.0 GiB). Based on the available "
+    "memory, the estimated maximum model length is 524288. Try increasing `gpu_memory_utilization`."
+)
+BEYOND_THE_MODEL = (
+    "User-specified max_model_len (65536) is greater than the derived max_model_len "
+    "(max_position_embeddings=32768.0 or model_max_length=None in model's config.json)."
 )
 NO_CACHE = "No available memory for the cache blocks. Try increasing `gpu_memory_utilization`."
 CACHE_TOO_LARGE = (
@@ -165,6 +178,8 @@ CACHE_TOO_LARGE = (
     ("message", "starts", "names", "leaves_out"),
     [
         (GPU_TOO_FULL, "lower engine.args.gpu_memory_utilization", (), "raise"),
+        (CACHE_TOO_SMALL, "set engine.context_tokens to at most 524288", ("raise",), "lower"),
+        (BEYOND_THE_MODEL, "set engine.context_tokens to at most 32768", (), "raise"),
         (NO_CACHE, "set engine.model to a smaller", ("raise engine.args.gpu_memory",), "lower"),
         (CACHE_TOO_LARGE, "lower engine.args", ("VLLM_CPU_KVCACHE_SPACE", "kv_cache"), "raise"),
         ("Failed to infer device type", "give the worker GPUs", ("CPU build",), "lower"),
