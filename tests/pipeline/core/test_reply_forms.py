@@ -26,7 +26,7 @@ from stages.prompts.readagent_look_up import (
     list_of,
     parse_page_list,
 )
-from stages.prompts.readagent_memory import BreakPoint, Labelled
+from stages.prompts.readagent_memory import BreakPoint, Labeled
 from tests.support.reading import FAMILIES, Listener, family, reader_of
 
 MOST_PAGES = 6  # that the methods of the papers look up at once
@@ -161,7 +161,7 @@ def regex(constraint: Constraint | None) -> str:
 
 LABELS = [*range(1, 121), 999, 1000, 3000]
 CHOICES: list[tuple[Prompt[Any], list[object]]] = [  # and what they are read as
-    (BreakPoint("", tuple(Labelled("A paragraph.", label) for label in LABELS)), [*LABELS]),
+    (BreakPoint("", tuple(Labeled("A paragraph.", label) for label in LABELS)), [*LABELS]),
     *((SequentialLookUp(gists(pages), "Who?", (), (), ()), [*pages, "stop"])
       for pages in (range(12), range(1, 111), range(985, 1015))),
     *((AnswerQuestion((), "Who?", ("option",) * number, 30), [*range(number)])
