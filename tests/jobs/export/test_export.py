@@ -1,5 +1,5 @@
-"""`gistmill export`: answers, tables and views as files of other programs; and score against tokens
-read: the Pareto frontier by hand, its picture, and its export."""
+"""`gistmill export`: answers and tables as files of other programs; and score against tokens read:
+the Pareto frontier by hand, its picture, and its export."""
 
 import csv
 import io
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
@@ -24,7 +23,7 @@ from pipeline.core.errors import UsageError
 from pipeline.work.stage import Column
 from stages.read.imported_answers import read_predictions
 from tests.support.clusters.s3_server import BUCKET, client, s3_server
-from tests.support.command import DATA, gistmill, refused, sql, succeed
+from tests.support.command import DATA, gistmill, refused, succeed
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.hand_numbers import ORDER, WORKED
@@ -182,22 +181,6 @@ def test_a_spreadsheet_takes_no_cell_for_a_formula() -> None:
 
 
 @pytest.mark.slow
-def test_a_view_as_parquet(hand: HandRun, tmp_path: Path) -> None:
-    for view in ("answers", "all_answers", "measures", "lr", "questions", "people", "steps"):
-        file = tmp_path / f"{view}.parquet"
-        told = json.loads(succeed("export", "view", view, *words(hand), f"to={file}", "--json"))
-        expected = sql(hand.warehouse, f"select count(*) as n from {view}", "run=hand")
-        assert told == {"to": str(file), "rows": expected[0]["n"]}
-        assert pq.read_table(file).num_rows == expected[0]["n"]
-    rows = pq.read_table(tmp_path / "answers.parquet").to_pylist()
-    answers = {row["question_id"]: row["answer"] for row in rows if row["method"] == BM25}
-    assert answers == given(BM25)
-    assert list(tmp_path.glob(".*")) == []
-    some = ["where=method='constant'", f"to={tmp_path / 'some.parquet'}", "--json"]
-    assert json.loads(succeed("export", "view", "answers", *words(hand), *some))["rows"] == 6
-
-
-@pytest.mark.slow
 def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: Path) -> None:
     file = tmp_path / "table.tex"
     file.write_text("mine")
@@ -224,10 +207,6 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["report", "format=latex", "label=a}b"], "label=a}b: write letters, digits and any of"),
         (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
         (["report", "to={}"], ": no file but a folder or a device; name a file"),
-        (["view", "answers"], "a view is written as Parquet, which is no text; add to=FILE"),
-        (["view", "anwsers", "to={}/a"], "anwsers: no such view; nearest: answers, all_answers"),
-        (["view", "read_csv('x')", "to={}/a"], "read_csv('x'): no such view; nearest: "),
-        (["view", "answers", "to={}/a", "where=nosuch > 1"], "sql: Binder Error"),
     ],
 )  # fmt: skip
 def test_mistakes(hand: HandRun, tmp_path: Path, mistake: list[str], says: str) -> None:
@@ -242,7 +221,6 @@ def test_everything_can_be_written_to_s3(
 ) -> None:
     wanted = {
         "report.csv": ("export", "report", "format=csv"),
-        "scores.parquet": ("export", "view", "scores"),
         "sheet.csv": ("rate", "sheet", "n=2", "seed=1"),
     }
     with s3_server() as environment:
@@ -254,11 +232,7 @@ def test_everything_can_be_written_to_s3(
             assert refused(*verb, *words(hand), there).startswith(f"{there}: exists already")
             succeed(*verb, *words(hand), f"to={tmp_path / name}")
             body = client(environment).get_object(Bucket=BUCKET, Key=f"out/{name}")["Body"].read()
-            contents = [body, (tmp_path / name).read_bytes()]
-            if name.endswith("parquet"):  # rows in any order
-                tables = [pq.read_table(io.BytesIO(content)).to_pylist() for content in contents]
-                contents = [sorted(map(str, rows)) for rows in tables]
-            assert contents[0] == contents[1]
+            assert body == (tmp_path / name).read_bytes()
         succeed(*verb, *words(hand), there, "--force")
         for verb in wanted.values():
             told = refused(*verb, *words(hand), "to=s3://no-such-bucket/x.csv")
@@ -319,16 +293,24 @@ def report_of(*rows: Row) -> Report:
         (of(("a", 100, None), ("b", 200, 30)), "b"),  # without a score
         (of(("a", None, 20), ("b", None, 30)), ""),
         (of(("a", 0.1 + 0.2, 20), ("b", 0.3, 0.1 + 0.7), ("c", 0.3, 20)), "ac"),  # equal
-        # Means over fewer answers, of other questions, are not compared; more answers without
-        # tokens do not count. Every group has a frontier of its own.
-        (of(("e", 50, 99), n=7) + of(("a", 100, 20)) + of(("b", None, 50), n=20), "a"),
-        (of(("a", 100, 20), ("b", 200, 10), by="why")
-         + of(("a", 100, 5), ("b", 200, 10), by="who", n=3), "aab"),
     ],
-)  # fmt: skip
+)
 def test_the_frontier_is_what_no_other_leaves_behind(rows: tuple[Row, ...], expected: str) -> None:
     drawn = points_of(report_of(*rows), EM)
     assert "".join(point.method for point in drawn if point.on_frontier) == expected
+
+
+def test_a_mean_over_fewer_answers_is_not_compared_and_groups_have_frontiers() -> None:
+    """It is of other questions; more answers without tokens do not count either."""
+    few, most = of(("easy", 50, 99), n=7), of(("a", 100, 20), ("b", 200, 30))
+    points = points_of(report_of(*few, *most, *of(("theirs", None, 50), n=20)), EM)
+    assert [point.competes for point in points] == [False, True, True, False]
+    assert [point.on_frontier for point in points] == [False, True, True, False]
+    why = of(("a", 100, 20), ("b", 200, 10), by="why")
+    who = of(("a", 100, 5), ("b", 200, 10), by="who", n=3)
+    points = points_of(report_of(*why, *who), EM)
+    found = [(point.method, point.by) for point in points if point.on_frontier]
+    assert found == [("a", "why"), ("a", "who"), ("b", "who")]
 
 
 def test_the_measure_is_one_of_answers_that_has_values() -> None:
@@ -385,14 +367,16 @@ TOKENS = {"cheap(k=1)": 500, "cheap(k=2)": 1500, "dear": 40_000}  # theirs: none
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     """Ten documents, as intervals need them, with a question each. Tokens are in the table of
-    scores here, which is a measure like any other."""
+    scores here, which is a measure like any other; those of an answer are their mean plus or minus
+    7."""
     run = ComparedRun(tmp_path_factory.mktemp("run"))
     scores: dict[str, Any] = {}
     for method, score in SCORES.items():
         values = {f"{letter}1": 100.0 * (10 * n < score) for n, letter in enumerate("abcdefghij")}
         scores[method] = {"squad_em": values}
         if method in TOKENS:
-            scores[method]["tokens_read"] = dict.fromkeys(values, float(TOKENS[method]))
+            tokens = [TOKENS[method] + change for change in [7.0, -7.0] * 5]
+            scores[method]["tokens_read"] = dict(zip(values, tokens, strict=True))
     run.add("r", scores)
     return run
 
@@ -400,8 +384,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
 def test_the_points_as_csv_and_json(run: ComparedRun, tmp_path: Path) -> None:
     out = succeed("export", "frontier", *run.words)
     rows = {row["method"]: row for row in csv.DictReader(io.StringIO(out))}
-    assert {method: float(row["score"]) for method, row in rows.items()} == SCORES
+    assert [*rows] == [*SCORES]
     for method, row in rows.items():
+        assert float(row["score"]) == SCORES[method]
         assert row["tokens"] == (f"{TOKENS[method]}.0" if method in TOKENS else "")
         assert (row["n"], row["by"]) == ("10", "")
         assert float(row["low"]) <= float(row["score"]) <= float(row["high"])
