@@ -32,7 +32,7 @@ LONGEST = (
     "test_pages", "test_whole_pages", "test_dense_model", "test_vllm_engine",
     "test_nodes", "test_faults", "test_graceful_stop", "test_submit", "test_flaky_s3", "test_plan",
     "test_notebooks",
-    "test_qmsum_run", "test_kills", "test_compaction", "test_run_lock",
+    "test_qmsum_run", "test_kills", "test_compaction",
 )  # fmt: skip
 
 

@@ -1,5 +1,5 @@
-"""`gistmill export`: answers, tables and views as files of other programs; and score against tokens
-read: the Pareto frontier by hand, its picture, and its export."""
+"""`gistmill export`: answers and tables as files of other programs; and score against tokens read:
+the Pareto frontier by hand, its picture, and its export."""
 
 import csv
 import io
@@ -293,16 +293,24 @@ def report_of(*rows: Row) -> Report:
         (of(("a", 100, None), ("b", 200, 30)), "b"),  # without a score
         (of(("a", None, 20), ("b", None, 30)), ""),
         (of(("a", 0.1 + 0.2, 20), ("b", 0.3, 0.1 + 0.7), ("c", 0.3, 20)), "ac"),  # equal
-        # Means over fewer answers, of other questions, are not compared; more answers without
-        # tokens do not count. Every group has a frontier of its own.
-        (of(("e", 50, 99), n=7) + of(("a", 100, 20)) + of(("b", None, 50), n=20), "a"),
-        (of(("a", 100, 20), ("b", 200, 10), by="why")
-         + of(("a", 100, 5), ("b", 200, 10), by="who", n=3), "aab"),
     ],
-)  # fmt: skip
+)
 def test_the_frontier_is_what_no_other_leaves_behind(rows: tuple[Row, ...], expected: str) -> None:
     drawn = points_of(report_of(*rows), EM)
     assert "".join(point.method for point in drawn if point.on_frontier) == expected
+
+
+def test_a_mean_over_fewer_answers_is_not_compared_and_groups_have_frontiers() -> None:
+    """It is of other questions; more answers without tokens do not count either."""
+    few, most = of(("easy", 50, 99), n=7), of(("a", 100, 20), ("b", 200, 30))
+    points = points_of(report_of(*few, *most, *of(("theirs", None, 50), n=20)), EM)
+    assert [point.competes for point in points] == [False, True, True, False]
+    assert [point.on_frontier for point in points] == [False, True, True, False]
+    why = of(("a", 100, 20), ("b", 200, 10), by="why")
+    who = of(("a", 100, 5), ("b", 200, 10), by="who", n=3)
+    points = points_of(report_of(*why, *who), EM)
+    found = [(point.method, point.by) for point in points if point.on_frontier]
+    assert found == [("a", "why"), ("a", "who"), ("b", "who")]
 
 
 def test_the_measure_is_one_of_answers_that_has_values() -> None:
@@ -359,14 +367,16 @@ TOKENS = {"cheap(k=1)": 500, "cheap(k=2)": 1500, "dear": 40_000}  # theirs: none
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     """Ten documents, as intervals need them, with a question each. Tokens are in the table of
-    scores here, which is a measure like any other."""
+    scores here, which is a measure like any other; those of an answer are their mean plus or minus
+    7."""
     run = ComparedRun(tmp_path_factory.mktemp("run"))
     scores: dict[str, Any] = {}
     for method, score in SCORES.items():
         values = {f"{letter}1": 100.0 * (10 * n < score) for n, letter in enumerate("abcdefghij")}
         scores[method] = {"squad_em": values}
         if method in TOKENS:
-            scores[method]["tokens_read"] = dict.fromkeys(values, float(TOKENS[method]))
+            tokens = [TOKENS[method] + change for change in [7.0, -7.0] * 5]
+            scores[method]["tokens_read"] = dict(zip(values, tokens, strict=True))
     run.add("r", scores)
     return run
 
@@ -374,8 +384,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
 def test_the_points_as_csv_and_json(run: ComparedRun, tmp_path: Path) -> None:
     out = succeed("export", "frontier", *run.words)
     rows = {row["method"]: row for row in csv.DictReader(io.StringIO(out))}
-    assert {method: float(row["score"]) for method, row in rows.items()} == SCORES
+    assert [*rows] == [*SCORES]
     for method, row in rows.items():
+        assert float(row["score"]) == SCORES[method]
         assert row["tokens"] == (f"{TOKENS[method]}.0" if method in TOKENS else "")
         assert (row["n"], row["by"]) == ("10", "")
         assert float(row["low"]) <= float(row["score"]) <= float(row["high"])

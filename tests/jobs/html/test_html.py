@@ -120,7 +120,7 @@ def test_a_subset_of_the_questions_and_an_older_page(
     assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(file, "older")]
     said = succeed("report", f"html={file}", f"warehouse={run.warehouse}",
                    "where=document_id = 'd1'")  # fmt: skip
-    assert "2 questions about 1 document, " in said
+    assert said.startswith(f"{file}: run night, 2 questions about 1 document, ")
     html = file.read_text(encoding="utf-8")
     index = chunk(html, "index")
     assert [row["question_id"] for row in index["questions"]] == ["q1", "q2"]

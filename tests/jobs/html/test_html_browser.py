@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Iterator
 from importlib.resources import files
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,13 @@ def test_score_against_tokens_is_drawn_for_the_chosen_score(page: Browser) -> No
         "score", page.run("return document.querySelector('#filter-score').options[1].value")
     )
     assert page.texts(".drawn svg title")[0].startswith(f"night: {measures[1]} against tokens")
+    boxes = page.run(
+        "return [...document.querySelectorAll('.drawn .label')].map((label) => {"
+        "const box = label.getBoundingClientRect(); return [box.x, box.y, box.right, box.bottom] })"
+    )
+    assert len(boxes) == 4
+    for (x, y, right, bottom), (x2, y2, right2, bottom2) in combinations(boxes, 2):
+        assert x >= right2 or x2 >= right or y >= bottom2 or y2 >= bottom, "labels apart"
 
 
 def test_differences_are_those_of_compare(page: Browser, warehouse: Path) -> None:
@@ -204,11 +212,21 @@ def failed(browser: Browser, planted: Path) -> Iterator[Browser]:
 def test_findings_about_replies_and_causes_stand_once(failed: Browser, planted: Path) -> None:
     report = json.loads(succeed("report", "--json", f"warehouse={planted}"))
     assert failed.texts(".findings li") == report["findings"] != []
-    causes = failed.run(
-        "return (await load('index')).causes.map((one) => [one.stage, one.problem])"
+    found, documents = failed.run(
+        "const { causes, documents } = await load('index'); return [causes, documents]"
     )
-    assert ["gist", "engine_failed"] in causes and len({*map(tuple, causes)}) == len(causes)
+    causes = {(cause["stage"], cause["problem"]): cause for cause in found}
+    assert len(causes) == len(found)
     assert "upstream" not in {problem for _, problem in causes}
+    gist = causes["gist", "engine_failed"]
+    assert [documents[number]["document_id"] for number in gist["documents"]] == ["village-2"]
+    ((failures,),) = sql_values(planted, "select count(*) from gists where problem is not null")
+    after = " union all ".join(
+        f"select 1 from {table} where problem = 'upstream' and question_id like 'v2-%'"
+        for table in ("lookups", "answers", "scores")
+    )
+    ((num_after,),) = sql_values(planted, f"select count(*) from ({after})")
+    assert (gist["num_rows"], gist["num_after"]) == (failures, num_after)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Nothing in a corpus, a reply or a name runs in the page or changes more than its own text."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.jobs.html.test_html import Served
 from tests.support.command import succeed
 from tests.support.docs.browser import Browser
 from tests.support.runs.page_run import finished
@@ -51,6 +53,17 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     "max_problem_rate=1.0", methods=METHODS)  # fmt: skip
 
 
+@pytest.fixture(scope="module", params=["file", "served"])
+def address(request: pytest.FixtureRequest, warehouse: Path) -> Iterator[str]:
+    if request.param == "file":
+        file = warehouse.parent / "page.html"
+        succeed("report", f"html={file}", f"warehouse={warehouse}")
+        yield file.as_uri()
+        return
+    with Served(warehouse) as served:
+        yield served.address
+
+
 def views(page: Browser) -> list[str]:
     """Every kind of view, and the question by every method."""
 
@@ -66,11 +79,9 @@ def views(page: Browser) -> list[str]:
     return ["#", "#view=questions", *of_question, *linked("tbody a")]
 
 
-def test_nothing_runs_and_texts_stand_as_they_are(browser: Browser, warehouse: Path) -> None:
-    file = warehouse.parent / "page.html"
-    succeed("report", f"html={file}", f"warehouse={warehouse}")
+def test_nothing_runs_and_texts_stand_as_they_are(browser: Browser, address: str) -> None:
     browser.resize(1280)
-    browser.open(file.as_uri())
+    browser.open(address)
     seen = views(browser)
     assert len(seen) == 3 + 3 * 4, seen
     scripts = browser.run("return document.scripts.length")

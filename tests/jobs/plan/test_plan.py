@@ -52,8 +52,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Words:
     ("words", "complaint"),
     [
         (("--rates", "fast"), "rates fast: write PREFILL,DECODE in tokens a second"),
+        (("--rates", "1000"), "rates 1000: write PREFILL,DECODE in tokens a second"),
         (("--rates", "0,5"), "--rates 0,5: both must be above 0"),
         (("--price", "cheap"), "price cheap: write PROMPT,REPLY[,CACHED] in money a million"),
+        (("--price", "1,2,3,4"), "price 1,2,3,4: write PROMPT,REPLY[,CACHED]"),
         (("--price", "1,-2"), "price 1,-2: write PROMPT,REPLY[,CACHED]"),
         (("--gpus", "1", *MODEL, "engine.args.tensor_parallel_size=2"),
          "--gpus 1: an engine needs 2; raise it"),

@@ -47,6 +47,7 @@ WORDS = (
         ("7:05", datetime(2026, 11, 22, 7, 5)),
         ("2026-12-01T07:00", datetime(2026, 12, 1, 7, 0)),
         ("tomorrow", "cluster.deadline=tomorrow: not a time; write 07:00"),
+        ("25:00", "not a time"),
         ("0001-01-01T00:00", "not a time"),
         ("2026-11-21T19:59", "is in the past; give a later one"),
         ("2020-01-01T00:00+02:00", "is in the past"),

@@ -194,9 +194,15 @@ def test_a_run_complains_by_cause_with_how_many_and_what_to_do(tmp_path: Path) -
     assert limit == "in 1 step more than max_problem_rate=0.5 of the inputs have a problem"
     verb, query, *words = shlex.split(listing)
     assert (verb, words) == ("sql", where)
-    listed = sorted((row["question_id"], row["problem"]) for row in sql(tmp_path, query))
-    expected = [(q, p) for of_document in problems.values() for q, p in of_document.items() if p]
-    assert listed == sorted([*expected, ("q1", "upstream")])
+    columns = ("document_id", "question_id", "problem")
+    listed = sorted(tuple(row[column] for column in columns) for row in sql(tmp_path, query))
+    expected = [
+        (document_id, q, problem)
+        for document_id, of_document in problems.items()
+        for q, problem in of_document.items()
+        if problem
+    ]
+    assert listed == sorted([*expected, ("d1", "q1", "upstream")])
 
 
 @pytest.mark.slow

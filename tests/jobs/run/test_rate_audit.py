@@ -136,8 +136,7 @@ def test_it_is_a_run_like_any_other(run: AuditedRun, audited: list[str]) -> None
     for n, num_calls in ((NUM, 0), (NUM + 5, 5 * (8 * 4 + 2))):
         out = json.loads(succeed("rate", "audit", where, f"n={n}", "--json"))
         assert (out["run"], sum(out["calls"].values())) == ("night-audit", num_calls)
-    (found,) = audits(audited)
-    assert found["num_questions"] == NUM + 5
+        assert [of["num_questions"] for of in out["report"]["audits"]] == [n]
     known = json.loads(file_of(audited).read_text().splitlines()[0])
     traced = succeed("trace", known["question_id"], "run=night-audit", where)
     assert "known_answer(kind=changed)" in traced and "It was " in traced
@@ -221,3 +220,5 @@ def test_people_are_another_source(run: AuditedRun, tmp_path: Path) -> None:
     assert audit["corrected"][0]["corrected"] == pytest.approx(60)
     text = succeed("report", *words)
     assert "by the labels of human:ann" in text and re.search(r"\| partially +\| wrong \|", text)
+    assert re.search(r"\| mean +\| right \| false rejection +\| 80 \| +10\.0 \[", text)
+    assert "Means corrected" in text
