@@ -101,6 +101,18 @@ def test_rounding_is_no_difference() -> None:
     assert (found.ties, found.p, found.difference) == (2, 1, 0)
 
 
+def test_the_interval_of_pairs_is_scipys() -> None:
+    """A question a document: the same resampling, seed and percentiles."""
+    draw = np.random.default_rng(4)
+    a, b = 100 * draw.random(30), 100 * draw.random(30)
+    found = paired(a.tolist(), b.tolist(), [f"d{n:02}" for n in range(30)])
+    expected = stats.bootstrap(
+        (a, b), lambda a, b, axis: (a - b).mean(axis=axis), paired=True, n_resamples=2000,
+        method="percentile", rng=np.random.default_rng(0), vectorized=True,
+    ).confidence_interval  # fmt: skip
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
 @pytest.mark.parametrize(
     ("p_values", "adjusted"),
     [
