@@ -196,6 +196,7 @@ MISTAKES = [
     (["{}/tower.md", " "], "ask: name a file or folder, and then the question: "),
     (["{}", "{}/tower.md"], "ask: {}/tower.md is a file; the question comes after it: "),
     (["{}/towre.md", "Who?"], "{}/towre.md: no such file or folder; nearest: tower.md"),
+    (["{}", "Who?", "corpus=qmsum"], "ask: corpus= is not for it; "),
     (["{}", "Who?", "corpus.split=test"], "ask: corpus.split= is not for it; "),
     (["{}/nothing", "Who?"], "{}/nothing: no .txt .md "),
     (["{}", "Who?", "methods=none"], "ask: methods=none asks nothing; name a method"),

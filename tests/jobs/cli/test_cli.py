@@ -16,6 +16,7 @@ import pytest
 import typer
 
 from jobs.cli.app import app
+from jobs.config.options import WORDS, read_options
 from jobs.config.run_config import RunConfig
 from pipeline.store.runs.run_folder import RunFolder
 from tests.pipeline.engines.test_openai_engine import settings, start_error
@@ -60,6 +61,7 @@ def test_a_run_that_cannot_be_makes_nothing(tmp_path: Path, words: list[str], sa
         (["prompts", "check", "/nowhere"], "/nowhere: no family.yaml there"),
         (["report", "day=1"], "'day=1': unknown word; there are warehouse, run, by, where, "),
         (["report", "run"], "'run': unknown word; there are warehouse, run, "),
+        (["report", "--day=1"], "No such option: --day"),
         (["report", "run="], "run= is empty; give it a value or leave it out"),
         (["report", "--run=r"], "--run: write run=VALUE"),
         (["gc", "--older-than", "x"], "--older-than: write older_than=VALUE"),
@@ -92,6 +94,11 @@ def test_words_follow_the_argument_in_any_order(tmp_path: Path) -> None:
         assert "is_it" in printed and "true" in printed.casefold()
     line = refused("show", "--", "--json", folder, "run=r")
     assert line.startswith("--json: no such document in the run")
+
+
+def test_words_have_the_types_of_their_options() -> None:
+    options = read_options(["cluster.address=http://h:1", "n=3"], [*WORDS])
+    assert (options.address, options.n, options.seed) == ("http://h:1", 3, 0)
 
 
 @pytest.mark.slow

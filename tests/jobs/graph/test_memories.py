@@ -110,18 +110,24 @@ LOOK_UP = "  look_up: {kind: bm25, top_k: 1}\n"
 
 
 @pytest.mark.parametrize(
-    ("stages", "line"),
+    ("stages", "where", "rows"),
     [
         # Pages of its own, gists of the run's.
         (SEGMENTS + LOOK_UP + "  answer: {kind: memory}\n",
-         f"pages of {NAME} and gists of shared and lookups of {NAME}"),
+         "answer", f"pages of {NAME} and gists of shared and lookups of {NAME}"),
         # Looked up in the run's pages, read from its own.
         (LOOK_UP + SEGMENTS + "  answer: {kind: pages}\n",
-         f"pages of {NAME} and lookups of shared"),
+         "answer", f"pages of {NAME} and lookups of shared"),
+        # The gists of its own with the pages of the run's.
+        (SEGMENTS + "  gist: {}\n  look_up: {kind: parallel, max_pages: 1, "
+         "from: {pages: paginate}}\n  answer: {kind: memory}\n",
+         "look_up", f"pages of shared and gists of {NAME}"),
     ],
 )  # fmt: skip
-def test_a_stage_that_would_mix_two_is_refused(tmp_path: Path, stages: str, line: str) -> None:
-    said = re.escape(f"/mixed.yaml: answer: would mix two memories, {line};")
+def test_a_stage_that_would_mix_two_is_refused(
+    tmp_path: Path, stages: str, where: str, rows: str
+) -> None:
+    said = re.escape(f"/mixed.yaml: {where}: would mix two memories, {rows};")
     with pytest.raises(UsageError, match=said):
         steps(tmp_path, "mixed", mixed=f"arguments: {{}}\nstages:\n{stages}")
 
@@ -191,6 +197,7 @@ def test_a_reader_s_model_makes_another_memory_and_has_no_price_of_another() -> 
         ("gist_only[memory.words=x]", "[memory.words=x]: Input should be a valid integer"),
         ("gist_only[memory.words=9]", "memory.words does nothing here; add memory="),
         ("gist_only[memory.words={]", "memory.words={ is not a value; write a number or a word"),
+        ("gist_only[memory.words=200|]", "[memory.words=200|]: write settings of the run"),
         ("gist_only[memory]", "[memory]: write settings of the run, each once, as"),
         ("gist_only[memory=uniform,memory=model]", "[memory=model]: write settings of the run"),
         ("gist_only[]x", "'gist_only[]x' is not a method"),

@@ -71,6 +71,8 @@ def test_its_own_test_passes_and_can_fail(kind: str) -> None:
     [
         (["there"], "there: exists already; give another name"),
         (["9lives"], "'9lives' cannot be imported: write small letters, digits and _"),
+        (["my-method"], "'my-method' cannot be imported"),
+        (["a/b"], "'a/b' cannot be imported"),
         (["MyMethod"], "'MyMethod' cannot be imported"),
         (["class"], "'class' cannot be imported"),
         (["mine", "--metric", "--judge"], "--metric, --judge: one of them at a time"),

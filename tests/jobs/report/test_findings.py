@@ -102,6 +102,10 @@ def test_beyond_them_every_finding_is_a_line(tmp_path: Path) -> None:
     (report,) = tmp_path.glob("warehouse/runs/*/report.md")
     for text in (printed, report.read_text(), succeed("status", where), succeed("report", where)):
         assert all(line in text for line in lines)
+    query = "select prompt, replies, unread, illegal, truncated, choices from reply_health"
+    assert sql_values(tmp_path / "warehouse", f"{query} order by prompt") == [
+        ("answer", 20, 4, 3, 0, 13), ("gist", 20, 0, 0, 5, 0), ("look_up_p", 20, 0, 5, 0, 0),
+    ]  # fmt: skip
     # Documents 7 to 19 got an option: 10 times C, 3 times A. Right are A 3, B 3, C 3 and D 4 times.
     query = "select letters, right_letters from reply_health where prompt = 'answer'"
     assert sql_values(tmp_path / "warehouse", query) == [(

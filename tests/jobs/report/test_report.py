@@ -190,8 +190,11 @@ MEASURES = {
 READ = {
     ("readagent_table1", "readagent_p(max_pages=5)", "accuracy"): 86.63,
     ("readagent_table1", "bm25(top_k=4)", "compression_rate"): 61.90,
+    ("readagent_table2_gutenberg", "gist_only", "lr_1"): 55.31,
     ("readagent_table2_movie", "readagent_s(max_pages=3)", "rouge1_stem"): 21.0,
     ("readagent_table3", "truncated(keep=last,num_words=6000)", "rougeL_stem"): 14.13,
+    ("readagent_table3", "readagent_s(max_pages=6)", "lookups"): 3.55,
+    ("readagent_table11", "dense(over=pages,top_k=6)", "lr_2"): 92.65,
     ("memwalker_table2", "truncated_to_context(keep=last)", "accuracy"): 70.1,
     ("memorag_table7_infinitebench", "rq_rag(top_k=3,retriever=dense)", "longbench_f1"): 12.7,
     ("memorag_table6", "rag(retriever=dense,top_k=3)", "longbench_f1"): 42.0,  # legal

@@ -77,12 +77,20 @@ UNREADABLE = [{"prompt": name, "reply": "Hm."} for name in ("rate_strict", "rate
 CUT_OFF = {"prompt": "answer", "match": "number 3 ", "reply": "as", "finish_reason": "length"}
 
 
-def test_an_answer_that_failed_counts_0_beside_scored_ones_alone(tmp_path: Path) -> None:
-    """q1 and q2 are answered and no verdict can be read; the answer to q3 is cut off."""
-    FinishedRun(tmp_path, [*UNREADABLE, CUT_OFF, *RULES])
+@pytest.mark.parametrize(
+    ("rules", "lr_2", "printed"),
+    [([], (pytest.approx(200 / 3), 3), "66.7 (2 answered)"), (UNREADABLE, None, "- (2 unscored)")],
+)
+def test_an_answer_that_failed_counts_0_beside_scored_ones_alone(
+    tmp_path: Path, rules: list[dict[str, str]], lr_2: Any, printed: str
+) -> None:
+    """q1 and q2 are answered, the answer to q3 is cut off, so a problem."""
+    FinishedRun(tmp_path, [*rules, CUT_OFF, *RULES])
     means, table = report(tmp_path)
-    assert [of_method.get("lr_2") for of_method in means.values()] == [None]
-    assert column(table, "LR-2") == ["- (2 unscored)"]
+    (of_method,) = means.values()
+    mean = of_method.get("lr_2")
+    assert (mean and (mean["mean"], mean["n"])) == lr_2
+    assert column(table, "LR-2") == [printed]
 
 
 @pytest.mark.whole

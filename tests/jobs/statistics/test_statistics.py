@@ -100,8 +100,22 @@ def test_documents_that_do_not_differ_take_no_part_in_the_test() -> None:
 def test_rounding_is_no_difference() -> None:
     """0.1 + 0.2 is not 0.3 in floats: a total of 0 must not look like one beside 0."""
     assert sign_flip([0.1, 0.2, -0.3]) == (1, None)
+    won = [n / 10 for n in range(1, 9)]  # in another order their sum has another last digit
+    assert sign_flip(won) == (2 / 2**8, None)
     found = paired([0.1 + 0.2, 200 / 3], [0.3, 100 - 100 / 3], ["d", "e"])
     assert (found.ties, found.p, found.difference) == (2, 1, 0)
+
+
+def test_the_interval_of_pairs_is_scipys() -> None:
+    """A question a document: the same resampling, seed and percentiles."""
+    draw = np.random.default_rng(4)
+    a, b = 100 * draw.random(30), 100 * draw.random(30)
+    found = paired(a.tolist(), b.tolist(), [f"d{n:02}" for n in range(30)])
+    expected = stats.bootstrap(
+        (a, b), lambda a, b, axis: (a - b).mean(axis=axis), paired=True, n_resamples=2000,
+        method="percentile", rng=np.random.default_rng(0), vectorized=True,
+    ).confidence_interval  # fmt: skip
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ def test_pages_are_chosen_by_number_and_range(night: FinishedRun) -> None:
         (["d3"], "d3: no such document in the run; nearest: d1, d2"),
         (["d1", "memory=tree"], "memory=tree: not of d1, which has shared"),
         (["d1", "page=7"], "page=7: d1 has pages 0 to 2"),
+        (["d1", "page=2..1"], "page=2..1: d1 has pages 0 to 2"),
         (["d1", "page=first"], "page=first: write page=3 or page=0..4 or page=1,5..6"),
         (["d1", "method=x"], "'method=x': unknown word; there are warehouse, run, memory, page="),
     ],

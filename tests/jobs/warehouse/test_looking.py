@@ -104,6 +104,11 @@ def test_what_has_one_name_is_described_together() -> None:
     printed = succeed("schema", "queries")
     assert printed.startswith("queries, a table: ") and "queries, column of stages." in printed
     assert "queries (kind clues), stage of stages.query.make_queries: " in printed
+    assert "| top_k   |" in succeed("schema", "look_up (kind bm25)")
+    assert succeed("schema", "words_read") == (
+        "words_read, column of stages.read.answer_from_context: "
+        "words of gists and raw text in the final context\n"
+    )
 
 
 def state(warehouse: Path) -> str:
