@@ -67,9 +67,11 @@ def test_the_real_histories_by_date_with_their_words_and_gold() -> None:
         assert question.question_id == item.document.document_id == line["question_id"]
         assert question.references == (str(line["answer"]),)
         assert question.question_type == line["question_type"]
-        dated = zip(line["haystack_dates"], line["haystack_sessions"], strict=True)
-        turns, sessions = list[str](), list[str]()
-        for date, session in sorted(dated, key=lambda d: datetime.strptime(d[0], DATE)):
+        keys = ("haystack_dates", "haystack_session_ids", "haystack_sessions")
+        dated = zip(*(line[key] for key in keys), strict=True)
+        turns, sessions, named = list[str](), list[str](), list[tuple[str, str]]()
+        for date, name, session in sorted(dated, key=lambda d: datetime.strptime(d[0], DATE)):
+            named.append((name, date))
             # Each in one line, since blank lines within would be paragraphs.
             lines = [squeezed(f"{turn['role']}: {turn['content']}") for turn in session]
             turns += lines
@@ -78,10 +80,8 @@ def test_the_real_histories_by_date_with_their_words_and_gold() -> None:
         assert item.document.num_words == sum(len(text.split()) for text in turns)
         assert item.document.num_paragraphs == len(turns)
         assert [squeezed(text) for text in gold(item)] == turns  # the oracle is all evidence
-        named = {
-            (s["session_id"], s["date"]) for s in json.loads(item.document.metadata)["sessions"]
-        }
-        assert named == {*zip(line["haystack_session_ids"], line["haystack_dates"], strict=True)}
+        places = json.loads(item.document.metadata)["sessions"]
+        assert [(place["session_id"], place["date"]) for place in places] == named
     assert "3" in {item.questions[0].references[0] for item in corpus}  # an integer there
 
 

@@ -248,16 +248,17 @@ DOCUMENTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_questions_hang_on_their_documents(tmp_path: Path, ending: str) -> None:
+def test_questions_hang_on_their_documents_in_jsonl_and_parquet(tmp_path: Path) -> None:
+    lines, tables = tmp_path / "lines", tmp_path / "tables"
+    lines.mkdir()
+    tables.mkdir()
     for name, rows in (("documents", DOCUMENTS), ("questions", ASKED)):
-        if ending == "jsonl":
-            written(tmp_path / f"{name}.jsonl", *rows)
-        else:
-            columns = {key: None for row in rows for key in row}
-            table = pa.Table.from_pylist([{**columns, **row} for row in rows])
-            pq.write_table(table, tmp_path / f"{name}.parquet")
-    corpus = loaded(tmp_path, "tables")
+        written(lines / f"{name}.jsonl", *rows)
+        columns = {key: None for row in rows for key in row}
+        table = pa.Table.from_pylist([{**columns, **row} for row in rows])
+        pq.write_table(table, tables / f"{name}.parquet")
+    corpus = loaded(lines, "tables")
+    assert corpus == loaded(tables, "tables")
     ids = [item.document.document_id for item in corpus]
     assert ids[:3] == ["a", "b", LONG_ID]
     assert all(MADE_ID.fullmatch(each) for each in ids[3:]) and ids[3] != ids[4]

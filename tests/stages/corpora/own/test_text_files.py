@@ -64,14 +64,14 @@ def test_every_kind_of_document_in_folders_and_sub_folders(tmp_path: Path) -> No
         "d.epub": epub({"a.xhtml": f"<p>{LINE}</p>"}), "deep/e.docx": word(LINE),
         "f.html": f"<p>{LINE}</p>", "g.htm.gz": gzip.compress(f"<p>{LINE}".encode()),
         "h.markdown": LINE, "i.txt.gz": gzip.compress(LINE.encode()),
-        "j.pdf": pdf([LINE], [], ["Two."]),
+        "j.pdf": pdf([LINE], [], ["Two."], []),
     })  # fmt: skip
     assert texts(corpus) == {
         **dict.fromkeys(("a", "d", "deep/e", "deep/er/c", "f", "g", "h", "i"), LINE),
         "b": f"# Tower\n\n{LINE}", "j": f"{LINE}\n\nTwo.",
     }  # fmt: skip
     missing = json.loads(corpus[-1].document.metadata)
-    assert missing == {"missing": "no text in 1 of 3 pages (2)"}
+    assert missing == {"missing": "no text in 2 of 4 pages (2, 4)"}
     for name in ("a.TXT", "g.htm.gz"):
         assert [*texts(loaded(tmp_path / name, "text")).values()] == [LINE]
 

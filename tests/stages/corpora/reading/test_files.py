@@ -18,7 +18,7 @@ from stages.corpora.reading.files import read_rows
 from stages.corpora.reading.values import Row
 from tests.support.texts.loading import details, loaded
 
-ROWS = [{"n": str(n), "text": f'line\n\n{n}, with; "quotes"|\tand é'} for n in range(50)]
+ROWS = [{"n": str(n), "text": f'line\n\n{n}, with; "quotes"|\tand é, 😀'} for n in range(50)]
 
 
 def as_lines(rows: list[dict[str, Any]]) -> bytes:
@@ -130,6 +130,7 @@ def test_what_is_torn_is_one_bad_row(tmp_path: Path, case: str) -> None:
 UMLAUTS = "text,n\r\nzwölf Löwen,1\r\nplain,2\r\nfünf Möwen,3\r\n"
 CHINESE = "text,n\n老王在灯塔上住了三十年。,1\nplain,2\n两天以后，面包师来救了他。,3\n"
 STRAY = "text,n\nzwölf,1\nfünf \ufffd\ufffd Möwen,2\ndrei,3\n"
+MIXED = "text,n\nzwölf,1\nL\ufffdwen,2\nM\ufffdwen,3\n"
 # What is read, what is written, what is said, and how that begins for each row.
 ENCODED: dict[str, tuple[str, bytes, str, list[str]]] = {
     "windows-1252": (UMLAUTS, UMLAUTS.encode("cp1252"), "read as cp1252; ",
@@ -139,6 +140,8 @@ ENCODED: dict[str, tuple[str, bytes, str, list[str]]] = {
     "UTF-8 with a mark": (UMLAUTS, UMLAUTS.encode("utf-8-sig"), "", [""] * 3),
     "stray bytes": (STRAY, STRAY.encode().replace("\ufffd".encode(), b"\x96"), ": 2; ",
                     ["", "a.csv:3: ", ""]),
+    "UTF-8 by its first line": (MIXED, MIXED.encode().replace("\ufffd".encode(), b"\xf6"), ": 1; ",
+                                ["", "a.csv:3: ", "a.csv:4: "]),
 }  # fmt: skip
 
 

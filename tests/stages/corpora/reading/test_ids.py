@@ -116,7 +116,7 @@ def test_limit_takes_the_first_and_sample_draws_by_seed_in_corpus_order(tmp_path
     assert ids() == ids("limit=99") == ids("sample=99") == everything
     assert ids("limit=3") == ["d0", "d1", "d2"]
     drawn = ids("sample=5")
-    assert len(drawn) == 5 and drawn == sorted(drawn, key=everything.index)
+    assert len({*drawn}) == 5 and drawn == sorted(drawn, key=everything.index)
     assert drawn == ids("sample=5", "corpus.seed=0")
     others = [tuple(ids("sample=5", f"corpus.seed={seed}")) for seed in range(1, 5)]
     assert len({tuple(drawn), *others}) == 5
