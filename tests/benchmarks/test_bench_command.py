@@ -33,7 +33,8 @@ def test_units_are_counted_in_one_process() -> None:
     whole, kernel = figures("units", "corpus.num_documents=2")
     assert whole["what"] == "CPU milliseconds of a unit"
     assert whole["figure"] > kernel["figure"] >= 0
-    assert refused("bench", "units", "cluster=local").startswith("cluster=local: units takes inl")
+    line = refused("bench", "units", "cluster=local")
+    assert line.startswith("cluster=local: units takes inline")
 
 
 def test_the_other_parts_measure_any_corpus_and_engine(tmp_path: Path) -> None:

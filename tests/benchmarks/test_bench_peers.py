@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from benchmarks import side_by_side
+from benchmarks.parts import part_config
 from benchmarks.peers.measured import PeerRun, Watched, measured_peer
 from benchmarks.peers.replayed import Replayed
 from benchmarks.reading import Reading
 from benchmarks.recorder import Moment, Recorded, Sent
-from benchmarks.side_by_side import figures, job_of, replayed_of
+from benchmarks.side_by_side import figures, job_of, peers, replayed_of
 from pipeline.core.compose import compose
 from pipeline.core.engine import Reply
 from pipeline.core.errors import EngineError
@@ -118,3 +120,25 @@ def test_a_peer_that_answers_something_else_is_no_peer(
         module = own_peer(tmp_path, monkeypatch, f"json.dump({other}, result)")
         with pytest.raises(EngineError, match=f"^other requests: {name} is 7, not {number} as"):
             measured_peer(module, tmp_path, REPLAYED, 60)
+
+
+def test_a_peer_that_does_not_run_here_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a line with the reason, and is not tried again in the second pair."""
+    ours, tried = PeerRun(REPLAYED, WATCHED), list[str]()
+
+    def measured(module: str, *more: object) -> PeerRun:
+        tried.append(module)
+        if module == "no_such":
+            raise EngineError("No module named no_such")
+        return ours
+
+    monkeypatch.setattr(side_by_side, "PEERS", {"nobody": "no_such", "one": "answering"})
+    monkeypatch.setattr(side_by_side, "_read_here", lambda config, folder: ours)
+    monkeypatch.setattr(side_by_side, "measured_peer", measured)
+    config = part_config("peers", ["engine.model=org/name", "corpus.path=."], tmp_path)
+    found = {one.what: one.figure for one in peers(config, tmp_path, 2)}
+    assert found["nobody does not run here: No module named no_such"] is None
+    assert found["one: requests a second / gistmill's"] == 1.0
+    assert tried == ["no_such", "answering", "answering"]

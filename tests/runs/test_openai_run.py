@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import ray
 
-from tests.support.command import gistmill, sql, succeeded
+from tests.support.command import gistmill, sql, sql_values, succeeded
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.faulty_storage import gistmill_with
 from tests.support.runs.shown_calls import shown
@@ -141,3 +141,30 @@ def test_a_key_that_is_refused_or_expires_ends_the_run_in_one_line(tmp_path: Pat
         succeeded(gistmill(*command))
     assert len(server.asked) == NUM_ANSWERS, "what was answered is not asked again"
     assert {row["problem"] for row in calls(tmp_path)} == {None}
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_one_request_that_is_always_refused_is_one_row(tmp_path: Path, status: int) -> None:
+    """Its siblings of the same document are answered and kept; `retry` asks it again."""
+
+    def refusing(body: dict[str, Any]) -> Answer:
+        is_bad = "number 2" in body["messages"][0]["content"]
+        return Answer(status=status, body="{}") if is_bad else Answer(seconds=0.1)
+
+    more = ("methods=closed_book", "engine.retries=1", "engine.outage_minutes=0.05",
+            "engine.sequences=2", "max_problem_rate=1.0")  # fmt: skip
+    warehouse, query = tmp_path / "warehouse", "select question_id, problem from answers"
+    with LoopbackServer(answer=refusing) as server:
+        command = words(tmp_path, server, *more)
+        write(tmp_path / "corpus", [document(1)], [question(n, of=1) for n in range(4)])
+        succeeded(gistmill(*command))
+        assert dict(sql_values(warehouse, query)) == {
+            "q0": None, "q1": None, "q2": "refused", "q3": None,
+        }  # fmt: skip
+        (call,) = (row for row in calls(tmp_path) if row["problem"])
+        assert call["reply"].startswith(f"{status}: ")
+        server.answer = lambda body: Answer()
+        server.asked.clear()
+        succeeded(gistmill("retry", f"warehouse={warehouse}"))
+        assert len(server.asked) == 1
+    assert {problem for _, problem in sql_values(warehouse, query)} == {None}

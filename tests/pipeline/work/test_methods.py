@@ -9,7 +9,8 @@ from pipeline.core.registry import import_installed
 from pipeline.work.methods import expand_methods, methods_in
 from pipeline.work.stage import Stage
 from stages.read.answer_from_context import AnswerFromMemory, AnswerFromPages
-from stages.retrieve.look_up import BM25, RandomPages
+from stages.read.answer_kinds import AnswerConstant, AnswerFromText, UpdateRunningSummary
+from stages.retrieve.look_up import BM25, NoLookUp, RandomPages
 from stages.retrieve.read_agent import ReadAgentP
 from tests.support.command import ROOT
 from tests.support.engines.embedding import counts
@@ -100,10 +101,29 @@ def test_arguments_reach_their_stage() -> None:
         from_memory,
     ]
     assert stages("bm25(budget=9)") == [BM25(top_k=None, bm25="plus_on_stems"), from_pages]
+    assert stages("bm25_fill_context")[0] == BM25(top_k=None, bm25="plus_on_stems")
     assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
+    assert stages("random_pages(budget=9)")[0] == RandomPages(top_k=None, seed=7, repeat=2)
+    assert stages("truncated(keep=last,num_words=9)") == [
+        NoLookUp(),
+        AnswerFromText(**COMMON, keep="last", num_words=9, truncate_by="words"),
+    ]
+    assert stages("recurrence(summary_tokens=9)")[0] == UpdateRunningSummary(
+        segment_tokens=2500, summary_tokens=9, asks_question=True, last_segment="summarized"
+    )
+    constant = stages("constant")[1]
+    assert isinstance(constant, AnswerConstant)
+    assert constant.constant_answer == "He did it."
     whole = stages("full_text")[1].model_dump()
     assert "constant_answer" not in whole
     assert whole["num_words"] is None, "the YAML's null goes before the 11 of VALUES"
+
+
+@pytest.mark.parametrize("name", ["rag", "hyde", "rq_rag", "memorag", "dos_rag"])
+def test_a_budget_is_filled_from_all_that_is_found(name: str) -> None:
+    made = stages(f"{name}(retriever=bm25,budget=9)")
+    (top_k,) = [of["top_k"] for of in (stage.model_dump() for stage in made) if "top_k" in of]
+    assert (top_k, made[-1].model_dump()["budget"]) == (None, 9)
 
 
 def test_every_method_shipped_can_be_made() -> None:

@@ -3,8 +3,10 @@
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +98,12 @@ def test_ids_do_not_depend_on_the_rater_s_name_or_presence() -> None:
     assert ids("rater=extractive") == ids("rater=reader"), "the same engine by its own name"
     left = {key: value for key, value in ids().items() if key[0] != "rate"}
     assert ids("rater=none") == left
+
+
+@pytest.mark.parametrize("change", [{"version": 99}, {"method": "other"}, {"repeat": 1}], ids=str)
+def test_what_else_names_a_step(change: dict[str, Any]) -> None:
+    step = read_run([f"methods={METHODS}"]).steps[-1]
+    assert replace(step, **change).id != step.id
 
 
 THINK = "\nThink of the reader.\n"

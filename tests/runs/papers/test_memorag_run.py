@@ -68,6 +68,18 @@ def test_what_is_read_is_what_the_queries_found(warehouse: Path) -> None:
 
 
 @pytest.mark.slow
+def test_kinds_of_queries(warehouse: Path) -> None:
+    query = """select split_part(method, '(', 1) as method, list(distinct kind order by kind)
+    from queries group by all"""
+    assert dict(sql_values(warehouse, query)) == {
+        "memorag": ["draft", "question", "span", "surrogate"],
+        "memorag_summary": ["point"],
+        "hyde": ["hypothetical", "question"],
+        "rq_rag": ["question", "sub_question"],
+    }
+
+
+@pytest.mark.slow
 def test_report_and_trace_show_them(warehouse: Path) -> None:
     report = succeed("report", "run=clues", f"warehouse={warehouse}")
     assert re.search(r"^\| method .*rouge1_stem.* CR .* queries .*# LU", report, re.MULTILINE)
@@ -76,6 +88,30 @@ def test_report_and_trace_show_them(warehouse: Path) -> None:
     for line in (r"MEMORY text", r"MEMORY FOR CLUES \(1 passages\)", r"query 0 \(question\): \S+",
                  r"look-up 0 by query 0: asked for \["):  # fmt: skip
         assert re.search(rf"^ *{line}", shown, re.MULTILINE), line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "made"),
+    [
+        ("memory=full,retriever=bm25", ["memorize full", "paginate 512"]),
+        ("memory=gists,retriever=bm25", ["memorize gists", "paginate 4096", "paginate 512"]),
+        ("memory=gist_memory,retriever=bm25",
+         ["gist", "memorize gist_memory", "paginate 512", "paginate model"]),
+        ("memory=full,retriever=dense", ["embed pages", "memorize full", "paginate 512"]),
+    ],
+)  # fmt: skip
+def test_of_its_memories_a_method_makes_what_it_reads(
+    arguments: str, made: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.engines.embedder.find_spec", lambda name: name)  # the extra dense
+    (tmp_path / "config.json").write_text("{}")
+    words = ["corpus=demo", "rater=none", f"methods=memorag({arguments})"]
+    steps = read_run([*words, f"embedder.model={tmp_path}"]).steps
+    names = [
+        f"{s.name} {s.settings.get('segment_tokens') or s.settings.get('kind', '')}".strip()
+        for s in steps if s.stage and not s.per_question
+    ]  # fmt: skip
+    assert sorted(names) == made
 
 
 PLUGIN = f"plugins={ROOT / 'tests' / 'support' / 'states_plugin'}"
