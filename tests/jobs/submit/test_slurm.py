@@ -184,7 +184,7 @@ def test_the_runs_exit_code_is_the_scripts(
 @pytest.mark.parametrize("signals", [1, 2])
 def test_term_reaches_the_run_and_is_waited_for(tmp_path: Path, signals: int) -> None:
     dry = DryRun(tmp_path, *EVERYTHING, RUN_LASTS=str(signals), RUN_EXIT="4")
-    dry.until_told("python", "jobs run")
+    dry.until_told("python", "gistmill run")
     for number in range(signals):
         while len(dry.told("term")) == number:
             dry.process.terminate()

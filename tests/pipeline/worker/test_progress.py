@@ -56,6 +56,7 @@ def read(small: SmallRun, dies_at: int = 10**9) -> list[dict[str, Any]]:
 def test_heartbeats_say_how_far_a_document_is(tmp_path: Path) -> None:
     seen = read(SmallRun(tmp_path))
     expected = {state["table"]: state["about"] for state in seen if state["table"]}
+    expected.pop("scores", None)  # of the first question, while the second is judged
     assert expected == {"gists": 3, "lookups": 2, "answers": 2, "ratings": 2}
     done = [state["done"] for state in seen if state["table"] == "gists"]
     assert done[0] == 0 and all(number <= n for n, number in enumerate(done))
