@@ -39,7 +39,9 @@ def test_a_unit_that_kills_its_worker_fails_alone(tmp_path: Path) -> None:
 def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
     driver = in_its_midst(words(tmp_path, {"reply": "slow", "seconds": 0.5}), tmp_path)
     warehouse = tmp_path / "warehouse"
-    (alive,) = warehouse.glob("runs/*/alive/*.json")
+    while not (alive := next(warehouse.glob("runs/*/alive/*.json"), None)):
+        assert driver.poll() is None, "the run ended before its worker could be killed"
+        time.sleep(0.02)
     os.kill(int(alive.stem.rpartition("-")[2]), signal.SIGKILL)
     done = end_of(driver)
     assert done.returncode == 0, done.stderr
