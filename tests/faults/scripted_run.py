@@ -30,9 +30,9 @@ def words(folder: Path, *rules: dict[str, Any], num: int = 6, **script: Any) -> 
     ]  # fmt: skip
 
 
-def begun(command: list[str], module: str = "jobs") -> "subprocess.Popen[str]":
+def begun(command: list[str]) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", module, *command],
+        [sys.executable, "-m", "gistmill", *command],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
