@@ -424,7 +424,8 @@ def compressed_chunk(chunk: Mapping[str, Any]) -> bytes:
 
 
 def with_line_numbers(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A chunk in which long texts are numbers of lines, with the list of lines."""
+    """A chunk in which long texts are numbers of lines, with the list of lines: the prompts of a
+    document repeat its pages and gists."""
     lines: dict[str, int] = {}
     return {"content": _packed(content, lines), "lines": list(lines)}
 

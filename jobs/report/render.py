@@ -1,4 +1,5 @@
-"""The parts of a printed report: its headline, tables, costs, intervals and provenance."""
+"""The parts of a printed report: its headline, tables, costs, intervals and provenance; and a
+paper's figures beside those of a run."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -381,7 +382,9 @@ def published(options: ReadOptions) -> list[dict[str, Any]]:
 
 
 def figures_of(experiment: str, confs: Sequence[Path]) -> Figures:
-    """Raises UsageError if no `conf` folder has a file of the experiment."""
+    """The rows of published/EXPERIMENT.csv in our `conf`, or a plugin's: canonical `method`,
+    `split` and `by`, if the figure is of one split or group alone, `measure`, `value` (percent)
+    and `paper`, the paper's name of the row. Raises UsageError if there is no such file."""
     files = {file.stem: file for conf in confs for file in (conf / "published").glob("*.csv")}
     if experiment not in files:
         near = hint(experiment, sorted(files))

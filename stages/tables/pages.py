@@ -1,5 +1,5 @@
-"""The tables made by reading a document: pages, gists, the nodes of a tree, and the running
-summaries of a question."""
+"""The tables made by reading a document: pages, gists, the nodes of a tree, a question's running
+summaries; items extracted from pages, keys, vectors; and the memory that clues come from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
