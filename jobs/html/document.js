@@ -1,5 +1,4 @@
-// The page of a document: its memory page by page, with contents, a search, and the gold evidence of
-// its questions.
+// The page of a document: its memory page by page, with contents and the gold evidence of its questions.
 async function documentPage(run, parameters) {
   const id = parameters.get("document");
   const row = run.documents.find((one) => one.document_id === id);
@@ -13,8 +12,6 @@ async function documentPage(run, parameters) {
   const question = of && (await loadQuestion(run, of)).questions[of.question_id];
   const evidence = question?.evidence ?? [];
   const pages = pagesOf(document, chosen);
-  const ofGists = document.sections.filter((section) => section.memory === chosen && section.table === "gists");
-  const gists = new Map(ofGists.flatMap((section) => section.rows).map((gist) => [gist.page_index, gist]));
   const first = pages.find((page) => holdsAny(page, evidence));
   const at = parameters.get("at") === "first" ? first?.page_index ?? null : parameters.get("at");
   const seen = { slot: "d", read: new Set(), evidence, words: new Set(), isBeside: true };
@@ -32,35 +29,26 @@ async function documentPage(run, parameters) {
         el("a", { href: link({ document: id, memory: chosen, evidence: one.question_id, at: "first" }) }, "its evidence"))))),
       question && el("p", { class: "question text" }, question.question),
       names.length === 0 ? el("p", null, "No memory was made of it.") : el("div", { class: "document-view" },
-        contents(names, chosen, pages, gists, evidence),
+        contents(names, chosen, pages, evidence),
         scrolling("div", "document", "Pages", { class: "document-pages" }, memoryPart(document, chosen, seen))),
     ],
   };
 }
 
-// Pages by their first words; a search counts and leads to those that have its words.
-function contents(names, chosen, pages, gists, evidence) {
+// Pages by their first words.
+function contents(names, chosen, pages, evidence) {
   const change = (event) => { location.hash = linkWith({ memory: event.target.value, at: null }); };
+  const gold = pages.filter((page) => holdsAny(page, evidence));
   const items = pages.map((page) => {
-    const isGold = holdsAny(page, evidence);
+    const isGold = gold.includes(page);
     const line = (page.text ?? "").trim().split("\n")[0];
-    return { page, isGold, item: el("li", null, el("a", { href: linkWith({ at: page.page_index }), class: isGold ? "gold-page" : null },
+    return el("li", null, el("a", { href: linkWith({ at: page.page_index }), class: isGold ? "gold-page" : null },
       el("b", null, String(page.page_index)), " ", el("bdi", null, line.length > 70 ? `${line.slice(0, 70)} …` : line),
-      isGold && el("span", { class: "badge evidence" }, "evidence"))) };
+      isGold && el("span", { class: "badge evidence" }, "evidence")));
   });
-  const told = el("p", { class: "quiet", role: "status" });
-  const search = (event) => {
-    const words = event.target.value.trim().toLowerCase();
-    const has = ({ page }) => !words || `${page.text ?? ""}\n${gists.get(page.page_index)?.gist ?? ""}`.toLowerCase().includes(words);
-    for (const one of items) one.item.hidden = !has(one);
-    told.textContent = words ? `on ${plural(items.filter(has).length, "page")}` : "";
-  };
-  const gold = items.filter(({ isGold }) => isGold);
   return el("nav", { class: "contents", "aria-label": "Contents" },
     names.length > 1 && el("div", { class: "filters" }, filter("memory", names, chosen, change)),
-    el("label", { class: "search" }, "Search ", el("input", { type: "search", id: "search", input: search })),
-    told,
-    gold.length > 0 && el("p", null, "Evidence on page ", gold.map(({ page }) =>
+    gold.length > 0 && el("p", null, "Evidence on page ", gold.map((page) =>
       [el("a", { class: "to-page", href: linkWith({ at: page.page_index }) }, String(page.page_index)), " "])),
-    scrolling("div", "contents", "Pages of the document", { class: "pages-list" }, el("ol", null, items.map(({ item }) => item))));
+    scrolling("div", "contents", "Pages of the document", { class: "pages-list" }, el("ol", null, items)));
 }

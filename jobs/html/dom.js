@@ -32,13 +32,7 @@ function scrolling(tag, keep, name, attributes, ...children) {
 
 function folded(title, make, isOpen = false) {
   const details = el("details", null, el("summary", null, title));
-  let isMade = false;
-  const open = async () => {
-    if (!details.open || isMade) return;
-    isMade = true;
-    details.append(...present([await make()]));
-  };
-  details.addEventListener("toggle", open);
+  details.addEventListener("toggle", async () => details.append(...present([await make()])), { once: true });
   details.open = isOpen;
   return details;
 }

@@ -4,24 +4,26 @@ const OUTCOMES = [["right", "right (100)"], ["between", "in between"], ["wrong",
 
 async function questionList(run, parameters) {
   const filters = filtersOf(parameters);
-  const { columns, matches, measure, choices } = await questionFilter(run, filters);
+  const { columns, matches, measure, measures } = await questionFilter(run, filters);
+  const types = [...new Set(run.questions.map((row) => row.question_type).filter((type) => type !== null))].sort();
+  const problems = [...new Set(run.question_problems.map((row) => row.problem))].sort();
   const change = (name) => (event) => { location.hash = listLink({ ...filters, [name]: event.target.value }); };
   return { subject: "list=questions", title: "Questions", parts: [
     heading("Questions"),
     causeRemark(run, parameters),
     el("div", { class: "filters" },
-      filter("method", choices.methods.map((name) => [name, shortName(run, name)]), filters.of, change("of"), "all (mean)"),
-      filter("score", choices.measures.map((name) => [name, choices.heading(name)]), measure, change("measure")),
-      filter("type", choices.types, filters.type, change("type"), "all"),
+      filter("method", methodsOf(run).map((name) => [name, shortName(run, name)]), filters.of, change("of"), "all (mean)"),
+      filter("score", measures.map((name) => [name, headingOf(run, name)]), measure, change("measure")),
+      filter("type", types, filters.type, change("type"), "all"),
       filter("outcome", OUTCOMES, filters.outcome, change("outcome"), "all"),
-      filter("problem", choices.problems, filters.problem, change("problem"), "all")),
+      filter("problem", problems, filters.problem, change("problem"), "all")),
     longTable({ caption: "Questions", columns, rows: run.questions.filter(matches), parameters }),
   ] };
 }
 
 async function questionFilter(run, filters) {
-  const choices = listChoices(run, filters);
-  const measure = run.measures.includes(filters.measure) ? filters.measure : choices.measures[0];
+  const measures = [...new Set([...run.report.measures.filter((name) => run.measures.includes(name)), ...run.measures])];
+  const measure = measures.includes(filters.measure) ? filters.measure : measures[0];
   const values = measure === undefined ? {} : await load(`measure-${run.measures.indexOf(measure)}`);
   const problemsOf = new Map();
   for (const { number, method, problem } of run.question_problems) {
@@ -43,7 +45,7 @@ async function questionFilter(run, filters) {
       heading: "question", value: (row) => `${row.question_id} ${row.question}`,
       shown: (row) => el("a", { href: address(row), dir: "auto" }, el("b", null, row.question_id), ` ${row.question}`),
     },
-    { heading: choices.heading(measure), value, isNumber: true },
+    { heading: headingOf(run, measure) ?? "score", value, isNumber: true },
     { heading: "problem", value: (row) => problemsOf.get(row.number)?.join(", ") ?? "" },
     { heading: "type", value: (row) => row.question_type ?? "-" },
     { heading: "document", value: (row) => run.documents[row.document].document_id },
@@ -53,7 +55,7 @@ async function questionFilter(run, filters) {
     (!filters.type || row.question_type === filters.type) &&
     (!filters.problem || (problemsOf.get(row.number) ?? []).includes(filters.problem)) &&
     (!filters.outcome || filters.outcome === outcomeOf(value(row)));
-  return { columns, matches, measure, choices };
+  return { columns, matches, measure, measures };
 }
 
 // The questions as the list shows them, in its order: what next and previous go through.
@@ -103,18 +105,6 @@ function pager(count, of, first, page, pages, go) {
   const told = count ? `${number(first + 1)}–${number(Math.min(first + PAGE_ROWS, count))} of ${number(count)}` : "None";
   return el("p", { class: "pager" }, button(page - 1, "‹", "previous"), button(page + 1, "›", "next"),
     el("span", { role: "status" }, facts(told, count < of && `${number(of)} in all`)));
-}
-
-function listChoices(run, given) {
-  const quality = run.report.measures.filter((name) => run.measures.includes(name));
-  const problems = run.question_problems.map((row) => row.problem);
-  return {
-    heading: (name) => (name === undefined ? "score" : headingOf(run, name)),
-    measures: [...new Set([...quality, ...run.measures])],
-    methods: methodsOf(run),
-    types: [...new Set(run.questions.map((row) => row.question_type).filter((type) => type !== null))].sort(),
-    problems: [...new Set(given.problem ? [...problems, given.problem] : problems)].sort(),
-  };
 }
 
 function filter(name, choices, chosen, change, all) {

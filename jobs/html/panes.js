@@ -17,23 +17,15 @@ function panes(run, document, question, chosen, measure, parameters) {
   return el("section", { class: `panes of-${shown.length}` },
     el("div", { class: "pair" }, shown.map(answerPane)),
     tabs.length > 0 && [
-      el("div", { class: "tabs", role: "tablist", "aria-label": "What led to the answers", keydown: toNextTab },
+      el("div", { class: "tabs", role: "tablist", "aria-label": "What led to the answers" },
         tabs.map(({ id, name }) => el("button", {
-          type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "panel", "aria-selected": String(id === tab.id), tabindex: id === tab.id ? 0 : -1,
+          type: "button", role: "tab", id: `tab-${id}`, "aria-controls": "panel", "aria-selected": String(id === tab.id),
           click: () => { location.hash = linkWith({ tab: id, at: null }); },
         }, name))),
       el("div", { class: "pair panel", id: "panel", role: "tabpanel", "aria-labelledby": `tab-${tab.id}` },
         shown.map(({ slot, one }, index) => scrolling("div", `${slot}-${tab.id}`, `${tab.name} of ${one.name}`, { class: "pane" },
           tab.parts[index].length ? tab.parts[index] : el("p", { class: "quiet" }, "Nothing of this.")))),
     ]);
-}
-
-function toNextTab(event) {
-  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  const tabs = [...event.currentTarget.children];
-  const next = by && tabs[tabs.indexOf(event.target) + by];
-  next?.focus();
-  next?.click();
 }
 
 function answerPane({ slot, one, question, run, measure }) {
@@ -94,7 +86,7 @@ function walkOf({ slot, one, document, question, run }) {
   const tree = trees.find((section) => visits.some((visit) => visit.upstream.includes(section.step_id))) ?? trees[0];
   return [
     visits.length > 0 && el("div", { class: toneOf(run, one.method) },
-      walkPart(one.rows("visits"), tree?.rows ?? [], pagesOf(document, one.memory), question.evidence, document.num_chars)),
+      walkPart(one.rows("visits"), tree?.rows ?? [], pagesOf(document, one.memory), question.evidence)),
     queriesPart(one.rows("queries"), one.rows("lookups"), slot),
     lookupsPart(one.rows("lookups"), slot),
   ];

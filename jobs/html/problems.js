@@ -24,12 +24,9 @@ function causeAnchor(run, row) {
 function causeNote(run) {
   const [first] = run.causes;
   if (!first) return null;
-  const { questions, documents } = first;
-  const reached = questions.length ? plural(questions.length, "question") : documents.length > 0 && plural(documents.length, "document");
   return el("p", { class: "note bad" }, el("b", null, plural(run.causes.length, "cause"), " of problems. "),
-    "Most rows: ", causeAnchor(run, first), ` in ${first.stage}, ${plural(first.num_rows, "row")}`,
-    first.num_after > 0 && ` and ${number(first.num_after)} after ${first.num_rows === 1 ? "it" : "them"}`, reached && `, on ${reached}`, ".",
-    run.causes.length > 1 && [" ", el("a", { href: link({ part: "problems" }) }, "All causes")]);
+    "Most rows: ", causeAnchor(run, first), ` in ${first.stage}, ${plural(first.num_rows, "row")}. `,
+    run.causes.length > 1 && el("a", { href: link({ part: "problems" }) }, "All causes"));
 }
 
 function causeRemark(run, parameters) {

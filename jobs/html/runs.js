@@ -26,37 +26,27 @@ async function runList(run) {
   return { subject: "list=runs", title: "Runs", parts: [heading("Runs"), dataTable({ caption: "Runs", columns, rows })] };
 }
 
-let failure = ""; // why the rows could not be read anew
-
 // What the server says of the run, every few seconds; new rows are shown on the overview by and by,
 // elsewhere when they are asked for, so that nothing moves under a reader.
 async function watchRun(wasRunning = false, since = performance.now()) {
   let isRunning = wasRunning;
   try {
     const { content } = await fetched("state");
-    isRunning = content.is_running;
-    tell(isRunning && [
-      "At work: ", content.text || `${content.workers} workers`, " ",
-      el("button", { type: "button", click: showNew }, "Show what is new"), failure && ` ${failure}`,
-    ]);
-    const isDue = isRunning && document.body.dataset.view === "run" && performance.now() - since > 1000 * SECONDS_UNTIL_NEW;
-    if (isDue) since = performance.now();
-    if (isDue || (wasRunning && !isRunning)) await showNew();
+    const isNew = content.is_running && document.body.dataset.view === "run" && performance.now() - since > 1000 * SECONDS_UNTIL_NEW;
+    if (isNew) since = performance.now();
+    tell(content.is_running && ["At work: ", content.text || `${content.workers} workers`, " ",
+      el("button", { type: "button", click: () => showNew().catch((error) => tell(whyNot(error))) }, "Show what is new")]);
+    if (isNew || (wasRunning && !content.is_running)) await showNew();
+    isRunning = content.is_running; // else what is new is read again next time
   } catch (error) {
     tell(whyNot(error));
     if (error instanceof TypeError) return;
   }
-  setTimeout(watchRun, 1000 * (isRunning ? SECONDS_AT_WORK : SECONDS_IDLE), isRunning || failure !== "", since);
+  setTimeout(watchRun, 1000 * (isRunning ? SECONDS_AT_WORK : SECONDS_IDLE), isRunning, since);
 }
 
 async function showNew() {
-  try {
-    await fetched("fresh");
-  } catch (error) {
-    failure = whyNot(error);
-    return tell(failure);
-  }
-  failure = "";
+  await fetched("fresh");
   chunks.clear();
   await show();
 }

@@ -1,5 +1,4 @@
 // What a method did before it answered: its queries with what they found, its look-ups, its walk.
-const LEVEL = 24; // px of a level of a walk's tree
 
 function queriesPart(queries, lookups, slot) {
   if (!queries.length) return null;
@@ -32,7 +31,7 @@ function lookupPart(row, slot) {
     problemBadge(row.problem), row.detail && el("span", { class: "quiet text" }, ` ${row.detail}`));
 }
 
-function walkPart(visits, nodes, pages, evidence, length) {
+function walkPart(visits, nodes, pages, evidence) {
   if (!visits.length) return null;
   const steps = visits.map((visit) => {
     const node = nodes.find((one) => one.node_index === visit.node_index);
@@ -57,7 +56,7 @@ function walkPart(visits, nodes, pages, evidence, length) {
     step.style.marginInlineStart = `${Math.min(visit.depth, 12) * 1.2}em`;
     return step;
   });
-  return [el("h3", null, "Walk"), walkTree(visits, nodes, evidence, length), el("ol", { class: "walk" }, steps)];
+  return [el("h3", null, "Walk"), el("p", { class: "quiet" }, walkFacts(visits, nodes, evidence)), el("ol", { class: "walk" }, steps)];
 }
 
 function passedOver(visit, node, nodes, evidence) {
@@ -70,35 +69,8 @@ function passedOver(visit, node, nodes, evidence) {
   }));
 }
 
-// A walk as its tree: the document from left to right, as in the reading map, a row per level from
-// the root down; nodes that were visited are filled and numbered in order, the others were passed
-// over, and the gold evidence is a band through all rows.
-function walkTree(visits, nodes, evidence, length) {
-  if (!nodes.length) return null;
-  const parents = new Map(nodes.map((node) => [node.node_index, node.parent]));
-  const depth = (index) => (parents.get(index) === null || !parents.has(index) ? 0 : 1 + depth(parents.get(index)));
-  const turns = new Map();
-  for (const visit of visits) turns.set(visit.node_index, [...(turns.get(visit.node_index) ?? []), visit.turn]);
-  const height = LEVEL * (Math.max(...nodes.map((node) => depth(node.node_index))) + 1);
-  const at = (position) => `${((100 * position) / Math.max(length, 1)).toFixed(3)}%`;
-  const wide = (span) => ({ x: at(span.start_char), width: at(Math.max(span.end_char - span.start_char, length / 400)) });
-  const told = toldOf(visits, nodes, evidence);
-  return el("figure", { class: "walk-tree" },
-    svg("svg", { width: "100%", height, role: "img", "aria-label": told },
-      nodes.map((node) => {
-        const y = depth(node.node_index) * LEVEL + 2;
-        const visits = turns.get(node.node_index)?.join(", ");
-        return svg("g", { class: visits ? "visited" : "passed", "data-node": node.node_index },
-          svg("title", null, `node ${node.node_index}${visits ? `, visit ${visits}` : ", passed over"}: ${(node.summary ?? "").slice(0, 300)}`),
-          svg("rect", { y, height: LEVEL - 4, rx: 2, ...wide(node) }),
-          visits && svg("text", { x: at((node.start_char + node.end_char) / 2), y: y + 14, class: "middle" }, visits));
-      }),
-      evidence.map((span) => svg("rect", { class: "gold", y: 0, height, ...wide(span) }))),
-    el("figcaption", { class: "quiet" }, told));
-}
-
-// The picture in words: where the evidence was, and the first turn away from it.
-function toldOf(visits, nodes, evidence) {
+// Where the evidence was, and the first turn away from it.
+function walkFacts(visits, nodes, evidence) {
   const visited = new Set(visits.map((visit) => visit.node_index));
   const leaves = nodes.filter((node) => !node.children.length);
   const gold = leaves.filter((node) => holdsAny(node, evidence));
@@ -107,9 +79,8 @@ function toldOf(visits, nodes, evidence) {
     const next = nodes.find((node) => node.node_index === visit.to_node);
     return here && next && holdsAny(here, evidence) && !holdsAny(next, evidence);
   });
-  const goldVisited = gold.filter((node) => visited.has(node.node_index));
   return facts(
     `${plural(visited.size, "node")} visited of ${number(nodes.length)}`,
-    gold.length > 0 && `evidence in ${plural(gold.length, "leaf").replace("leafs", "leaves")}, ${number(goldVisited.length)} visited`,
+    gold.length > 0 && `evidence in ${plural(gold.length, "leaf").replace("leafs", "leaves")}, ${number(gold.filter((node) => visited.has(node.node_index)).length)} visited`,
     lost && `left the evidence at visit ${lost.turn}, from node ${lost.node_index} to ${lost.to_node}`);
 }
