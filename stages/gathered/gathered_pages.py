@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, NonNegativeInt, TypeAdapter
 
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Document, Record, UnitRows
@@ -115,16 +115,10 @@ _GIVEN_PAGES = TypeAdapter(list[_GivenPage])
 
 
 def _given_pages(document: Document) -> list[_GivenPage]:
-    """The pages in the document's metadata. Where there are none, or they do not begin at 0 and
-    ascend within the text, the whole text is one page without a gist."""
-    try:
-        pages = _GIVEN_PAGES.validate_python(json.loads(document.metadata).get("pages"))
-    except ValidationError:
-        pages = []
-    bounds = [*(page.start_char for page in pages), len(document.text)]
-    if bounds[0] != 0 or any(start >= end for start, end in pairwise(bounds)) or not pages:
-        return [_GivenPage(start_char=0)]
-    return pages
+    """The pages in the document's metadata; where there are none, the whole text without a gist.
+    Raises ValidationError for others than `_GivenPage` has."""
+    given = json.loads(document.metadata).get("pages")
+    return _GIVEN_PAGES.validate_python(given) if given else [_GivenPage(start_char=0)]
 
 
 class PaginateGiven(Paginate):
@@ -135,7 +129,8 @@ class PaginateGiven(Paginate):
     document_fields = ("text", "num_words", "metadata")
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
-        """Document -> Pages, in order, with chosen_by `rule`. No calls."""
+        """Document -> Pages, in order, with chosen_by `rule`. No calls. Where they do not tile the
+        text, the unit fails (`check`)."""
         starts = [page.start_char for page in _given_pages(rows.document)]
         spans = pairwise([*starts, len(rows.document.text)])
         return [page_of(rows, n, span, "rule") for n, span in enumerate(spans)]
@@ -161,7 +156,6 @@ class GivenGists(Stage):
         return with_copied(gists, rows[Page])
 
 
-_LEAST, _MOST = 20, 60  # words of a passage, where sentences allow them
 _ANSWERS = """
 select document_id, question_id, method, answer, problem, detail, num_context_words, memory,
   page_indexes from results order by document_id, method, repeat"""
@@ -169,8 +163,7 @@ select document_id, question_id, method, answer, problem, detail, num_context_wo
 
 @dataclass(frozen=True)
 class QuotedPage:
-    """A page that an answer is based on. `passage` has the sentences that share the most rare words
-    with answer and question, `score` their weight."""
+    """A page that an answer is based on, with its `passage` and the weight of that."""
 
     file: str
     document_id: str
@@ -242,32 +235,14 @@ def rarity(texts: Sequence[str]) -> dict[str, float]:
 def passage(
     page: str, question: str, answer: str, weight: Mapping[str, float]
 ) -> tuple[str, float]:
-    """The sentences of `page` that answer and question share the rarest terms with, and the sum of
-    the weights of these terms. `weight` has each term's weight, see `rarity`.
-
-    The best sentence comes with its neighbors: up to 20 words with any, up to 60 with those that
-    share terms, too. All are on one line, except headings and rows of tables."""
-    sentences = [page[start:end].strip() for start, end in sentence_spans(page)]
-    sentences = [_on_lines([" ".join(line.split()) for line in text.splitlines()])
-                 for text in sentences if text]  # fmt: skip
+    """The sentence of `page` that answer and question share the rarest terms with, between those
+    before and after it, on one line; and the sum of the weights of these terms (see `rarity`)."""
     wanted = {term: weight.get(term, 0.0) for term in terms(f"{question}\n{answer}")}
-    shared = [{*terms(text)} & wanted.keys() for text in sentences]
+    spans = [span for span in sentence_spans(page) if page[slice(*span)].strip()]
+    shared = ({*terms(page[slice(*span)])} & wanted.keys() for span in spans)
     scores = [sum(map(wanted.__getitem__, of_sentence)) for of_sentence in shared]
-    if not sentences:
+    if not scores:
         return "", 0.0
-    first = last = max(range(len(scores)), key=lambda index: scores[index])
-    size = num_words(sentences[first])
-    while beside := [n for n in (first - 1, last + 1) if 0 <= n < len(scores)]:
-        best = max(beside, key=lambda index: scores[index])
-        size += num_words(sentences[best])
-        if size > _MOST or (not scores[best] and size > _LEAST):
-            break
-        first, last = min(first, best), max(last, best)
-    of_passage = set[str]().union(*shared[first : last + 1])
-    return _on_lines(sentences[first : last + 1]), sum(map(wanted.__getitem__, of_passage))
-
-
-def _on_lines(parts: Sequence[str]) -> str:
-    """The parts on one line, or on a line each if one is a heading or a row of a table."""
-    plain = [part.strip() for part in parts if part.strip()]
-    return ("\n" if any(part.startswith(("#", "|")) for part in plain) else " ").join(plain)
+    best = scores.index(max(scores))
+    first, last = spans[max(0, best - 1)], spans[min(best + 1, len(spans) - 1)]
+    return " ".join(page[first[0] : last[1]].split()), scores[best]

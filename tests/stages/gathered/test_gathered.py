@@ -7,7 +7,9 @@ from math import log
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from pipeline.core.errors import AccountingError
 from pipeline.core.rows import UnitRows
 from stages.gathered.gathered_pages import (
     GivenGists,
@@ -31,18 +33,12 @@ def pages_and_gists(text: str, given: Any) -> tuple[list[Page], list[Gist]]:
     return pages, gists
 
 
-WHOLE = [(TEXT, 5, None, 0, "bad_input")]  # one page without a gist
-
-
 @pytest.mark.parametrize(
     ("given", "rows"),
     [
         ([{"start_char": 0, "gist": "1 2", "file": "a"}, {"start_char": 9, "gist": "3"}],
          [("one two\n\n", 2, "1 2", 2, None), ("three four five", 3, "3", 1, None)]),
-        (None, WHOLE), ("x", WHOLE), ([{"start_char": 3}], WHOLE),
-        ([{"start_char": 0}, {"start_char": 0}], WHOLE),
-        ([{"start_char": 0}, {"start_char": len(TEXT)}], WHOLE),
-        ([{"start_char": 0}, {"gist": "no start"}], WHOLE),
+        (None, [(TEXT, 5, None, 0, "bad_input")]),
     ],
 )  # fmt: skip
 def test_pages_begin_where_the_metadata_says_and_have_their_gists(
@@ -53,6 +49,21 @@ def test_pages_begin_where_the_metadata_says_and_have_their_gists(
         (page.text, page.num_words, gist.gist, gist.num_words, gist.problem)
         for page, gist in zip(pages, gists, strict=True)
     ] == rows
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ("x", ValidationError), ([{"start_char": -1}], ValidationError),
+        ([{"start_char": 0}, {"gist": "no start"}], ValidationError),
+        *(([{"start_char": n} for n in starts], AccountingError) for starts in ([3], [0, 9, 5])),
+    ],
+)  # fmt: skip
+def test_pages_that_have_no_start_or_do_not_tile_the_text_fail_their_unit(
+    given: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        pages_and_gists(TEXT, given)
 
 
 def page(document_id: str, page_index: int, text: str, gist: str | None = "gist") -> MemoryPage:
@@ -108,38 +119,23 @@ def test_a_term_is_the_rarer_the_fewer_texts_have_it() -> None:
     assert "the" not in weight
 
 
-def sentence(word: str, words: int) -> str:
-    return " ".join([word.title(), *["was"] * (words - 2), "there."])
-
-
-LIGHT = [sentence("one", 30), sentence("lighthouse", 30), sentence("three", 30)]
-SHORT = [sentence("well", 10), sentence("barn", 10), sentence("mill", 10)]
-LONG = [sentence("well", 35), sentence("mill", 35)]
-TWO = {"well": 2.0, "mill": 1.0}
+SENTENCES = ["The barn is red.", "The well is dry.", "Nobody knows why.", "Geese\ncame."]
 
 
 @pytest.mark.parametrize(
-    ("sentences", "question", "answer", "weight", "expected"),
+    ("question", "answer", "expected"),
     [
-        # The sentence that shares rare words with the answer or the question.
-        (LIGHT, "Who has the lighthouse?", "", {"lighthous": 2.0, "on": 1.0}, ([1], 2.0)),
-        (LIGHT, "?", "The lighthouse", {"lighthous": 2.0, "on": 1.0}, ([1], 2.0)),
-        # 10 + 10 words are at most 20; the third shares nothing. With a weight it is in, up to 60.
-        (SHORT, "well", "", {"well": 1.0}, ([0, 1], 1.0)),
-        (SHORT, "well", "mill", TWO, ([0, 1, 2], 3.0)),
-        (LONG, "well mill", "", TWO, ([0], 2.0)),
+        # The sentence that shares rare words with the question or the answer, and those beside it.
+        ("A well?", "", ([0, 1, 2], 2.0)), ("?", "The well", ([0, 1, 2], 2.0)),
+        ("A well?", "Red.", ([0, 1, 2], 2.0)), ("Geese?", "", ([2, 3], 1.0)),
+        ("A barn?", "Red.", ([0, 1], 2.5)), ("Rye?", "", ([0, 1], 0)),
     ],
-)
-def test_a_passage_is_the_best_sentence_and_those_beside_it_that_share_words(
-    sentences: list[str], question: str, answer: str, weight: dict[str, float], expected: Any
+)  # fmt: skip
+def test_a_passage_is_the_best_sentence_and_its_neighbors(
+    question: str, answer: str, expected: Any
 ) -> None:
-    text, score = passage(" ".join(sentences), question, answer, weight)
-    assert (text, score) == (" ".join(sentences[n] for n in expected[0]), expected[1])
-
-
-def test_headings_and_rows_of_a_table_have_lines_of_their_own() -> None:
-    table = "| Part | Cost |\n|---|---|\n| wheel | 40 |"
-    page = f"# The mill\n\nThe wheel\nis of oak.\n\n{table}\n"
-    shown = f"# The mill\nThe wheel is of oak.\n{table}"
-    weight = {"mill": 1.0, "wheel": 1.0, "oak": 1.0}
-    assert passage(page, "mill wheel oak", "", weight) == (shown, 3.0)
+    weight = {"well": 2.0, "gees": 1.0, "barn": 1.5, "red": 1.0}
+    text, score = passage("\n ".join(SENTENCES), question, answer, weight)
+    shown = " ".join(SENTENCES[n] for n in expected[0]).replace("\n", " ")
+    assert (text, score) == (shown, expected[1])
+    assert passage(" \n", question, answer, weight) == ("", 0)
