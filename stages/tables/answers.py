@@ -4,7 +4,8 @@ rubrics."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal, get_args
+from operator import itemgetter
+from typing import Any, Literal
 
 from pipeline.core.registry import Registry, first_sentence, is_ours
 from pipeline.core.rows import Line, QuestionRow, RawText, Span
@@ -73,7 +74,6 @@ Rubric = Literal[
 ]
 Label = Literal["yes", "partially", "no"]
 VALUES: Mapping[Label, float] = {"yes": 1.0, "partially": 0.5, "no": 0.0}
-_RUBRICS: tuple[str | None, ...] = (None, *get_args(Rubric))  # in traces; others after them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,19 +99,12 @@ class Rating(QuestionRow):
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
         """A line per rater and reference."""
-
-        def order(row: Mapping[str, Any]) -> tuple[str, int, int]:
-            index = -1 if row["reference_index"] is None else row["reference_index"]
-            return row["rater"], index, [*_RUBRICS, row["rubric"]].index(row["rubric"])
-
         lines = []
-        rated = sorted((row for row in rows if not row["skipped"]), key=order)
-        for (rater, index), group in groupby(rated, key=lambda row: order(row)[:2]):
-            ratings = list(group)
-            labels = ", ".join(f"{row['rubric']} {row['label'] or '-'}" for row in ratings)
-            problems = ", ".join(dict.fromkeys(row["problem"] for row in ratings if row["problem"]))
-            of = "" if index < 0 else f" on reference {index}"
-            lines.append(f"{rater}{of}: {labels}{f' ({problems})' if problems else ''}")
+        rated = (row for row in rows if not row["skipped"])
+        for (rater, index), group in groupby(rated, key=itemgetter("rater", "reference_index")):
+            labels = ", ".join(f"{row['rubric']} {row['label'] or row['problem']}" for row in group)
+            of = "" if index is None else f" on reference {index}"
+            lines.append(f"{rater}{of}: {labels}")
         return lines
 
 

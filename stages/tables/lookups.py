@@ -3,6 +3,7 @@ their rankings), visits to the nodes of a tree, notes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 from pipeline.core.rows import Line, QuestionRow
@@ -17,7 +18,8 @@ _RANKED = {
 RANKING_MEASURES = {  # and what a paper states of them
     f"session_{metric}@{k}": about.format(k=k) for metric, about in _RANKED.items() for k in (5, 10)
 }
-_TRACED = 30  # page indexes of a turn that a trace lists
+
+_TRACED = 160  # characters of a turn's page indexes in a trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +64,13 @@ class Lookup(QuestionRow):
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
         dropped = ", ".join(f"{drop['page_index']} ({drop['reason']})" for drop in row["dropped"])
         parts = (
-            f"asked for {_listed(row['requested'])}",
-            f"read {_listed(row['used'])}",
+            f"asked for {shorten(str(row['requested']), _TRACED)}",
+            f"read {shorten(str(row['used']), _TRACED)}",
             dropped and f"dropped {dropped}",
             row["problem"] and f"problem {row['problem']}",
         )
         of = "" if row["query_index"] is None else f" by query {row['query_index']}"
         return [f"look-up {row['turn']}{of}: {', '.join(filter(None, parts))}"]
-
-
-def _listed(indexes: Sequence[int] | None) -> str:
-    """The page indexes; of more than 30 only the first ones."""
-    if indexes is None or len(indexes) <= _TRACED:
-        return str(indexes)
-    first = ", ".join(map(str, indexes[:_TRACED]))
-    return f"[{first} and {len(indexes) - _TRACED} more]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +94,6 @@ class Query(QuestionRow):
     def why_unusable(self) -> str | None:
         is_reply = self.problem in (None, "truncated", "unparseable")
         return None if is_reply else f"queries: {self.problem}"
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        facts = [row["kind"], row["dropped"], row["problem"]]
-        return [f"query {row['query_index']} ({', '.join(filter(None, facts))}): "
-                f"{row['text'] or '-'}"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,20 +139,10 @@ class Visit(QuestionRow):
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
         """Indented by depth."""
-        of = "" if row["page_index"] is None else f" (segment {row['page_index']})"
         to = f"to node {row['to_node']}" if row["action"] == "enter" else row["action"]
-        is_carried = row["num_memory_words"] or row["is_memory_cut"]
-        how = (
-            to or "no action",
-            row["chosen_by"] == "rule" and "by rule",
-            is_carried and f"{row['num_memory_words']} words of working memory",
-            row["is_memory_cut"] and "cut",
-            row["num_invalid"] and f"{row['num_invalid']} invalid replies",
-            row["problem"] and f"problem {row['problem']}",
-        )
-        lead = f"{'  ' * row['depth']}step {row['turn']}: node {row['node_index']}{of}: "
-        reason = f"; {' '.join(row['reason'].split())}" if row["reason"] else ""
-        return [lead + ", ".join(filter(None, how)) + reason]
+        why = row["problem"] or row["reason"] or f"chosen by {row['chosen_by']}"
+        lead = f"{'  ' * row['depth']}step {row['turn']}: node {row['node_index']}"
+        return [f"{lead}: {to or 'no action'}; {' '.join(why.split())}"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +158,3 @@ class Note(QuestionRow):
     def why_unusable(self) -> str | None:
         is_reply = self.problem in (None, "truncated", "unparseable")
         return None if is_reply else f"notes: {self.problem}"
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        problem = f" ({row['problem']})" if row["problem"] else ""
-        return [f"note on page {row['page_index']}{problem}: {row['note'] or '-'}"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.core.rows import Float32, IndexRow, Line, QuestionRow, RawText, titled
+from pipeline.core.rows import Float32, IndexRow, Line, QuestionRow, RawText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +52,6 @@ class Gist(IndexRow):
         problem = f", {row['problem']}" if row["problem"] else ""
         return [f"<Page {row['page_index']}> ({words}{problem}) {row['gist'] or '-'}"]
 
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        return titled(f"GIST MEMORY ({len(rows)} pages)", rows, cls.trace)
-
     def why_unusable(self) -> str | None:
         return f"gist of page {self.page_index}: {self.problem}" if self.gist is None else None
 
@@ -85,19 +81,6 @@ class Node(IndexRow):
         is_lost = self.parent is None and self.problem in lost
         return f"tree: {self.detail or self.problem}" if is_lost else None
 
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        of = f"of {row['children']}" if row["children"] else f"of segment {row['page_index']}"
-        facts = [of, f"{row['num_words']} words", row["problem"], row["detail"]]
-        return [f"<Node {row['node_index']}> ({', '.join(filter(None, facts))}) "
-                f"{row['summary'] or '-'}"]  # fmt: skip
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        """From the root down."""
-        top_down = sorted(rows, key=lambda row: (-row["level"], row["node_index"]))
-        return titled(f"TREE ({len(rows)} nodes)", top_down, cls.trace)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningSummary(QuestionRow):
@@ -119,13 +102,6 @@ class RunningSummary(QuestionRow):
         """The reason why no summary is known after this segment; None where one is."""
         return f"{self.table}: {self.problem}" if self.summary is None else None
 
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        problem = f", {row['problem']}" if row["problem"] else ""
-        span = f"characters {row['start_char']}-{row['end_char']}"
-        words = f"{row['num_words']} words{problem}"
-        return [f"segment {row['segment_index']} ({span}) -> {words}: {row['summary'] or '-'}"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion(IndexRow):
@@ -146,15 +122,6 @@ class Expansion(IndexRow):
         is_reply = self.problem in (None, "truncated", "unparseable", "empty_input")
         return None if is_reply else f"expand of page {self.page_index}: {self.problem}"
 
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        facts = ", ".join(filter(None, [row["kind"], row["day"], row["problem"]]))
-        return [f"<Page {row['page_index']}> ({facts}) {row['text'] or '-'}"]
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        return titled(f"EXTRACTED ({len(rows)})", rows, cls.trace)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key(IndexRow):
@@ -168,10 +135,6 @@ class Key(IndexRow):
     kind: str  # value (the page's own text), merged, or the kind of the item that was extracted
     text: str | None  # null: the page has no key
     day: str | None  # YYYY/MM/DD, of the event, else of the session
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        return titled(f"KEYS ({len(rows)})", rows, Expansion.trace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,15 +186,3 @@ class MemoryPassage(IndexRow):
         """A gist without a word is no failure: it is shown as it is."""
         is_read = self.problem in (None, "truncated", "unparseable", "empty_input")
         return None if is_read else f"memorize: {self.detail or self.problem}"
-
-    @classmethod
-    def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        return titled(f"MEMORY FOR CLUES ({len(rows)} passages)", rows, cls.trace)
-
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        span = f"characters {row['start_char']} to {row['end_char']}"
-        of = span if row["page_index"] is None else f"page {row['page_index']}"
-        facts = [f"part {row['part_index']}", of, f"{row['num_words']} words", row["problem"]]
-        text = "as it stands" if row["gist"] is None else row["gist"]
-        return [f"<Passage {row['passage_index']}> ({', '.join(filter(None, facts))}) {text}"]

@@ -120,8 +120,8 @@ def test_trace_shows_the_whole_way(hand: HandRun) -> None:
         "<Page 2> By harvest the mill ground corn again for everybody there.",
         "context: 35 words, 5 of them of gists, 35 tokens, compression 41.7%",
         "answer: Peter by the river.",
-        "scripted:teacher on reference 0: strict -, permissive no (unparseable)",
-        "scripted:teacher on reference 1: strict no, permissive partially",
+        "scripted:teacher on reference 0: permissive no, strict unparseable",
+        "scripted:teacher on reference 1: permissive partially, strict no",
     ]
     assert [line for line in lines if line in expected] == expected
     assert "gist_only" not in text

@@ -71,7 +71,7 @@ def test_trace_prints_only_the_parts_of_a_memory_unless_all_is_asked_for(tmp_pat
     ((gist,), *others) = sql_values(warehouse, "select gist from gists order by page_index")
     shown = succeed("trace", "q1", f"warehouse={warehouse}")
     of_memory = shown.partition("\n== ")[0]
-    assert f"GIST MEMORY ({1 + len(others)} pages)\n" in of_memory and gist not in of_memory
+    assert f"GISTS ({1 + len(others)} rows)\n" in of_memory and gist not in of_memory
     command = f"gistmill show d1 warehouse={warehouse}"
     assert f"\n{command} prints a memory, --full all of them here\n" in shown
     assert "page 0" in succeed(*command.split()[1:])

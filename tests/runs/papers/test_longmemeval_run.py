@@ -68,7 +68,8 @@ def test_every_question_is_answered(warehouse: Path) -> None:
 def test_a_trace_shows_keys_queries_and_notes(warehouse: Path) -> None:
     question = json.loads(HISTORIES.read_text())[0]["question_id"]
     shown = succeed("trace", question, "run=chats", f"warehouse={warehouse}")
-    for line in (r"KEYS \(\d+\)", r"query 0 \(question\): \S+", r"note on page \d+: \S+",
+    for line in (r"KEYS \(\d+ rows\)", r"query_index 0, kind question, text \S+",
+                 r"page_index \d+, note \S+",
                  r"MEMORY paginate\(kind=chat,value=round\)"):  # fmt: skip
         assert re.search(rf"^ *{line}", shown, re.MULTILINE), line
 

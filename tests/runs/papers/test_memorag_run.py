@@ -85,7 +85,8 @@ def test_report_and_trace_show_them(warehouse: Path) -> None:
     assert re.search(r"^\| method .*rouge1_stem.* CR .* queries .*# LU", report, re.MULTILINE)
     (first, *_) = sql(warehouse, "select question_id from questions order by all")
     shown = succeed("trace", first["question_id"], "run=clues", f"warehouse={warehouse}")
-    for line in (r"MEMORY text", r"MEMORY FOR CLUES \(1 passages\)", r"query 0 \(question\): \S+",
+    for line in (r"MEMORY text", r"MEMORY_PASSAGES \(1 rows\)",
+                 r"query_index 0, kind question, text \S+",
                  r"look-up 0 by query 0: asked for \["):  # fmt: skip
         assert re.search(rf"^ *{line}", shown, re.MULTILINE), line
 

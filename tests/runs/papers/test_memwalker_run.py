@@ -74,5 +74,5 @@ def test_the_report_has_its_measures(warehouse: Path) -> None:
 def test_a_trace_shows_the_tree_and_the_walk(warehouse: Path) -> None:
     (first, *_) = sql(warehouse, "select question_id from questions order by all")
     shown = succeed("trace", first["question_id"], "run=walks", f"warehouse={warehouse}")
-    assert re.search(r"^ *TREE \(\d+ nodes\)", shown, re.MULTILINE)
+    assert re.search(r"^ *NODES \(\d+ rows\)", shown, re.MULTILINE)
     assert re.search(r"^ *step 0: node \d+: to node \d+", shown, re.MULTILINE)
