@@ -14,7 +14,6 @@ from pydantic import Field, NonNegativeInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
@@ -23,7 +22,6 @@ from stages.index.paginate import (
     Conversation,
     InConversations,
     Paginate,
-    PaginateInConversations,
     is_asked,
 )
 from stages.prompts.answer import AnswerQuestion
@@ -137,20 +135,6 @@ class FollowUpGists(InConversations, GistPages):
     kind = "follow_up"
     version = 1
     prompts = (ShownPageGist, PageGist)
-
-    def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
-        """Raise UsageError where the pages come from other conversations."""
-        for stage in upstream:
-            if not isinstance(stage, PaginateInConversations):
-                raise UsageError(
-                    f"{place}: follows conversations, which {stage.label()} has none of; use "
-                    f"{PaginateInConversations.label()} before it"
-                )
-            for name in sorted(InConversations.model_fields):
-                if (value := getattr(self, name)) != (other := getattr(stage, name)):
-                    raise UsageError(
-                        f"{place}: {name} is {value}, and {other} of {stage.label()}; give both one"
-                    )
 
     async def follow_ups(self, rows: UnitRows, ask: Ask) -> list[Prompt[str] | None]:
         text = rows.document.text

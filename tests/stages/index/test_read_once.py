@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.engine import Request
-from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
 from stages.index.gist_pages import FollowUpGists
 from stages.index.paginate import Following, LabelRule, PaginateByModel, PaginateInConversations
@@ -156,14 +155,3 @@ def test_equal_replies_give_equal_pages_and_each_label_is_shown_once(
         in_prompt = re.findall(r"^<(\d+)>$", "\n".join(shown), re.MULTILINE)
         assert len(in_prompt) == len({*in_prompt})
         assert {*map(str, labels(request))} <= {*in_prompt}
-
-
-def test_the_pages_must_be_of_the_same_conversations() -> None:
-    follow_ups().refuse_upstream("here", [conversation()])
-    alone = PaginateByModel(**WINDOW, tail_words=0)
-    for stage, line in (
-        (conversation(max_words=9), r"^here: max_words is 8, and 9 of paginate \(kind conv"),
-        (alone, r"^here: follows conversations, which paginate \(kind mo"),
-    ):
-        with pytest.raises(UsageError, match=line):
-            follow_ups().refuse_upstream("here", [stage])
