@@ -16,7 +16,6 @@ from pydantic import NonNegativeInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Role, Stage
@@ -86,18 +85,6 @@ class Memorize(Stage, ABC):
 
     def empty(self, rows: UnitRows, about: Record) -> MemoryPassage:
         return whole_text(rows)
-
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
-        """Raise AccountingError also unless parts are numbered without gaps and spans in order."""
-        super().check(rows, made)
-        passages = [row for row in made if isinstance(row, MemoryPassage)]
-        parts = [row.part_index for row in passages]
-        ends = [end for row in passages for end in (row.start_char, row.end_char)
-                if end is not None]  # fmt: skip
-        ends = [0, *ends, len(rows.document.text)]
-        numbers = [*range(len({*parts}))]
-        if parts != sorted(parts) or sorted({*parts}) != numbers or ends != sorted(ends):
-            raise AccountingError(f"{rows.document.document_id}: memory passages out of order")
 
 
 def whole_text(rows: UnitRows) -> MemoryPassage:

@@ -6,7 +6,6 @@ of `answer`, `hypothesis` (LongMemEval's) and `prediction`; or one JSON object o
 in SCROLLS.
 """
 
-import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.files.storage import as_path, exists, refuse_unreachable_path
 from pipeline.work.stage import Columns, Stage
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE, read_known_answers
-from stages.corpora.reading.files import NotTextError, opened, read_rows
+from stages.corpora.reading.files import read_rows
 from stages.corpora.reading.values import (
     BadInputError,
     Row,
@@ -73,16 +72,8 @@ def _rows(file: UPath) -> Iterator[Row]:
     first = list(islice(rows, 2))
     value = first[0].value if len(first) == 1 else None
     if value is not None and not {_ID, *_ANSWERS} & value.keys():
-        try:
-            with opened(file) as content:  # as pairs, since a key may be repeated
-                pairs = json.loads(content.read(), object_pairs_hook=tuple)
-        except (ValueError, NotTextError):
-            pairs = None
-        if isinstance(pairs, tuple):  # neither a list, nor CSV or Parquet
-            for question_id, answer in pairs:
-                row_id = without_lone_surrogates(question_id)
-                yield Row(file, 1, {_ID: row_id, _ANSWERS[0]: answer})
-            return
+        yield from (Row(file, 1, {_ID: key, _ANSWERS[0]: value[key]}) for key in value)
+        return
     for row in chain(first, rows):
         yield row.sure()
 

@@ -13,7 +13,6 @@ import numpy as np
 from pydantic import Field, PositiveInt
 
 from pipeline.asking.ask import Ask
-from pipeline.core.registry import file_of
 from pipeline.core.rows import Question, QuestionRow, Record, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Vectors
 from pipeline.work.stage import ASKED, GOLD, Stage
@@ -92,15 +91,9 @@ class RankedPages(LookUp):
     top_k: PositiveInt | None
 
     async def turns(self, rows: UnitRows, question: Question, ask: Ask) -> list[Lookup]:
-        """One turn: the best `top_k` pages, best first. No calls, no problems. Raises ValueError
-        for a page that does not exist or comes twice."""
-        best, left = self.best(rows[Page], question), {page.page_index for page in rows[Page]}
-        for index in best:
-            if index not in left:
-                why = f"best returned {index!r}, which is no page, or was there before"
-                raise ValueError(f"{file_of(type(self))}: {type(self).__name__}.{why}")
-            left.remove(index)
-        return [ranked_turn(question, [RankedPage(index) for index in best], self.top_k)]
+        """One turn: the best `top_k` pages, best first. No calls, no problems."""
+        best = [RankedPage(index) for index in self.best(rows[Page], question)]
+        return [ranked_turn(question, best, self.top_k)]
 
     @abstractmethod
     def best(self, pages: Sequence[Page], question: Question) -> list[int]:

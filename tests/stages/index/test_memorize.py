@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.errors import AccountingError
 from stages.index.memorize import MemorizeChunks, MemorizeGists, MemorizeText, memory_parts
 from stages.prompts.answer import Passage
 from stages.prompts.memorag import ClueQuestions, ClueSpans, DraftAnswer, KeyPoints
 from stages.tables.pages import MemoryPassage
-from tests.support.reading import Listener, adding, always, book, family, never, num_tokens, run
+from tests.support.reading import Listener, adding, always, book, family, num_tokens, run
 
 PAGES = ("One two three. ", "Four five six seven.\n\n", "Eight nine.")
 GISTS = ("one", "four five", "eight")
@@ -61,14 +60,3 @@ def test_long_chunks_get_gists_of_the_memory_model() -> None:
     ]
     assert [row.why_unusable() for row in rows] == [None] * 3
     assert "timeout" in replace(rows[0], problem="timeout").why_unusable()
-
-
-def test_rows_out_of_order_are_refused() -> None:
-    stage = MemorizeText(memory_fit="refuse", question_tokens=0)
-    (row,), _ = run(stage, book(PAGES), never())
-    wrong: tuple[dict[str, int], ...] = (
-        {"passage_index": 5}, {"part_index": 1}, {"end_char": 9999}, {"start_char": -1}
-    )  # fmt: skip
-    for changes in wrong:
-        with pytest.raises(AccountingError, match=r"memory.passages"):
-            stage.check(book(PAGES), [replace(row, **changes)])

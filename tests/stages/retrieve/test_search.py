@@ -1,7 +1,6 @@
 """Look-ups without a model, worked by hand: pages found by all queries of a question, and values by
 their keys; BM25, random, latest and oracle pages, and who may see gold."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from pipeline.core.rows import Question, Span, UnitRows
+from pipeline.core.rows import Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings, Kind, Vectors
 from pipeline.work.stage import GOLD, STAGES, Stage
 from stages.gathered.gathered_pages import GivenGists, PaginateGiven
@@ -28,7 +27,7 @@ from stages.retrieve.search import (
 )
 from stages.score.score import ScoreAnswers
 from stages.tables.lookups import Dropped, Lookup, Query
-from stages.tables.pages import Embedding, Expansion, Key, Page
+from stages.tables.pages import Embedding, Expansion, Key
 from tests.support.reading import adding, always, book, looked_up, never, question, run
 
 WORDS = ("bell", "rope", "tower", "stair", "monk", "oil", "candle", "priest")
@@ -274,22 +273,6 @@ def test_the_time_that_a_question_is_about() -> None:
 
 
 PAGES = ["The bell rang. ", "A candle burned. ", "Bell, bell and book! ", "Smoke rose. "]
-
-
-@pytest.mark.usefixtures("registries")
-@pytest.mark.parametrize(("best", "wrong"), [([1, 4], 4), ([1, -1], -1), ([2, 1, 2], 2)])
-def test_a_ranking_of_pages_that_are_not_there_or_there_twice(best: list[int], wrong: int) -> None:
-    class Elsewhere(RandomPages):
-        kind = "elsewhere"
-        version = 1
-
-        def best(self, pages: Sequence[Page], question: Question) -> list[int]:
-            return best
-
-    rows = book(PAGES, questions=[question()])
-    told = f"test_search.py: Elsewhere.best returned {wrong}, which is no page"
-    with pytest.raises(ValueError, match=re.escape(told)):
-        run(Elsewhere(top_k=1, seed=0, repeat=0), rows, never())
 
 
 def look_up(stage: BM25 | RankedPages | OraclePages, rows: UnitRows) -> list[Lookup]:
