@@ -45,13 +45,8 @@ class AnswerRater(Stage, ABC):
     gives an `upstream` row of value 0 for each verdict. If an audit's answer is one of the
     references that a verdict compares it with, the row is skipped.
 
-    `rubrics` has the prompts by rubric; the verdicts make a measure of the rubric's name. A judge
-    with one rubric, of all references together, is
-
-        class RateFluent(AnswerRater):
-            name = "rate"
-            kind = "fluent"  # as a family names it: `judging: {rate: {kind: fluent}}`
-            rubrics = {"fluent": JudgeFluent}  # a YesOrNo with a template of its own
+    `rubrics` has the prompts by rubric; the verdicts make a measure of the rubric's name
+    (docs/extending.md has an example).
     """
 
     rubrics: ClassVar[Rubrics] = {}

@@ -51,12 +51,8 @@ def metric(
     version: int | None = None,
     groups: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
-    """Register a function as a metric, which the `metrics` of a family's settings may name:
-
-        @metric("first_word", version=1)
-        def first_word(answer: str, reference: str) -> float:
-            \"\"\"100 where both begin with the same word, else 0.\"\"\"
-            return 100.0 * (answer.split()[:1] == reference.split()[:1])
+    """Register a function as a metric, which the `metrics` of a family's settings may name
+    (docs/extending.md has an example).
 
     The function returns 0 to 100; the best of several references counts. With `of_question` it gets
     the Question in place of a reference. `applies` says which questions it scores. `about` is its

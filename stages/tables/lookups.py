@@ -101,12 +101,8 @@ class Visit(QuestionRow):
     """A visit to a node, and the action taken there. The last one has no `to_node` unless the
     navigation was stopped at its maximum of steps.
 
-    The measures of a question's visits (tables 3 and 4, figure 4): valid_actions, the share of
-    replies with a legal action; stray, whether the navigation ever reverted; recovery, whether a
-    multiple-choice question on which it did was answered right; text_read, the words of segments
-    and summaries shown, each once, as a share of the document's words; text_read_right, the same of
-    multiple-choice questions that were answered right; steps, the visits; depth, the deepest level
-    below the root. All are null if the model never replied, and shares are 0-100.
+    The measures of a question's visits, its columns in the report, are null if the model never
+    replied.
     """
 
     table = "visits"

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.errors import AccountingError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Question, UnitRows
 from stages.corpora.audits.known_answers import ANOTHER_REFERENCE
@@ -120,7 +119,7 @@ def test_an_answer_with_a_problem_is_upstream(problem: Any) -> None:
     ]  # fmt: skip
 
 
-def test_every_question_must_have_its_ratings() -> None:
+def test_a_failed_unit_has_the_ratings_of_every_question() -> None:
     questions = [question("a", references=("x",)), question("b")]
     given = rows(questions, [answer("a"), answer("b")])
     made = STAGE.failed(given, "unit_failed", "a line of ours")
@@ -130,9 +129,6 @@ def test_every_question_must_have_its_ratings() -> None:
         ("b", None, None, None, True),
     ]  # fmt: skip
     assert {r.problem for r in made} == {"unit_failed"}
-    for wrong in (made[:1], made[:2], made[::-1], [made[0], *made], []):
-        with pytest.raises(AccountingError, match="ratings do not match questions"):
-            STAGE.check(given, wrong)
 
 
 def test_a_reference_is_not_compared_with_itself(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Question, Span, UnitRows
 from stages.score.metrics import METRICS, PARTS
 from stages.score.score import ScoreAnswers
@@ -143,7 +142,7 @@ def test_a_metric_that_raises_costs_its_own_score_alone(monkeypatch: pytest.Monk
     assert "by 0" in (made[2].detail or "")
 
 
-def test_every_question_must_have_a_score() -> None:
+def test_a_failed_unit_has_the_scores_of_every_question() -> None:
     asked = [question("a", references=("x",)), question("b", options=("x", "y"), answer_index=0)]
     both = rows(asked, [answer(question_id="a"), answer(question_id="b")])
     made = STAGE.failed(both, "unit_failed", "a line of ours")
@@ -154,6 +153,3 @@ def test_every_question_must_have_a_score() -> None:
         ("b", "accuracy", 0.0, "unit_failed"),
         ("b", "evidence_recall", None, "unit_failed"),
     ]
-    for wrong in (made[:4], made[4:], made[::-1], []):
-        with pytest.raises(AccountingError, match="scores do not match questions"):
-            STAGE.check(both, wrong)
