@@ -7,7 +7,6 @@ without stems, as Porter's are English. All other values of ROUGE are rouge-scor
 """
 
 import inspect
-import sys
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -173,25 +172,8 @@ def is_latin(*texts: str) -> bool:
 
 
 @cache
-def load_rouge() -> None:
-    """Import the modules that ROUGE needs. Call it in the event loop's thread before other threads
-    score: during this import other threads cannot import scipy.
-
-    nltk imports scipy and sklearn where they are installed, for parts that scoring never uses; that
-    would take most of the CPU time of a scoring worker's start.
-    """
-    hidden = dict.fromkeys(name for name in ("scipy", "sklearn") if name not in sys.modules)
-    sys.modules.update(hidden)  # type: ignore[arg-type]  # None: a module not to be found
-    try:
-        import rouge_score.rouge_scorer  # noqa: F401  # here: only scoring needs it, and it is slow
-    finally:
-        for name in hidden:
-            sys.modules.pop(name, None)
-
-
-@cache
 def _scorer(tokens: Tokenize, *kinds: str) -> Any:
-    from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.rouge_scorer import RougeScorer  # here: only scoring needs it, and it is slow
 
     return RougeScorer(list(kinds), tokenizer=SimpleNamespace(tokenize=tokens))
 
@@ -199,7 +181,6 @@ def _scorer(tokens: Tokenize, *kinds: str) -> Any:
 @cache
 def _tokens(stem: bool, latin: bool) -> Tokenize:
     """The tokenizer, which remembers a few texts: an answer is tokenized several times."""
-    load_rouge()
     from nltk.stem.porter import PorterStemmer
     from rouge_score.tokenize import tokenize
 

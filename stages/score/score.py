@@ -23,7 +23,7 @@ from pipeline.core.errors import Problem, contained
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import GOLD, Column, Columns, Stage
 from stages.read.answer_from_context import GIVEN
-from stages.score.metrics import ABOUT_PARTS, METRICS, PARTS, load_rouge
+from stages.score.metrics import ABOUT_PARTS, METRICS, PARTS
 from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars
@@ -101,8 +101,6 @@ class ScoreAnswers(Stage):
         Every question has an `evidence_recall` row, None without gold evidence. Precision is None
         where no raw text was read. No calls. Problems: upstream; unit_failed (a metric raised).
         """
-        if any(name.startswith(("rouge", "scrolls_")) for name in self.metrics):
-            load_rouge()
         answers = {answer.question_id: answer for answer in rows[Answer]}
 
         def scores() -> list[Score]:
