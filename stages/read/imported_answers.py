@@ -46,19 +46,16 @@ def read_predictions(path: str) -> Mapping[str, Any]:
     two have the same id."""
     file = as_path(path)
     answers: dict[str, Any] = {}
-    lines: dict[str, int] = {}
     with refuse_unreachable_path(file, "predictions"):
         if not exists(file):
             raise UsageError(f"predictions={path}: no such file; name one with answers")
         for row in _rows(file):
             try:
                 question_id, answer = _id_and_answer(row.value or {})
-                if question_id in lines:
-                    twice = f"is used twice, first in line {lines[question_id]}"
-                    raise BadInputError(f"`{_ID}` {question_id!r} {twice}; {_FIX}")
+                if question_id in answers:
+                    raise BadInputError(f"`{_ID}` {question_id!r} is used twice; {_FIX}")
             except BadInputError as wrong:
                 raise UsageError(row.detail(wrong)) from None
-            lines[question_id] = row.line
             is_text = isinstance(answer, str)
             answers[question_id] = without_lone_surrogates(answer) if is_text else answer
     if not answers:

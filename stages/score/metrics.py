@@ -31,11 +31,10 @@ Function = TypeVar("Function", bound=Callable[..., float])
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A registered function. `about`, `version` and `groups` are as in `metric`."""
+    """A registered function. `version` and `groups` are as in `metric`."""
 
     score: Callable[[str, Question], float]
     applies: Callable[[Question], bool]
-    about: str
     version: int | None
     groups: tuple[str, ...]
     function: Callable[..., float]
@@ -89,7 +88,7 @@ def metric(
                 return checked(answer, question)
             return max(checked(answer, reference) for reference in question.references)
 
-        METRICS.add(name, Metric(score, applies, stated, version, groups, function), stated)
+        METRICS.add(name, Metric(score, applies, version, groups, function), stated)
         return function
 
     return add

@@ -86,7 +86,7 @@ class ScoreAnswers(Stage):
     def columns(self) -> Columns:
         metrics = [
             _BETTER(name, name, 40 + number, geometric_mean_of=PARTS.get(name, ()),
-                    about=ABOUT_PARTS.get(name) or METRICS[name].about)
+                    about=ABOUT_PARTS.get(name) or METRICS.about[name])
             for number, name in enumerate(self.metrics)
             if name not in RANKING_MEASURES
         ]  # fmt: skip
