@@ -38,7 +38,6 @@ from stages.gathered.gathered_pages import (
     gather,
     of_methods,
     quoted_answers,
-    rarity,
     read_answers,
     read_pages,
 )
@@ -113,15 +112,13 @@ def ask_files(words: AskWords, each: bool, most_words: int, warn: Warn) -> Answe
     corpus.check()
     files, name = corpus.named_files(), corpus.path.resolve().name or "files"
     memories_run: str | None = None
-    memories: Sequence[MemoryPage] = ()
     sources: Sequence[MemoryPage] | None = None
     if len(files) > 1 and not each:
         memories_run, memories = _memories(words, name, warn)
         gathered = gather(name, memories, files, words.question, most_words)
         sources, run = gathered.pages, _of_gathered(words, gathered, run)
     outcome, rows, pages = _execute(run, warn)
-    weight = rarity([page.text for page in memories or pages])
-    answers = quoted_answers(rows, pages, words.question, files, weight, sources)
+    answers = quoted_answers(rows, pages, words.question, files, sources)
     if not config.engine.is_model:
         warn(_NO_MODEL.format(config.engine.title))
     return Answers(words.question, outcome.run, memories_run or outcome.run, config.warehouse,

@@ -2,11 +2,10 @@
 and the gist of each. And the passages that the answers of a run rest on."""
 
 import json
-import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, NonNegativeInt, TypeAdapter
@@ -19,7 +18,7 @@ from pipeline.work.units import Step
 from stages.index.gist_pages import with_copied
 from stages.index.paginate import Paginate, page_of
 from stages.tables.pages import Gist, Page
-from stages.text.ranking import rank, terms
+from stages.text.ranking import rank, relevance
 from stages.text.words import num_words, sentence_spans
 
 
@@ -163,7 +162,8 @@ select document_id, question_id, method, answer, problem, detail, num_context_wo
 
 @dataclass(frozen=True)
 class QuotedPage:
-    """A page that an answer is based on, with its `passage` and the weight of that."""
+    """A page that an answer is based on, with its `passage` and how well question and answer match
+    that."""
 
     file: str
     document_id: str
@@ -201,22 +201,21 @@ def quoted_answers(
     pages: Iterable[MemoryPage],
     question: str,
     files: Mapping[str, str],
-    weight: Mapping[str, float],
     sources: Sequence[MemoryPage] | None = None,
 ) -> list[AskedAnswer]:
     """The answers with their pages, best passage first. `files` has file names by document id,
-    `weight` the weight of each term, `sources` the original pages of a gathered document; None:
-    `pages` themselves."""
+    `sources` the original pages of a gathered document; None: `pages` themselves."""
     memories: dict[tuple[str, str | None], dict[int, MemoryPage]] = defaultdict(dict)
     for page in pages:
         memories[page.document_id, page.memory][page.page_index] = page
     answers: list[AskedAnswer] = []
     for row in rows:
         memory = memories[row["document_id"], row["memory"]]
+        indexes = [index for index in row["page_indexes"] or () if index in memory]
+        read = [memory[index] if sources is None else sources[index] for index in indexes]
+        passages = _passages([page.text for page in read], f"{question}\n{row['answer'] or ''}")
         quoted: list[QuotedPage] = []
-        for index in (index for index in row["page_indexes"] or () if index in memory):
-            page = memory[index] if sources is None else sources[index]
-            text, score = passage(page.text, question, row["answer"] or "", weight)
+        for page, (text, score) in zip(read, passages, strict=True):
             name = page.document_id
             about = files.get(name, name), name, page.page_index
             quoted.append(QuotedPage(*about, text, round(score, 3), page.text))
@@ -226,23 +225,15 @@ def quoted_answers(
     return answers
 
 
-def rarity(texts: Sequence[str]) -> dict[str, float]:
-    """The inverse document frequency of each term: ln((1 + texts) / texts with it)."""
-    numbers = Counter(term for text in texts for term in {*terms(text)})
-    return {term: math.log((1 + len(texts)) / number) for term, number in numbers.items()}
-
-
-def passage(
-    page: str, question: str, answer: str, weight: Mapping[str, float]
-) -> tuple[str, float]:
-    """The sentence of `page` that answer and question share the rarest terms with, between those
-    before and after it, on one line; and the sum of the weights of these terms (see `rarity`)."""
-    wanted = {term: weight.get(term, 0.0) for term in terms(f"{question}\n{answer}")}
-    spans = [span for span in sentence_spans(page) if page[slice(*span)].strip()]
-    shared = ({*terms(page[slice(*span)])} & wanted.keys() for span in spans)
-    scores = [sum(map(wanted.__getitem__, of_sentence)) for of_sentence in shared]
-    if not scores:
-        return "", 0.0
-    best = scores.index(max(scores))
-    first, last = spans[max(0, best - 1)], spans[min(best + 1, len(spans) - 1)]
-    return " ".join(page[first[0] : last[1]].split()), scores[best]
+def _passages(pages: Sequence[str], query: str) -> list[tuple[str, float]]:
+    """Of each page the sentence that matches the query best by BM25, between those before and after
+    it, on one line; and its score."""
+    split = [[page[start:end] for start, end in sentence_spans(page)] or [""] for page in pages]
+    scores = iter(relevance([*chain.from_iterable(split)], query).tolist())
+    passages: list[tuple[str, float]] = []
+    for sentences in split:
+        of_page = [next(scores) for _ in sentences]
+        best = of_page.index(max(of_page))
+        shown = "".join(sentences[max(0, best - 1) : best + 2])
+        passages.append((" ".join(shown.split()), of_page[best]))
+    return passages

@@ -3,7 +3,6 @@ passage of a page that an answer rests on."""
 
 import json
 from dataclasses import replace
-from math import log
 from typing import Any
 
 import pytest
@@ -16,8 +15,7 @@ from stages.gathered.gathered_pages import (
     MemoryPage,
     PaginateGiven,
     gather,
-    passage,
-    rarity,
+    quoted_answers,
 )
 from stages.tables.pages import Gist, Page
 from tests.support.reading import document, never, run
@@ -110,32 +108,31 @@ def test_a_gathered_document_brings_its_pages_and_gists_below_headings() -> None
     assert [gist.gist for gist in gists] == ["{sub/(b).md, page 1} gist", "{a.txt, page 0} gist"]
 
 
-def test_a_term_is_the_rarer_the_fewer_texts_have_it() -> None:
-    """barn is in two of three texts, and so is paint, by its stem; bread in one."""
-    barn, bread = "The barn is red. It was painted in May.", "They sold bread. Nobody painted it."
-    weight = rarity([barn, bread, "The barn burnt."])
-    assert weight["barn"] == weight["paint"] == pytest.approx(log(4 / 2))
-    assert weight["bread"] == pytest.approx(log(4 / 1))
-    assert "the" not in weight
-
-
-SENTENCES = ["The barn is red.", "The well is dry.", "Nobody knows why.", "Geese\ncame."]
+BARN, WELL, GEESE = "The barn is red.", "The well is dry.", "Geese\ncame. Nobody knows why."
+LONG = f"{BARN} {WELL} {GEESE} Snow fell."
 
 
 @pytest.mark.parametrize(
-    ("question", "answer", "expected"),
+    ("question", "answer", "quoted"),
     [
-        # The sentence that shares rare words with the question or the answer, and those beside it.
-        ("A well?", "", ([0, 1, 2], 2.0)), ("?", "The well", ([0, 1, 2], 2.0)),
-        ("A well?", "Red.", ([0, 1, 2], 2.0)), ("Geese?", "", ([2, 3], 1.0)),
-        ("A barn?", "Red.", ([0, 1], 2.5)), ("Rye?", "", ([0, 1], 0)),
+        # The sentence that matches question or answer best, and those beside it.
+        ("Is a well dry?", None, [(1, f"{BARN} {WELL} Geese came.")]),
+        ("?", "The well.", [(1, f"{BARN} {WELL} Geese came.")]),
+        ("Who knows?", "Nobody.", [(1, "Geese came. Nobody knows why. Snow fell.")]),
+        ("Any snow?", None, [(1, "Nobody knows why. Snow fell.")]),
+        # Both pages have it; a page that the memory lacks has none.
+        ("Red?", "A red barn of oak.", [(0, "The barn, of oak, is red."), (1, f"{BARN} {WELL}")]),
+        ("Rye?", "Rye.", []),
     ],
 )  # fmt: skip
-def test_a_passage_is_the_best_sentence_and_its_neighbors(
-    question: str, answer: str, expected: Any
+def test_answers_quote_the_best_sentence_of_each_page(
+    question: str, answer: str | None, quoted: list[tuple[int, str]]
 ) -> None:
-    weight = {"well": 2.0, "gees": 1.0, "barn": 1.5, "red": 1.0}
-    text, score = passage("\n ".join(SENTENCES), question, answer, weight)
-    shown = " ".join(SENTENCES[n] for n in expected[0]).replace("\n", " ")
-    assert (text, score) == (shown, expected[1])
-    assert passage(" \n", question, answer, weight) == ("", 0)
+    pages = [page("a", 0, "The barn, of\noak, is red."), page("a", 1, LONG), page("a", 2, "")]
+    row = {
+        "document_id": "a", "question_id": "q", "method": "m", "answer": answer, "problem": None,
+        "detail": None, "num_context_words": 20, "memory": "shared", "page_indexes": [0, 1, 2, 9],
+    }  # fmt: skip
+    (found,) = quoted_answers([row], pages, question, FILES)
+    assert (found.num_pages, len(found.pages), {p.file for p in found.pages}) == (3, 3, {"a.txt"})
+    assert [(p.page_index, p.passage) for p in found.pages if p.score] == quoted
