@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, NonNegativeInt, TypeAdapter
-
 from pipeline.asking.ask import Ask
 from pipeline.core.rows import Document, Record, UnitRows
 from pipeline.core.settings import sha
@@ -85,8 +83,7 @@ def gather(
     chosen.sort(key=lambda page: (documents.index(page.document_id), page.page_index))
     texts, given = [], []
     for page in chosen:
-        file = " ".join(files[page.document_id].replace("{", "(").replace("}", ")").split())
-        heading = f"{{{file}, page {page.page_index}}}"
+        heading = f"{{{files[page.document_id]}, page {page.page_index}}}"
         given.append({
             "document_id": page.document_id,
             "page_index": page.page_index,
@@ -103,21 +100,10 @@ def gather(
     return Gathered(chosen, document)
 
 
-class _GivenPage(BaseModel):
-    """A page in a document's metadata, which may have other keys, too."""
-
-    start_char: NonNegativeInt  # in the document's text; it ends where the next begins
-    gist: str | None = None
-
-
-_GIVEN_PAGES = TypeAdapter(list[_GivenPage])
-
-
-def _given_pages(document: Document) -> list[_GivenPage]:
-    """The pages in the document's metadata; where there are none, the whole text without a gist.
-    Raises ValidationError for others than `_GivenPage` has."""
-    given = json.loads(document.metadata).get("pages")
-    return _GIVEN_PAGES.validate_python(given) if given else [_GivenPage(start_char=0)]
+def _given_pages(document: Document) -> list[dict[str, Any]]:
+    """The pages in the document's metadata; where there are none, the whole text without a gist."""
+    given: list[dict[str, Any]] = json.loads(document.metadata).get("pages")
+    return given or [{"start_char": 0}]
 
 
 class PaginateGiven(Paginate):
@@ -130,7 +116,7 @@ class PaginateGiven(Paginate):
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
         """Document -> Pages, in order, with chosen_by `rule`. No calls. Where they do not tile the
         text, the unit fails (`check`)."""
-        starts = [page.start_char for page in _given_pages(rows.document)]
+        starts = [page["start_char"] for page in _given_pages(rows.document)]
         spans = pairwise([*starts, len(rows.document.text)])
         return [page_of(rows, n, span, "rule") for n, span in enumerate(spans)]
 
@@ -147,10 +133,11 @@ class GivenGists(Stage):
 
     async def run(self, rows: UnitRows, ask: Ask) -> Sequence[Gist]:
         """Pages -> one Gist each, in order. No calls. Problem: bad_input (none is given)."""
+        given = [page.get("gist") for page in _given_pages(rows.document)]
         gists = [
-            Gist.about(page, gist=given.gist, num_words=num_words(given.gist or ""),
-                       problem=None if given.gist else "bad_input")
-            for page, given in zip(rows[Page], _given_pages(rows.document), strict=True)
+            Gist.about(page, gist=gist, num_words=num_words(gist or ""),
+                       problem=None if gist else "bad_input")
+            for page, gist in zip(rows[Page], given, strict=True)
         ]  # fmt: skip
         return with_copied(gists, rows[Page])
 

@@ -153,18 +153,14 @@ def _choice(text: str, options: Sequence[str]) -> dict[str, Any]:
     texts = [plain(option).rstrip(".") for option in options]
     same = [n for n, option in enumerate(texts) if option == plain(text).rstrip(".")]
     letter = parse_option(text, len(options))
-    wrong = "neither the letter nor the text of an option"
     if isinstance(letter, int):
         if not same or letter in same:
             return {"answer_index": letter}
-        wrong = "the text of one option and the letter of another; write the letter as (A)"
     elif len(same) == 1:
         return {"answer_index": same[0]}
-    elif same:
-        wrong = "the text of two options; write the letter"
-    elif letter is not None:
+    elif not same and letter is not None:
         return {"problem": "out_of_range", "detail": f"there are {len(options)} options"}
-    return {"problem": "unparseable", "detail": wrong}
+    return {"problem": "unparseable", "detail": "not the letter or text of one option alone"}
 
 
 class KnownAnswer(_FromFile):

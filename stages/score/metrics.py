@@ -6,7 +6,6 @@ the package rouge-score are runs of ASCII letters and digits, so texts in other 
 without stems, as Porter's are English. All other values of ROUGE are rouge-score's own.
 """
 
-import inspect
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,20 +60,14 @@ def metric(
     The report's mean is then over groups, each of which counts as the mean of its questions. With a
     second key, which holds the number of a group's questions, each counts as its lowest value, and
     as 0 if one has no value. Raises UsageError, naming the file, for a plugin's metric without a
-    version, for a name that another measure has, and for a function of another signature.
+    version, and for a name that another measure has.
     """
 
     def add(function: Function) -> Function:
         register_measure(name, function)
         place = f"{file_of(function)}: the metric {name}"
-        stated = about or first_sentence(function)
         if version is None and not is_ours(function):
             raise UsageError(f"{place} has no version; write `@metric({name!r}, version=1)`")
-        if not stated:
-            raise UsageError(f"{place} has no docstring; say in one what it measures")
-        num_parameters = len(inspect.signature(function).parameters)
-        if inspect.iscoroutinefunction(function) or num_parameters != 2:
-            raise UsageError(f"{place}: write `def {function.__name__}(answer, reference)`")
 
         def checked(answer: str, right: Any) -> float:
             value = function(answer, right)
@@ -88,7 +81,8 @@ def metric(
                 return checked(answer, question)
             return max(checked(answer, reference) for reference in question.references)
 
-        METRICS.add(name, Metric(score, applies, version, groups, function), stated)
+        registered = Metric(score, applies, version, groups, function)
+        METRICS.add(name, registered, about or first_sentence(function))
         return function
 
     return add
