@@ -134,7 +134,6 @@ class ByVectors(Stage):
     embedder: EmbedderSettings = Field(exclude=True)
 
     async def rankings(self, rows: UnitRows, queries: Sequence[str]) -> list[list[RankedPage]]:
-        """The pages for each query, best first."""
         return await self.ranked(rows[Embedding], queries)
 
     async def ranked(

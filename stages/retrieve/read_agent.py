@@ -37,8 +37,7 @@ class _FromGists(ShowsGistMemory, LookUp, ABC):
         return max(ask.max_reply_tokens(AnswerQuestion), ask.max_reply_tokens(look_up))
 
     @abstractmethod
-    def prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Prompt[Any]:
-        """The look-up's prompt with the pages `used`."""
+    def prompt(self, rows: UnitRows, question: Question, used: Sequence[int]) -> Prompt[Any]: ...
 
     async def has_room(
         self, rows: UnitRows, question: Question, used: Sequence[int], ask: Ask

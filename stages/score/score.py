@@ -80,8 +80,7 @@ class ScoreAnswers(Stage):
         return {**super().hashed(), **{key: value for key, value in added.items() if value}}
 
     def why_unusable(self, rows: UnitRows) -> str | None:
-        """None: `run` checks each answer's problem."""
-        return None
+        return None  # `run` checks each answer's problem
 
     def columns(self) -> Columns:
         metrics = [

@@ -122,7 +122,6 @@ class Score(QuestionRow):
 
     @classmethod
     def trace_all(cls, rows: Sequence[Mapping[str, Any]]) -> Sequence[Line]:
-        """All on one line."""
         values = sorted((r["metric"], r["value"]) for r in rows if r["value"] is not None)
         scores = ", ".join(f"{metric} {value:.1f}" for metric, value in values)
         return [f"scores: {scores}"] if scores else []

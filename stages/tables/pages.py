@@ -99,7 +99,6 @@ class RunningSummary(QuestionRow):
     num_words: int = 0  # of the summary
 
     def why_unusable(self) -> str | None:
-        """The reason why no summary is known after this segment; None where one is."""
         return f"{self.table}: {self.problem}" if self.summary is None else None
 
 

@@ -178,13 +178,10 @@ RUBRIC = "The user would prefer hotels in Miami with a view of the ocean"
     [  # what the extractive engine says, by the words alone
         (JudgeGeneric("?", "It was in Miami that 29 days passed", KEY), "yes"),
         (JudgeGeneric("?", "It was in Miami", KEY), "no"),  # a part of it
-        (JudgeGeneric("?", "", KEY), "no"),
         (JudgeTemporal("?", "30 days passed in Miami", KEY), "yes"),
         (JudgeTemporal("?", "27 days passed in Miami", KEY), "no"),
         (JudgeKnowledgeUpdate("?", "First six, now nine months", "nine months"), "yes"),
-        (JudgeKnowledgeUpdate("?", "Six months", "nine months"), "no"),
         (JudgePreference("?", "Hotels in Miami have an ocean view", RUBRIC), "yes"),
-        (JudgePreference("?", "Try any chain", RUBRIC), "no"),
         (JudgeAbstention("?", "You didn't mention a hamster.", "Only a cat."), "yes"),
         (JudgeAbstention("?", "Your hamster is called Bo.", "Only a cat."), "no"),
     ],

@@ -290,22 +290,6 @@ def test_a_question_that_leaves_no_room_for_a_word_of_the_text_is_not_sent() -> 
         assert answer.context_spans == ()
 
 
-def test_unspaced_text_is_cut_between_characters() -> None:
-    """Tokens are characters here, as they nearly are of a model."""
-
-    class Characters(Listener):
-        async def count_tokens(self, messages: Sequence[Message]) -> int:
-            return sum(len(message["content"]) for message in messages)
-
-    text = "钟在正午敲响没有人承认"
-    engine = Characters(lambda request: "Noon.")
-    answered_by("first", engine, text)
-    (prompt,) = engine.prompts()
-    engine.context_tokens = len(prompt) + REPLY - 4
-    assert shown_of(answered_by("first", engine, text), text) == text[:-4]
-    assert shown_of(answered_by("last", engine, text), text) == text[4:]
-
-
 def test_the_first_option_shown_is_the_one_chosen() -> None:
     """Orders are drawn by the seed and the question, whoever else is asked."""
     asked = [question(f"q{n}", options=OPTIONS) for n in range(20)]
