@@ -16,15 +16,6 @@ select memory, any_value(stand_ins) as stand_ins,
   100 * coalesce(sum(chars) filter (is_lost), 0) / sum(chars) as unreachable
 from leaves join stood_in using (memory) group by memory;
 
--- name: sizes
-select memory, 'nodes per tree' as measure, 'documents' as rows_of, 70 as place,
-  count(*)::double as value
-from nodes group by memory, step_id, document_id
-union all by name
-select memory, 'words per summary' as measure, 'nodes' as rows_of, 80 as place,
-  num_words::double as value
-from nodes where summary is not null;
-
 -- name: page_texts
 with named as (
   select *, case when min(step_id) over trees < max(step_id) over trees
