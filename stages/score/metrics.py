@@ -217,9 +217,9 @@ def _has_spaces(question: Question) -> bool:
 # Metrics that are the geometric mean of these metrics' means over the questions, as in SCROLLS (for
 # ROUGE-1, -2 and -L without stems); the mean of each answer's geometric mean would be lower.
 PARTS = {"scrolls_rouge": tuple(f"scrolls_{kind}" for kind in KINDS)}
-ABOUT_PARTS = {
-    "scrolls_rouge": "geometric mean of the means of ROUGE-1, -2, -L F without stems (SCROLLS)"
-}
+METRICS.about["scrolls_rouge"] = (
+    "geometric mean of the means of ROUGE-1, -2, -L F without stems (SCROLLS)"
+)
 
 _ROUGE = "{} F-measure of the package rouge-score, {}; the best of the references"
 _SQUAD = "after SQuAD's normalization; the best of the references"

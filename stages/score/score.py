@@ -23,7 +23,7 @@ from pipeline.core.errors import Problem, contained
 from pipeline.core.rows import Question, UnitRows
 from pipeline.work.stage import GOLD, Column, Columns, Stage
 from stages.read.answer_from_context import GIVEN
-from stages.score.metrics import ABOUT_PARTS, METRICS, PARTS
+from stages.score.metrics import METRICS, PARTS
 from stages.tables.answers import Answer, Score
 from stages.tables.lookups import RANKING_MEASURES
 from stages.text.words import covered_chars
@@ -85,7 +85,7 @@ class ScoreAnswers(Stage):
     def columns(self) -> Columns:
         metrics = [
             _BETTER(name, name, 40 + number, geometric_mean_of=PARTS.get(name, ()),
-                    about=ABOUT_PARTS.get(name) or METRICS.about[name])
+                    about=METRICS.about[name])
             for number, name in enumerate(self.metrics)
             if name not in RANKING_MEASURES
         ]  # fmt: skip
