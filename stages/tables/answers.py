@@ -44,29 +44,24 @@ class Answer(QuestionRow):
 
     @classmethod
     def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        pages = [
-            *(RawText(f"<Page {p['page_index']}> ", p["text"]) for p in row["pages_read"]),
-            *(RawText(f"<characters {p['start_char']} to {p['end_char']}> ", p["text"])
-              for p in row["passages_read"]),
-        ]  # fmt: skip
+        lines: list[Line] = [
+            RawText(f"<Page {page['page_index']}> ", page["text"]) for page in row["pages_read"]
+        ]
         if row["skipped"]:
-            return [*pages, "skipped: the method does not apply to this question"]
-        lines = [f"answer: {row['answer'] or '-'}"]
+            return [*lines, "skipped: the method does not apply to this question"]
+        if row["num_context_words"] is not None:
+            size = f"{row['num_context_words']} words, {row['num_context_tokens']} tokens"
+            lines.append(f"context: {size}, compression {row['compression_rate']:.1f}%")
+        lines.append(f"answer: {row['answer'] or '-'}")
         if row["judged"] is not None:
             lines.append(f"raters see the whole reply: {row['judged']}")
-        if (words := row["num_context_words"]) is not None:
-            rate = row["compression_rate"]
-            tokens = row["num_context_tokens"]
-            of = "" if tokens is None else f", {tokens} tokens"
-            gists = f", {row['gist_words']} of them of gists" if row["gist_words"] > 0 else ""
-            lines.insert(0, f"context: {words} words{gists}{of}, compression {rate:.1f}%")
         if row["problem"]:
             lines.append(f"problem: {row['problem']} {row['detail'] or ''}".rstrip())
         elif row["detail"]:
             lines.append(row["detail"])
         if row["answer_index"] is not None:
             lines.append("right" if row["is_right"] else "wrong")
-        return [*pages, *lines]
+        return lines
 
 
 Rubric = Literal[

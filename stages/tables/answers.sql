@@ -32,22 +32,12 @@ from (select method, document_id, question_id, 1 as n, (problem is null)::int as
 unpivot (value for counted in (n, answered));
 
 -- name: traced
--- pages_read: those whose raw text was in the context; where it had none, passages_read: its spans.
-with read as (
-  select a.*, q.answer_index = a.answer_index as is_right, coalesce((
-    select list({'page_index': page_index, 'text': text, 'num_words': num_words}
-      order by page_index) from pages p
-    where p.memory = a.memory and p.document_id = a.document_id
-      and list_contains(a.page_indexes, p.page_index)), []) as pages_read,
-    if(len(a.page_indexes) = 0, list_transform(a.context_spans, lambda s: {
-      'start_char': s.start_char, 'end_char': s.end_char,
-      'text': substring(d.text, s.start_char + 1, s.end_char - s.start_char)}), [])
-      as passages_read
-  from answers a join questions q using (document_id, question_id)
-  join documents d using (document_id))
-select *, if(len(passages_read) = 0, num_context_words
-  - coalesce(list_sum(list_transform(pages_read, lambda p: p.num_words)), 0), 0) as gist_words
-from read;
+-- pages_read: those whose raw text was in the context.
+select a.*, q.answer_index = a.answer_index as is_right, coalesce((
+  select list({'page_index': page_index, 'text': text} order by page_index) from pages p
+  where p.memory = a.memory and p.document_id = a.document_id
+    and list_contains(a.page_indexes, p.page_index)), []) as pages_read
+from answers a join questions q using (document_id, question_id);
 
 -- name: results
 select method, repeat, memory, document_id, question_id, answer, answer_index,

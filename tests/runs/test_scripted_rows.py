@@ -118,7 +118,7 @@ def test_trace_shows_the_whole_way(hand: HandRun) -> None:
         "look-up 0: asked for [2, 0, 2, 8, 1], read [2, 0], "
         "dropped 2 (duplicate), 8 (out_of_range), 1 (over_maximum)",
         "<Page 2> By harvest the mill ground corn again for everybody there.",
-        "context: 35 words, 5 of them of gists, 35 tokens, compression 41.7%",
+        "context: 35 words, 35 tokens, compression 41.7%",
         "answer: Peter by the river.",
         "scripted:teacher on reference 0: permissive no, strict unparseable",
         "scripted:teacher on reference 1: permissive partially, strict no",
