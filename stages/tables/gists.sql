@@ -25,10 +25,6 @@ select memory, 'words per gist' as measure, 'pages' as rows_of, 60 as place,
   num_words::double as value
 from gists where gist is not null;
 
--- name: traced
-select g.*, p.num_words as page_words, p.chosen_by
-from gists g join pages p using (memory, document_id, page_index);
-
 -- name: page_texts
 select memory, document_id, page_index, 20 as place, 'gist' as heading, gist as text,
   num_words, problem

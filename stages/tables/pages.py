@@ -46,12 +46,6 @@ class Gist(IndexRow):
     num_words: int  # words of the gist
     copied: float | None = None  # share of the page's words that it has in order; null: no gist
 
-    @classmethod
-    def trace(cls, row: Mapping[str, Any]) -> Sequence[Line]:
-        words = f"{row['page_words']} -> {row['num_words']} words"
-        problem = f", {row['problem']}" if row["problem"] else ""
-        return [f"<Page {row['page_index']}> ({words}{problem}) {row['gist'] or '-'}"]
-
     def why_unusable(self) -> str | None:
         return f"gist of page {self.page_index}: {self.problem}" if self.gist is None else None
 

@@ -113,7 +113,6 @@ def test_trace_shows_the_whole_way(hand: HandRun) -> None:
         "reference: A carpenter from the next valley.",
         "evidence: The old mill",
         "evidence: A carpenter called Peter",
-        "<Page 1> (30 -> 5 words, truncated) A flood breaks the wheel;",
         f"== {P}",
         "look-up 0: asked for [2, 0, 2, 8, 1], read [2, 0], "
         "dropped 2 (duplicate), 8 (out_of_range), 1 (over_maximum)",
@@ -124,6 +123,10 @@ def test_trace_shows_the_whole_way(hand: HandRun) -> None:
         "scripted:teacher on reference 1: permissive partially, strict no",
     ]
     assert [line for line in lines if line in expected] == expected
+    cut = [
+        line for line in lines if line.startswith("page_index 1, gist A flood breaks the wheel;")
+    ]
+    assert len(cut) == 1 and "num_words 5" in cut[0] and "problem truncated" in cut[0]
     assert "gist_only" not in text
 
 
