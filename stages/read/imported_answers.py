@@ -78,12 +78,10 @@ def _rows(file: UPath) -> Iterator[Row]:
 def _id_and_answer(value: dict[str, Any]) -> tuple[str, Any]:
     question_id = label_of(value, _ID)
     if not question_id:
-        there = ", ".join(map(str, value)) or "nothing"
-        raise BadInputError(f"no `{_ID}`, the row has {there}; {_FIX}")
+        raise BadInputError(f"no `{_ID}`; {_FIX}")
     keys = [key for key in _ANSWERS if key in value]
     if len(keys) != 1:
-        which = " and ".join(keys) or "none"
-        raise BadInputError(f"one of {', '.join(_ANSWERS)} is needed, there is {which}")
+        raise BadInputError(f"one of {', '.join(_ANSWERS)} is needed; {_FIX}")
     return question_id, value[keys[0]]
 
 

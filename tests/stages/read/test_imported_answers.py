@@ -73,10 +73,10 @@ def test_the_file_is_stored_with_its_whole_path(
         ('{"question_id": "q", "answer": "a"}\n' * 2, "a.jsonl:2: `question_id` 'q' is used twice"),
         ('{"question_id": "q", "answer": "a"}\n{"answer": "a"}\n', "a.jsonl:2: no `question_id`"),
         ('{"question_id": "q", "reply": "a"}\n', "one of answer, hypothesis, prediction is needed"),
-        ('{"question_id": "q", "answer": "", "prediction": ""}\n', "is answer and prediction"),
+        ('{"question_id": "q", "answer": "", "prediction": ""}\n', "a.jsonl:1: one of answer, h"),
         ('{"question_id": ["q"], "answer": "a"}\n', "a.jsonl:1: `question_id` is a list"),
         ('{"question_id": "q", "answ\n', "a.jsonl:1: not JSON"),
-        ('{"q1": "a"}\n{"q2": "b"}\n', "a.jsonl:1: no `question_id`, the row has q1; "),
+        ('{"q1": "a"}\n{"q2": "b"}\n', "a.jsonl:1: no `question_id`; "),
         ("\n", "a.jsonl: holds no answer"),
     ],
 )
