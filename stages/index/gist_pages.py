@@ -18,12 +18,7 @@ from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import gist_memory
-from stages.index.paginate import (
-    Conversation,
-    InConversations,
-    Paginate,
-    is_asked,
-)
+from stages.index.paginate import Conversation, InConversations, Paginate, is_asked
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.prompts.readagent_memory import (
