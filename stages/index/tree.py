@@ -9,8 +9,8 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
-from pipeline.core.errors import Problem
-from pipeline.core.rows import UnitRows
+from pipeline.core.errors import AccountingError, Problem
+from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.prompts.memwalker import MAX_REPLIES, CompressSummaries, SummarizeSegment, Triage
 from stages.tables.pages import Node, Page
@@ -114,6 +114,12 @@ class BuildTree(Stage):
 
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Node]:
         return [replace(node, problem=problem, detail=detail) for node in self._empty(rows)]
+
+    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+        """Raise AccountingError unless the nodes form the tree over these pages."""
+        shape = [(node.node_index, node.children) for node in made if isinstance(node, Node)]
+        if shape != [(node.node_index, node.children) for node in self._empty(rows)]:
+            raise AccountingError(f"{rows.document.document_id}: nodes do not match pages")
 
 
 def tree_levels(num_leaves: int, max_children: int) -> list[Sequence[Sequence[int]]]:

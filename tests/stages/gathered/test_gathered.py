@@ -107,20 +107,20 @@ def test_a_gathered_document_brings_its_pages_and_gists_below_headings() -> None
     assert [gist.gist for gist in gists] == ["{sub/b.md, page 1} gist", "{a.txt, page 0} gist"]
 
 
-BARN, WELL, GEESE = "The barn is red.", "The well is dry.", "Geese\ncame. Nobody knows why."
-LONG = f"{BARN} {WELL} {GEESE} Snow fell."
+RED, DRY, GEESE = "The barn is red.", "The well is dry.", "Geese\ncame. Nobody knows why."
+LONG = f"{RED} {DRY} {GEESE} Snow fell."
 
 
 @pytest.mark.parametrize(
     ("question", "answer", "quoted"),
     [
         # The sentence that matches question or answer best, and those beside it.
-        ("Is a well dry?", None, [(1, f"{BARN} {WELL} Geese came.")]),
-        ("?", "The well.", [(1, f"{BARN} {WELL} Geese came.")]),
+        ("Is a well dry?", None, [(1, f"{RED} {DRY} Geese came.")]),
+        ("?", "The well.", [(1, f"{RED} {DRY} Geese came.")]),
         ("Who knows?", "Nobody.", [(1, "Geese came. Nobody knows why. Snow fell.")]),
         ("Any snow?", None, [(1, "Nobody knows why. Snow fell.")]),
         # Both pages have it; a page that the memory lacks has none.
-        ("Red?", "A red barn of oak.", [(0, "The barn, of oak, is red."), (1, f"{BARN} {WELL}")]),
+        ("Red?", "A red barn of oak.", [(0, "The barn, of oak, is red."), (1, f"{RED} {DRY}")]),
         ("Rye?", "Rye.", []),
     ],
 )  # fmt: skip

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.core.engine import Request
+from pipeline.core.errors import AccountingError
 from pipeline.core.rows import Record
 from stages.index.tree import BuildTree, tree_levels
 from stages.prompts.memwalker import CompressSummaries, SummarizeSegment, Triage
@@ -144,5 +145,8 @@ def test_summaries_of_any_length_leave_room_for_triage(context_tokens: int) -> N
 def test_a_failed_unit_has_a_row_for_every_node() -> None:
     rows = book(PAGES[:4])
     nodes = tree().failed(rows, "unit_failed", "why")
+    tree().check(rows, nodes)
     assert {(node.problem, node.detail) for node in nodes} == {("unit_failed", "why")}
     assert nodes[-1].why_unusable() == "tree: why"
+    with pytest.raises(AccountingError):
+        tree().check(rows, nodes[1:])
