@@ -238,6 +238,7 @@ class _Graph:
     ) -> Step:
         memory, is_index = _memory(where, stage, upstream), stage.is_index()
         method, repeat = of
+        stage.refuse_upstream(method or where, [step.stage for step in upstream if step.stage])
         if is_index and self.config.repeat_from != "memory":
             repeat = 0
         if memory is None and is_index and not stage.starts_memory:

@@ -203,6 +203,9 @@ class Stage(Settings):
     def refuse_unusable(self, place: str) -> None:
         """Raise UsageError, naming `place`, if the stage cannot run on this machine."""
 
+    def refuse_upstream(self, place: str, upstream: Sequence["Stage"]) -> None:
+        """Raise UsageError, naming `place`, if its settings do not fit those of `upstream`."""
+
     def columns(self) -> Columns:
         """Its columns of the report; settings may add to `report_columns`."""
         return self.report_columns

@@ -11,8 +11,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveInt
 
+from pipeline.core.errors import UsageError
 from pipeline.core.rows import Question, Span, UnitRows
 from pipeline.work.stage import CAME_LATER, Stage
+from stages.index.paginate import Paginate
 from stages.prompts.answer import Passage
 from stages.tables.pages import Gist, Page
 
@@ -79,6 +81,17 @@ class Budgeted(Stage):
     much as fits the engine's context."""
 
     budget: Annotated[PositiveInt | None, CAME_LATER] = None
+
+    def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
+        """Raise UsageError, naming `place`, where the settings of `upstream` make pages larger than
+        the budget, as a word has at least one token."""
+        for stage in upstream:
+            name = stage.size_setting if isinstance(stage, Paginate) else None
+            if self.budget and name and (least := getattr(stage, name)) > self.budget:
+                raise UsageError(
+                    f"{place}: budget={self.budget} is smaller than a page, as {name}={least}; "
+                    f"raise the budget to {least} or more, or make shorter pages"
+                )
 
 
 class ShowsGistMemory(Budgeted):

@@ -14,11 +14,18 @@ from pydantic import Field, NonNegativeInt
 
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
+from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Prompt
 from pipeline.core.rows import Record, UnitRows
 from pipeline.work.stage import Stage
 from stages.index.context import gist_memory
-from stages.index.paginate import Conversation, InConversations, Paginate, is_asked
+from stages.index.paginate import (
+    Conversation,
+    InConversations,
+    Paginate,
+    PaginateInConversations,
+    is_asked,
+)
 from stages.prompts.answer import AnswerQuestion
 from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.prompts.readagent_memory import (
@@ -130,6 +137,16 @@ class FollowUpGists(InConversations, GistPages):
     kind = "follow_up"
     version = 1
     prompts = (ShownPageGist, PageGist)
+
+    def refuse_upstream(self, place: str, upstream: Sequence[Stage]) -> None:
+        """Raise UsageError where the pages come from other conversations."""
+        shared = {*InConversations.model_fields}
+        for stage in upstream:
+            if not isinstance(stage, PaginateInConversations) or (
+                self.model_dump(include=shared) != stage.model_dump(include=shared)
+            ):
+                needed = PaginateInConversations.label()
+                raise UsageError(f"{place}: needs pages of {needed} with the same settings")
 
     async def follow_ups(self, rows: UnitRows, ask: Ask) -> list[Prompt[str] | None]:
         text = rows.document.text

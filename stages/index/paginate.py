@@ -52,6 +52,8 @@ class Paginate(Stage):
     name = "paginate"
     writes = Page
     starts_memory = True
+    # The setting that bounds most pages from below, in words or tokens.
+    size_setting: ClassVar[str | None] = None
 
     def row_per(self) -> str:
         return "document_id"  # also where pages are read
@@ -173,6 +175,7 @@ class PaginateUniform(FromText, Paginate):
 
     kind = "uniform"
     version = 1
+    size_setting = "words"
     words: PositiveInt
     max_words: PositiveInt
 
@@ -324,6 +327,7 @@ class PaginateByModel(ByWindows, Paginate):
     version = 1
     prompts: ClassVar[tuple[type[Prompt[Any]], ...]] = (BreakPoint,)
     asks_in_turn = True
+    size_setting = "min_words"
     tail_words: NonNegativeInt
 
     async def run(self, rows: UnitRows, ask: Ask) -> list[Page]:
@@ -378,6 +382,7 @@ class PaginateByTokens(Paginate):
     kind = "tokens"
     version = 1
     prompts = (SummarizeSegment,)
+    size_setting = "segment_tokens"
     page_breaks: bool
     segment_tokens: PositiveInt
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from jobs.graph.resolved_run import read_run
+from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
 from stages.index.context import Context, orders_alike
 from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat, AnswerFromNotes
@@ -154,6 +156,18 @@ def test_nothing_is_answered_from_pages_none_of_which_has_room(
     assert answer.detail
     (answer,), _ = run(stage, unit, always("Noon."))
     assert (answer.problem, answer.answer) == (None, "Noon.")
+
+
+def test_a_budget_below_a_page_is_refused_where_that_is_known() -> None:
+    for method, setting, least in (("rag(retriever=bm25,", "segment_tokens", 512),
+                                   ("dos_rag(retriever=bm25,", "words", 100),
+                                   ("memwalker(", "segment_tokens", 1000),
+                                   ("bm25(", "min_words", 280)):  # fmt: skip
+        read_run([f"methods={method}budget={least})"])
+        told = rf"budget={least - 1} is .* as {setting}={least}; raise"
+        with pytest.raises(UsageError, match=told):
+            read_run([f"methods={method}budget={least - 1})"])
+    read_run(["corpus=longmemeval", "corpus.path=.", "methods=full_history(budget=1)"])
 
 
 LAYOUT: dict[str, Any] = {"layout": "appended", "appended_heading": "Raw pages:"}

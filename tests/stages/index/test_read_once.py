@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.core.engine import Request
+from pipeline.core.errors import UsageError
 from pipeline.core.rows import UnitRows
 from stages.index.gist_pages import FollowUpGists
 from stages.index.paginate import Following, LabelRule, PaginateByModel, PaginateInConversations
@@ -155,3 +156,10 @@ def test_equal_replies_give_equal_pages_and_each_label_is_shown_once(
         in_prompt = re.findall(r"^<(\d+)>$", "\n".join(shown), re.MULTILINE)
         assert len(in_prompt) == len({*in_prompt})
         assert {*map(str, labels(request))} <= {*in_prompt}
+
+
+def test_the_pages_must_be_of_the_same_conversations() -> None:
+    follow_ups().refuse_upstream("here", [conversation()])
+    for stage in (conversation(max_words=9), PaginateByModel(**WINDOW, tail_words=0)):
+        with pytest.raises(UsageError, match=r"^here: needs pages of paginate \(kind conversation"):
+            follow_ups().refuse_upstream("here", [stage])
