@@ -19,7 +19,7 @@ from pydantic import Field
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Prompt
-from pipeline.core.rows import Span, UnitRows
+from pipeline.core.rows import Record, Span, UnitRows
 from pipeline.engines.embedder import EmbedderSettings
 from pipeline.work.stage import Role, Stage
 from stages.prompts.longmemeval import (
@@ -94,6 +94,9 @@ class Expand(Stage):
             for index, (day, text) in enumerate(items)
         ] or [replace(row, problem=reply.problem)]
 
+    def empty(self, rows: UnitRows, about: Record) -> Expansion:
+        return Expansion.about(about, kind=self.extracted.removesuffix("s"))
+
 
 def _side_of(page: Page, side: Side) -> str:
     """The page's turns, all or the user's, without the session's header."""
@@ -160,6 +163,9 @@ class MakeKeys(Stage):
         if self.join.endswith("replace"):
             return items
         return [replace(value, kind="merged", text=f"{item.text} {value.text}") for item in items]
+
+    def empty(self, rows: UnitRows, about: Record) -> Key:
+        return Key.about(about, kind="value")
 
 
 class _EmbedTexts(Stage):

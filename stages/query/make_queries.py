@@ -15,7 +15,7 @@ from pydantic import PositiveInt
 from pipeline.asking.ask import Ask
 from pipeline.core.calls import Subject
 from pipeline.core.prompts import Asked, Prompt
-from pipeline.core.rows import Question, UnitRows
+from pipeline.core.rows import Question, Record, UnitRows
 from pipeline.work.stage import Column, Columns, Role, Stage
 from stages.index.context import fields_of
 from stages.index.memorize import CLUES, memory_parts
@@ -54,6 +54,9 @@ class MakeQueries(Stage, ABC):
 
     def numbered(self, queries: Sequence[Query]) -> list[Query]:
         return [replace(row, query_index=index) for index, row in enumerate(queries)]
+
+    def empty(self, rows: UnitRows, about: Record) -> Query:
+        return Query.about(about, kind="question")
 
 
 class FilterQueries(MakeQueries, ABC):

@@ -50,7 +50,8 @@ class Answer(QuestionRow):
         if row["skipped"]:
             return [*lines, "skipped: the method does not apply to this question"]
         if row["num_context_words"] is not None:
-            size = f"{row['num_context_words']} words, {row['num_context_tokens']} tokens"
+            words, tokens = row["num_context_words"], row["num_context_tokens"]
+            size = f"{words} words" if tokens is None else f"{words} words, {tokens} tokens"
             lines.append(f"context: {size}, compression {row['compression_rate']:.1f}%")
         lines.append(f"answer: {row['answer'] or '-'}")
         if row["judged"] is not None:
