@@ -144,6 +144,12 @@ def keys(found: list[Expansion], join: Any = "merge", side: Any = "user") -> lis
     return made
 
 
+def test_rows_of_a_failed_unit_have_the_kind_of_others() -> None:
+    for failing, kind in ((stage("facts"), "fact"), (MakeKeys(join="merge", side="user"), "value")):
+        failed = failing.failed(book(CHATS), "unit_failed", None)
+        assert [row.kind for row in failed] == [kind] * len(CHATS)
+
+
 def shown(made: Sequence[Expansion | Key]) -> list[str]:
     return [f"{row.page_index} {row.kind} {row.text}" for row in made]
 

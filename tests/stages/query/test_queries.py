@@ -95,6 +95,11 @@ def test_without_clues_the_question_remains(
     ]  # fmt: skip
 
 
+def test_a_failed_unit_has_the_question_of_each() -> None:
+    (failed,) = clues().failed(memory(), "unit_failed", None)
+    assert (failed.kind, failed.text) == ("question", None)
+
+
 def test_a_memory_that_does_not_fit_is_not_asked() -> None:
     rows, calls = run(clues(), memory("bell " * 500), always("x", context_tokens=400))
     assert [row.problem for row in rows] == [None, "context_overflow", "context_overflow"]

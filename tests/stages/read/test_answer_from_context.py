@@ -105,6 +105,9 @@ def test_pages_alone_in_document_order() -> None:
     )
     assert answer.page_indexes == (1, 3)
     assert (answer.num_context_words, answer.compression_rate) == (7, 100 * (1 - 7 / 18))
+    for wrong in (9, -1):  # as a plugin's ranking may have it
+        with pytest.raises(ValueError, match=f"there is no page {wrong}"):
+            one(stage, rows(looked_up(1, wrong)), engine)
 
 
 SPACED = "ann: one  two\nbob: three\n\nann: four five"

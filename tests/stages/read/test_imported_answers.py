@@ -87,8 +87,11 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, text: str, says: str) -> Non
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     damaged = written(tmp_path, "a.jsonl", "%PDF-1.7")
+    guessed = tmp_path / "a.csv"
+    guessed.write_bytes("question_id,answer\nq1,Löwen\n".encode("cp1252"))
     for path, says in (
         (tmp_path / "none", "no such file"), (tmp_path, "a folder"),
+        (guessed, r"^a\.csv: .*cp1252; save it as UTF-8"),
         (damaged, "a PDF, not text; .*; name a file with answers"),
     ):  # fmt: skip
         with pytest.raises(UsageError, match=says):
