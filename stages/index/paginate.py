@@ -29,6 +29,7 @@ from stages.text.fit_to_limit import segments
 from stages.text.words import (
     Paragraphs,
     ends_at_pauses,
+    is_without_spaces,
     num_words,
     paragraph_spans,
     sections,
@@ -161,9 +162,12 @@ def _cut(
     head = len(sentence) - len(without_header(sentence))
     starts = [start + first for first, _ in word_spans(sentence) if first >= head]
     cuts = [cut for cut in starts[::part_words][1:] if cut not in no_ends]
-    # Counted in the sentence: a part of a long word may be short enough to be one by itself.
+    parts = pairwise([start, *cuts, span[1]])
+    if not is_without_spaces(sentence):
+        return [PagePiece(first, end, num_words(text[first:end])) for first, end in parts]
+    # A part of so long a word may be short enough to be one by itself.
     return [PagePiece(first, end, bisect_left(starts, end) - bisect_left(starts, first))
-            for first, end in pairwise([start, *cuts, span[1]])]  # fmt: skip
+            for first, end in parts]  # fmt: skip
 
 
 class PaginateUniform(FromText, Paginate):
