@@ -8,8 +8,8 @@ The journal has the finished calls of an open unit, written as they arrive, and 
 crash: <warehouse>/journal/<step_id>/<unit>.<attempt>.<number>.jsonl, a Call as JSON per line. Only
 the process that made a file writes it. The numbers have no gap, so a single look shows that a unit
 has no journal. Locally each call is appended at once and not synced: after a power cut some calls
-are sent again. On object stores a file holds 20 calls, or those of 30 seconds, and is one PUT. A
-call that cannot be written for good ends the run, so that no others are paid for in vain.
+are sent again. On object stores a file holds 20 calls, and is one PUT. A call that cannot be
+written for good ends the run, so that no others are paid for in vain.
 
 Documents that send the same request share its reply, as one chat session is in many histories.
 <warehouse>/shared/<step_id>/<request_sha>.json holds the call of the first document. A worker sends
@@ -42,11 +42,9 @@ from pipeline.files.storage import (
     make_folder,
     read,
     with_retries,
-    write,
 )
 
 _CALLS_A_FILE = 20  # of a journal, on object stores
-_SECONDS_A_FILE = 30.0
 # Threads of its own: a call holds its slot until it is written, and must not wait for commits.
 _WRITERS = ThreadPoolExecutor(4, "journal")
 _SHARED = (None, "truncated")  # problems of shared replies; after others each document asks again
@@ -163,9 +161,7 @@ class SharedReplies:
         elif call.problem in _SHARED:
             file, content = self._folder / f"{name}.json", call_to_json(call)
             if not await to_thread(commit, file, content):
-                if (committed := await to_thread(self._load, name)) is not None:
-                    return committed
-                await to_thread(write, file, content)  # replaces a damaged file
+                return await to_thread(self._load, name) or call
         return call
 
     def _load(self, name: str) -> Call | None:
@@ -185,14 +181,11 @@ class Journal:
         self._appended: UPath | None = None  # the file that calls are appended to
         self._pending: list[bytes] = []
         self._lock = asyncio.Lock()
-        self._timer: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if self._timer:
-            self._timer.cancel()
         if error:
             with suppress(StorageError):  # or it would hide why the unit ends
                 await self._flush()
@@ -220,8 +213,6 @@ class Journal:
         self._pending.append(b"\n" + call_to_json(call) + b"\n")
         if not is_remote(self._folder) or len(self._pending) >= _CALLS_A_FILE:
             await self._flush()
-        elif self._timer is None or self._timer.done():
-            self._timer = asyncio.create_task(self._flush_later())
 
     def delete(self) -> None:
         """Delete the journal of a committed unit. It blocks."""
@@ -230,23 +221,12 @@ class Journal:
             with ignore_refusals():
                 delete(self._files.pop())
 
-    async def _flush_later(self) -> None:
-        await asyncio.sleep(_SECONDS_A_FILE)
-        with suppress(StorageError):  # then the next call is refused, too, and raises
-            await self._flush()
-
     async def _flush(self) -> None:
         async with self._lock:
             content, self._pending = b"".join(self._pending), []
-            if not content:
-                return
-            loop = asyncio.get_running_loop()
-            writing = loop.run_in_executor(_WRITERS, self._write, content)
-            try:
-                await asyncio.shield(writing)
-            except asyncio.CancelledError:
-                await writing  # a reply that is paid for is never lost
-                raise
+            if content:
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(_WRITERS, self._write, content)
 
     def _write(self, content: bytes) -> None:
         if not is_remote(self._folder):
@@ -272,15 +252,10 @@ class Journal:
         return self._folder / f"{self._name}.{len(self._files)}.jsonl"
 
 
-def journal_files(warehouse: UPath) -> Iterator[tuple[UPath, str, str, int]]:
-    """Every file of every journal, with its step_id, unit and attempt. Raises StorageError."""
-    folder = warehouse / "journal"
-    # Earlier versions had a folder for each unit; the calls in it are sent again.
-    for file in (*list_paths(folder, "*/*.jsonl"), *list_paths(folder, "*/*/*.jsonl")):
-        step_id, name, *_ = file.parts[len(folder.parts) :]
-        unit, attempt, *_ = [*name.split("."), ""]
-        if attempt.isdecimal():
-            yield file, step_id, unit, int(attempt)
+def journal_files(warehouse: UPath) -> Iterator[tuple[UPath, str, str]]:
+    """Every file of every journal, with its step_id and unit. Raises StorageError."""
+    for file in list_paths(warehouse / "journal", "*/*.jsonl"):
+        yield file, file.parent.name, file.name.partition(".")[0]
 
 
 @cache

@@ -114,16 +114,9 @@ def test_a_journal_that_cannot_be_written_ends_the_unit(warehouse: UPath) -> Non
     assert list(journal_files(warehouse)) == []
 
 
-def test_what_killed_processes_left_is_known_by_step_unit_and_attempt(warehouse: UPath) -> None:
-    """Of earlier versions, too, which had a folder for each unit."""
-    folder, expected = warehouse / "journal" / STEP, []
-    (folder / f"{UNIT}.2").mkdir(parents=True)
-    for file in (f"{UNIT}.1.0.jsonl", f"{UNIT}.2.0.jsonl", f"{UNIT}.2/host-1.0.jsonl"):
-        (folder / file).write_bytes(b"{}\n")
-        expected.append((file, STEP, UNIT, int(file.split(".")[1][0])))
-    (folder / "notes.jsonl").write_text("not ours")
-    named = [(str(f.relative_to(folder)), *which) for f, *which in journal_files(warehouse)]
-    assert sorted(named) == expected
+def test_what_killed_processes_left_is_known_by_step_and_unit(warehouse: UPath) -> None:
+    cut_short(warehouse, call(0))
+    assert [*journal_files(warehouse)] == [(*files(warehouse), STEP, UNIT)]
 
 
 def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
@@ -142,30 +135,6 @@ def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
             await committing
 
     asyncio.run(full())
-
-
-def test_a_call_that_is_being_written_when_its_unit_ends_is_written(
-    warehouse: UPath, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All threads that write are busy when another call's error cancels ours."""
-    may_write = threading.Event()
-    writers = ThreadPoolExecutor(1)
-    monkeypatch.setattr("pipeline.asking.replies._WRITERS", writers)
-
-    async def cancelled() -> None:
-        writers.submit(may_write.wait, 60)
-        async with journal(warehouse) as opened:
-            adding = asyncio.create_task(opened.add(call(0)))
-            await asyncio.sleep(0)
-            adding.cancel()
-            await asyncio.sleep(0.01)
-            assert not adding.done(), "it waits until it is written"
-            may_write.set()
-            await adding
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancelled())
-    assert left(warehouse) == (call(0),)
 
 
 def test_files_that_another_process_makes_meanwhile_are_its_own(warehouse: UPath) -> None:
@@ -218,22 +187,6 @@ def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
         asyncio.run(many())
     assert [f.read_bytes().count(b'"d1"') for f in files(store)] == [20, 20, 5]
     assert left(store) == tuple(map(call, range(45))), "what is pending is written at an error"
-
-
-def test_an_object_store_gets_a_part_after_a_while(
-    store: UPath, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pipeline.asking.replies._SECONDS_A_FILE", 0.01)
-
-    async def two() -> None:
-        async with journal(store) as opened:
-            for number in range(2):
-                await opened.add(call(number))
-                while len(files(store)) <= number:
-                    await asyncio.sleep(0.01)
-
-    asyncio.run(two())
-    assert files(store) == []
 
 
 # A whole document.
