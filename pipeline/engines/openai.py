@@ -15,21 +15,13 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, ValidationInfo, fi
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import StartError, UsageError, redacted
 from pipeline.core.prompts import Constraint, Message
-from pipeline.core.settings import sha
+from pipeline.core.registry import hint
 from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient
 
 T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
-_CACHED_COUNTS = 100_000
-# Scripts without spaces between words: Thai and Lao, Tibetan, Myanmar, Khmer, kana, Han.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\U00020000-\U0003ffff]"
-)
-_MOST_CHARS_PER_TOKEN = 4  # of these scripts; tokenizers made for them have two
 _LEAST_READ = 0.75  # the least share of `least_tokens`: some tokenizers join several words
-_MODELS_SHOWN = 5
 # Patterns of keys whose value may hold a secret, and advice. Messages do not show such a value.
 _FORMS = {
     "base_url": (
@@ -118,14 +110,11 @@ class OpenAISettings(EngineSettings):
         served = models.get(self.model) if models else None
         total, thinking = self.context_tokens or served, self.thinking_tokens
         if models is not None and self.model not in models:
-            names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
-            serves = f"the server serves {', '.join(names) or 'no models'}; set it to a served one"
-            raise StartError(f"engine.model={self.model}: {serves}")
+            served_ones = hint(self.model, list(models))
+            raise StartError(f"engine.model={self.model}: not served by the server; {served_ones}")
         if total is None:
-            why = "the server does not list its context length;"
-            if models is None:
-                why = "lists no models; make sure that the address ends in /v1, or"
-            raise StartError(f"{address}: {why} set engine.context_tokens")
+            why = "the server does not list its context length"
+            raise StartError(f"{address}: {why}; set engine.context_tokens")
         if served and total > served:
             why = f"the server has a context of {served}; lower it"
             raise StartError(f"engine.context_tokens={total}: {why}")
@@ -150,7 +139,6 @@ class OpenAIEngine:
         self._client = client
         self._reply_slots = asyncio.Semaphore(settings.sequences)
         self._count_slots = asyncio.Semaphore(settings.sequences)
-        self._counts: dict[str, int] = {}  # tokens, by hash of the messages
         self._server_counts_exactly = False
         self._short_request = Request(
             prompt="check_server",
@@ -192,16 +180,10 @@ class OpenAIEngine:
         estimate = sum(-(-size // _BYTES_PER_TOKEN) + _TEMPLATE_TOKENS for size in sizes)
         if not self._server_counts_exactly:
             return estimate
-        key = sha(list(messages), 32)
-        if key not in self._counts:
-            count = None
-            async with self._count_slots:
-                with suppress(FailedError):
-                    count = await self._gate.send(partial(self._count, messages))
-            if len(self._counts) >= _CACHED_COUNTS:
-                self._counts.pop(next(iter(self._counts)))
-            self._counts[key] = estimate if count is None else count
-        return self._counts[key]
+        async with self._count_slots:
+            with suppress(FailedError):
+                return await self._gate.send(partial(self._count, messages)) or estimate
+        return estimate
 
     async def check_server(self) -> None:
         """Send one short request, and compare its token count with that of /tokenize. Raises
@@ -255,8 +237,8 @@ class OpenAIEngine:
 
 
 def least_tokens(messages: Sequence[Message]) -> int:
-    """A lower bound on the tokens of messages with any tokenizer: one a word, and one for every
-    four characters of scripts without spaces between words."""
+    """A lower bound on the tokens of messages with any tokenizer: one a word, or one for every four
+    characters of Han, kana or Thai, which have no spaces and take three bytes of UTF-8 each."""
     texts = [message["content"] for message in messages]
-    unspaced = sum(len(text) - len(_UNSPACED.sub("", text)) for text in texts)
-    return sum(len(text.split()) for text in texts) + unspaced // _MOST_CHARS_PER_TOKEN
+    more_bytes = sum(len(text.encode()) - len(text) for text in texts)
+    return max(sum(len(text.split()) for text in texts), more_bytes // 8)

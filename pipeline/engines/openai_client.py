@@ -7,17 +7,16 @@ import math
 import os
 import random
 import re
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from email.utils import mktime_tz, parsedate_tz
 from typing import Any, TypeVar
 
 from pipeline.core.engine import FinishReason, Reply
 from pipeline.core.errors import (
     OutageError,
     Problem,
+    contained,
     environment_errors,
     redacted,
     remember_key,
@@ -35,7 +34,6 @@ _SHOWN_CHARS = 300  # of a server's own error message
 _NAME_CHARS = 200  # of the model that a server says it is
 _KEY, _BUSY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or every request is
 _TOO_LARGE = 413
-_OF_PROXIES = (407, 502, 503, 504)  # statuses that a proxy before the server may answer with
 _MOST_TOKENS = 2**31
 # Words of servers for the end of a reply, in lower case. A text counts as a whole reply if its end
 # has another word, or none.
@@ -189,10 +187,7 @@ class OpenAIClient:
         self._base_url, self._model, self._retries = base_url, model, retries
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
-        # The library by which the openai package sends requests: httpx, or httpx2 since version 3.
-        (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
-        self._http: Any = sys.modules[module.partition(".")[0]]
-        with environment_errors(self.address, self._http.InvalidURL):
+        with environment_errors(self.address, Exception):  # of a library that the package chose
             self._client = openai.AsyncOpenAI(
                 base_url=base_url,
                 api_key=self._key or "none",
@@ -240,29 +235,27 @@ class OpenAIClient:
         HTTP and JSON libraries in the middle of a response."""
         import openai
 
-        http = self._http
-        try:
+        with contained() as raised:
             answer = await response
             # It is a text if the server does not declare it as JSON.
             return json.loads(answer) if isinstance(answer, str) else answer
-        except openai.APIStatusError as error:
-            raise self._refused(error.status_code, error.body, error.response.headers) from None
-        except openai.APIConnectionError as error:
+        error = raised.error
+        if isinstance(error, openai.APIStatusError):
+            raise self._refused(error.status_code, error.body, error.response.headers)
+        if isinstance(error, openai.APIConnectionError):
             why = " ".join(str(error.__cause__).split()) or type(error.__cause__).__name__
             through, fix = through_proxy(self._base_url), "start it or correct the address"
             if "CERTIFICATE_VERIFY_FAILED" in why:
                 fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
             elif through:
                 fix = "correct that variable, or name the server's host in NO_PROXY"
-            raise FailedError(f"no server answers{through} ({why}); {fix}") from None
-        except (ValueError, RecursionError):  # the latter if it is nested too deeply
-            raise FailedError("the response is not JSON") from None
-        except (openai.OpenAIError, http.HTTPError, http.InvalidURL, http.StreamError) as error:
-            raise FailedError(f"no reply ({type(error).__name__}: {error})") from None
+            raise FailedError(f"no server answers{through} ({why}); {fix}")
+        if isinstance(error, ValueError):
+            raise FailedError("the response is not JSON")
+        raise FailedError(f"no reply ({type(error).__name__}: {error})")
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
-        through = through_proxy(self._base_url) if status in _OF_PROXIES else ""
-        words = f"{status}{through}: {server_words(body)}"
+        words = f"{status}: {server_words(body)}"
         if status in _KEY:
             variable = self._key_env or "the variable that engine.api_key_env names"
             refusal = f"requires an API key ({words}); put it into {variable}"
@@ -341,12 +334,11 @@ def server_words(body: object, depth: int = 5) -> str:
 
 
 def _seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """The seconds of a Retry-After, which is a number or a date; 0 without one."""
-    after, seconds = headers.get("retry-after", ""), 0.0
-    with suppress(ValueError, OverflowError):
-        date = parsedate_tz(after)
-        seconds = mktime_tz((*date[:9], date[9] or 0)) - time.time() if date else float(after)
-    return seconds if 0 < seconds < math.inf else 0.0
+    """The seconds of a Retry-After; 0 without one, or if it is a date."""
+    with suppress(ValueError):
+        seconds = float(headers.get("retry-after", ""))
+        return seconds if 0 < seconds < math.inf else 0.0
+    return 0.0
 
 
 def _field(fields: Any, *names: str) -> Any:
