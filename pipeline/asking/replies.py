@@ -7,9 +7,9 @@ then is an engine asked.
 The journal has the finished calls of an open unit, written as they arrive, and replayed after a
 crash: <warehouse>/journal/<step_id>/<unit>.<attempt>.<number>.jsonl, a Call as JSON per line. Only
 the process that made a file writes it. The numbers have no gap, so a single look shows that a unit
-has no journal. Locally each call is appended at once and not synced: after a power cut some calls
-are sent again. On object stores a file holds 20 calls, and is one PUT. A call that cannot be
-written for good ends the run, so that no others are paid for in vain.
+has no journal. Locally each call is appended at once, and only the first one synced: after a power
+cut some calls are sent again. On object stores a file holds 20 calls, and is one PUT. A call that
+cannot be written for good ends the run, so that no others are paid for in vain.
 
 Documents that send the same request share its reply, as one chat session is in many histories.
 <warehouse>/shared/<step_id>/<request_sha>.json holds the call of the first document. A worker sends
@@ -39,7 +39,6 @@ from pipeline.files.storage import (
     ignore_refusals,
     is_remote,
     list_paths,
-    make_folder,
     read,
     with_retries,
 )
@@ -229,27 +228,22 @@ class Journal:
                 await loop.run_in_executor(_WRITERS, self._write, content)
 
     def _write(self, content: bytes) -> None:
-        if not is_remote(self._folder):
-            with_retries(partial(self._append, content), self._folder)
+        if file := self._appended:  # `delete` may be called meanwhile
+            with_retries(partial(_append, file, content), file)
             return
-        is_written = False
-        while not is_written:
-            is_written = commit(self._next(), content)
+        while not commit(self._next(), content):  # another process's file, which has not been read
             self._files.append(self._next())
-
-    def _append(self, content: bytes) -> None:
-        make_folder(self._folder)
-        file = self._appended  # `delete` may be called meanwhile
-        while file is None:
-            with suppress(FileExistsError):  # another process's file, which has not been read
-                self._next().touch(exist_ok=False)
-                file = self._appended = self._next()
-            self._files.append(self._next())
-        with file.open("ab") as appended:
-            appended.write(content)
+        self._files.append(self._next())
+        if not is_remote(self._folder):
+            self._appended = self._files[-1]
 
     def _next(self) -> UPath:
         return self._folder / f"{self._name}.{len(self._files)}.jsonl"
+
+
+def _append(file: UPath, content: bytes) -> None:
+    with file.open("ab") as appended:
+        appended.write(content)
 
 
 def journal_files(warehouse: UPath) -> Iterator[tuple[UPath, str, str]]:

@@ -22,18 +22,10 @@ T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
 _LEAST_READ = 0.75  # the least share of `least_tokens`: some tokenizers join several words
-# Patterns of keys whose value may hold a secret, and advice. Messages do not show such a value.
+# Patterns of keys whose value may hold a secret, and what to write. Messages show no such value.
 _FORMS = {
-    "base_url": (
-        "https?://[^/@?#]+(/[^@?#]*)?",
-        "is not an address; write http://HOST:PORT/v1 and put a key or password into the variable "
-        "that api_key_env names",
-    ),
-    "api_key_env": (
-        "[A-Z_][A-Z0-9_]*",
-        "is not the name of an environment variable (A-Z, 0-9, _); put the key into such a "
-        "variable and write its name here",
-    ),
+    "base_url": ("https?://[^/@?#]+(/[^@?#]*)?", "http://HOST:PORT/v1"),
+    "api_key_env": ("[A-Z_][A-Z0-9_]*", "the name of an environment variable (A-Z, 0-9, _)"),
 }
 _SET_BY_ENGINE = {
     "api_key", "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed",
@@ -62,9 +54,10 @@ class OpenAISettings(EngineSettings):
     @classmethod
     def _has_its_form(cls, value: str | None, info: ValidationInfo) -> str | None:
         key = str(info.field_name)
-        pattern, advice = _FORMS[key]
+        pattern, form = _FORMS[key]
         if value is not None and not re.fullmatch(pattern, value):
-            raise UsageError(f"engine.{key} (or rater.{key}) {advice}")
+            place = f"engine.{key} (or rater.{key})"
+            raise UsageError(f"{place} must be {form}; a key belongs into the environment")
         return value and value.rstrip("/")
 
     @field_validator("args")

@@ -117,8 +117,8 @@ def test_a_worker_has_the_gpus_of_its_model_or_by_the_cpu_build_a_machines_cpus(
     [
         ((), "engine.model is not set"),
         (("engine.model=/no/such/folder",), "engine.model=/no/such/folder: no such folder"),
-        (("engine.model=tests",), "engine.model=tests: no folder with a config.json"),
-        (("engine.model=./pyproject.toml",), "engine.model=./pyproject.toml: no folder with a"),
+        (("engine.model=tests",), "engine.model=tests: no config.json and no params"),
+        (("engine.model=./pyproject.toml",), "engine.model=./pyproject.toml: no config.json"),
         ((NAMED, "engine.chat_template=none.jinja"), "engine.chat_template=none.jinja: no such"),
         ((NAMED, "engine.args.model=x"), "engine.args.model: set engine.model instead"),
         ((NAMED, "engine.args.max_num_seqs=3"), "engine.args.max_num_seqs: set engine.sequences"),
