@@ -201,7 +201,7 @@ class Journal:
                 lines = read(self._next()).split(b"\n")
                 self._files.append(self._next())
                 calls += [call_from_json(line) for line in lines if line]
-        return tuple(call for call in calls if call and call.problem not in UNANSWERED)
+        return tuple(call for call in calls if call)
 
     async def add(self, call: Call) -> None:
         """Write a finished call, unless it has no reply: then it is sent again. Raises StorageError
