@@ -99,7 +99,6 @@ RETURNED = {  # a kind of the stage: the body of its `run`, and what its problem
     "surrogate": ("return [self.row(q, shout=chr(0xd800)) for q in rows.questions]",
                   "shouts: row 0: shout: a surrogate, which is no character"),
     "fewer": ("return []", "shouts do not match questions"),
-    "unread": ("return [self.row(q) for q in rows[Page]]", "KeyError"),
 }  # fmt: skip
 FAILED = """
 class Failing(ShoutQuestion):
