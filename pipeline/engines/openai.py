@@ -16,11 +16,13 @@ from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import StartError, UsageError, redacted
 from pipeline.core.prompts import Constraint, Message
 from pipeline.core.registry import hint
+from pipeline.core.settings import sha
 from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient
 
 T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
+_CACHED_COUNTS = 100_000  # methods count the same pages and gists
 _LEAST_READ = 0.75  # the least share of `least_tokens`: some tokenizers join several words
 # Patterns of keys whose value may hold a secret, and what to write. Messages show no such value.
 _FORMS = {
@@ -132,6 +134,7 @@ class OpenAIEngine:
         self._client = client
         self._reply_slots = asyncio.Semaphore(settings.sequences)
         self._count_slots = asyncio.Semaphore(settings.sequences)
+        self._counts: dict[str, int] = {}  # tokens, by hash of the messages
         self._server_counts_exactly = False
         self._short_request = Request(
             prompt="check_server",
@@ -173,10 +176,16 @@ class OpenAIEngine:
         estimate = sum(-(-size // _BYTES_PER_TOKEN) + _TEMPLATE_TOKENS for size in sizes)
         if not self._server_counts_exactly:
             return estimate
-        async with self._count_slots:
-            with suppress(FailedError):
-                return await self._gate.send(partial(self._count, messages)) or estimate
-        return estimate
+        key = sha(list(messages), 32)
+        if key not in self._counts:
+            count = None
+            async with self._count_slots:
+                with suppress(FailedError):
+                    count = await self._gate.send(partial(self._count, messages))
+            if len(self._counts) >= _CACHED_COUNTS:
+                self._counts.pop(next(iter(self._counts)))
+            self._counts[key] = estimate if count is None else count
+        return self._counts[key]
 
     async def check_server(self) -> None:
         """Send one short request, and compare its token count with that of /tokenize. Raises
