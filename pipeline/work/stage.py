@@ -6,7 +6,6 @@ document; the rows that a stage returns are checked before they are committed.
 """
 
 import dataclasses
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +36,6 @@ COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  #
 # The function or class that makes each measure: one metric, one rubric of a judge, or one of our
 # tables by its SQL.
 MEASURES: Registry[Any] = Registry("makes the measure {!r}")
-_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 # Marks a setting added later: it is hashed only if it differs from its default, so existing steps
 # keep their ids.
@@ -239,15 +237,6 @@ def refuse_wrong_parts(record: Any, prompts: Sequence[Any]) -> None:
 
 def _error(cls: type, attribute: str, why: str) -> UsageError:
     return UsageError(f"{file_of(cls)}: {cls.__name__}.{attribute} {why}")
-
-
-def register_measure(name: str, maker: Any) -> None:
-    """Register a metric's function, or the class of a judge. Raises UsageError, naming its file, if
-    another measure has the name or no column can have it."""
-    if not _NAME.fullmatch(name):
-        why = "write a small letter, then letters, digits and _"
-        raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: {why}")
-    MEASURES.add(name, maker)
 
 
 def wrong_rows(stage: Stage, inputs: UnitRows, rows: Any, is_checked: bool = True) -> str:

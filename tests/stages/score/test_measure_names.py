@@ -9,7 +9,7 @@ from pipeline.core.errors import UsageError
 from pipeline.core.registry import load_plugins
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
-from pipeline.work.stage import register_measure
+from pipeline.work.stage import MEASURES
 from tests.support.runs.finished_run import FinishedRun
 
 
@@ -25,7 +25,7 @@ def test_the_measures_of_a_run_are_taken(tmp_path: Path) -> None:
     assert {"lr_1", "lr_2", "squad_em", "compression_rate", "lookups", "length"} <= names
     for name in names:
         with pytest.raises(UsageError, match=rf"brought makes the measure '{name}', which is that"):
-            register_measure(name, brought)
+            MEASURES.add(name, brought)
 
 
 MODULE = """
