@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.compose import compose
 from pipeline.core.engine import Reply
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import ExtractiveEngine
-from pipeline.engines.scripted import ScriptedSettings, read_script
+from pipeline.engines.scripted import read_script
 from stages.prompts.answer import AnswerQuestion, Passage, parse_option
 from stages.prompts.judging import PermissiveRating, StrictRating
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
@@ -145,16 +144,6 @@ def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
     assert (third.prompt_tokens, third.reply_tokens, third.cached_tokens) == (4, 5, 0)
     assert 0.05 <= third.seconds < 5
     assert asyncio.run(engine.count_tokens([{"role": "user", "content": ""}])) == 0
-
-
-def test_a_script_is_known_by_its_content(tmp_path: Path) -> None:
-    identities = []
-    for name, text in (("a", "replies: []\n"), ("b", "replies: []\n"), ("c", "replies: [{}]\n")):
-        (tmp_path / name).write_text(text)
-        composed = compose(["engine=scripted", f"engine.script={tmp_path / name}"])["engine"]
-        identities.append(ScriptedSettings.model_validate(composed).identity())
-    a, b, c = identities
-    assert a == b != c
 
 
 @pytest.mark.parametrize(
