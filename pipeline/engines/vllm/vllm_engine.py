@@ -12,7 +12,7 @@ from array import array
 from asyncio import to_thread
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from pydantic import ValidationError
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.errors import CommandError, EngineError, StartError, UsageError, contained
 from pipeline.core.prompts import Message
-from pipeline.core.registry import hint
 from pipeline.engines.vllm.chat_tokenizer import ChatTokenizer, without_breaks
 from pipeline.engines.vllm.vllm_settings import (
     VllmSettings,
@@ -65,10 +64,6 @@ def _load(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
         raise StartError(
             f"engine=vllm cannot be imported ({one_line(error)}); pip install vllm"
         ) from None
-    names = [field.name for field in fields(AsyncEngineArgs)]
-    for key in arguments:
-        if key not in names:
-            raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, names)}")
     from vllm.tokenizers import cached_tokenizer_from_config
     from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -330,6 +325,9 @@ def _first_sentence(text: str) -> str:
 
 # Advice by a pattern of vLLM's error; the first that matches is given, with the pattern's groups.
 _ADVICE = {
+    r"EngineArgs\S+ got an unexpected keyword argument '(\w+)'": (
+        r"correct or remove engine.args.\1"
+    ),
     r"greater than the derived max_model_len \(\w+=(\d+)": (
         r"set engine.context_tokens to at most \1"
     ),

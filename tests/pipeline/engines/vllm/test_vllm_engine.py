@@ -243,8 +243,7 @@ def why_not(*words: str | Path) -> str:
     ("word", "says"),
     [
         ("engine.args.gpu_memory_utilisation=0.8",
-         "UsageError engine.args.gpu_memory_utilisation: vLLM has no such argument; "
-         "nearest: gpu_memory_utilization"),
+         "UsageError .*; correct or remove engine.args.gpu_memory_utilisation$"),
         ("engine.args.dtype=float12", "StartError .*tiny cannot start: .*float12"),
         ("engine.context_tokens=65536",
          "UsageError .*tiny cannot start: .*65536.*; set engine.context_tokens to at most 32768"),

@@ -183,8 +183,10 @@ CACHE_TOO_LARGE = (
         ("Failed to infer device type", "give the worker GPUs", ("CPU build",), "lower"),
         ("Unrecognized model in /models/a. Should have", "set engine.model", ("folder",), "raise"),
         ("CUDA out of memory. Tried to allocate 2 GiB", "lower engine.args", (), "raise"),
+        ("AsyncEngineArgs.__init__() got an unexpected keyword argument 'dtyp'",
+         "correct or remove engine.args.dtyp", (), "raise"),
     ],
-)
+)  # fmt: skip
 def test_of_vllms_errors_the_setting_and_the_direction_are_named(
     tmp_path: Path, message: str, starts: str, names: tuple[str, ...], leaves_out: str
 ) -> None:
