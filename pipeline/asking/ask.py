@@ -23,7 +23,6 @@ from pipeline.core.calls import (
 from pipeline.core.engine import Engine, EngineSettings, Reply, Request, without_thinking
 from pipeline.core.errors import CommandError, Problem, StartError, StorageError, contained
 from pipeline.core.prompts import Asked, Message, Prompt
-from pipeline.core.registry import is_ours
 from pipeline.core.rows import utc_now
 from pipeline.core.settings import sha
 from pipeline.engines import extractive, scripted, vllm  # noqa: F401  # found by name
@@ -131,10 +130,8 @@ def num_slots(settings: EngineSettings) -> int:
 
 
 async def start_reader(settings: EngineSettings, family: Family, is_constrained: bool) -> Reader:
-    """Start an engine. Raises StartError if it cannot start, and if a plugin's `start` raises
-    anything or returns no engine."""
-    if is_ours(type(settings)):  # a mistake of ours keeps its traceback
-        return reader_of(await settings.start(), settings, family, is_constrained)
+    """Start an engine. Raises StartError if it cannot start, and if `start` raises anything or
+    returns no engine."""
     start = f"engine={settings.name}: {type(settings).__name__}.start"
     with contained(CommandError) as raised:
         engine = await settings.start()
