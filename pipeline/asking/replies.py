@@ -7,9 +7,9 @@ then is an engine asked.
 The journal has the finished calls of an open unit, written as they arrive, and replayed after a
 crash: <warehouse>/journal/<step_id>/<unit>.<attempt>.<number>.jsonl, a Call as JSON per line. Only
 the process that made a file writes it. The numbers have no gap, so a single look shows that a unit
-has no journal. Locally each call is appended at once, and only the first one synced: after a power
-cut some calls are sent again. On object stores a file holds 20 calls, and is one PUT. A call that
-cannot be written for good ends the run, so that no others are paid for in vain.
+has no journal. Locally each call is appended at once and not synced: after a power cut some calls
+are sent again. On object stores a file holds 20 calls, or those of 30 seconds, and is one PUT. A
+call that cannot be written for good ends the run, so that no others are paid for in vain.
 
 Documents that send the same request share its reply, as one chat session is in many histories.
 <warehouse>/shared/<step_id>/<request_sha>.json holds the call of the first document. A worker sends
@@ -39,11 +39,13 @@ from pipeline.files.storage import (
     ignore_refusals,
     is_remote,
     list_paths,
+    make_folder,
     read,
     with_retries,
 )
 
 _CALLS_A_FILE = 20  # of a journal, on object stores
+_SECONDS_A_FILE = 30.0
 # Threads of its own: a call holds its slot until it is written, and must not wait for commits.
 _WRITERS = ThreadPoolExecutor(4, "journal")
 _SHARED = (None, "truncated")  # problems of shared replies; after others each document asks again
@@ -180,11 +182,14 @@ class Journal:
         self._appended: UPath | None = None  # the file that calls are appended to
         self._pending: list[bytes] = []
         self._lock = asyncio.Lock()
+        self._timer: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if self._timer:
+            self._timer.cancel()
         if error:
             with suppress(StorageError):  # or it would hide why the unit ends
                 await self._flush()
@@ -212,6 +217,8 @@ class Journal:
         self._pending.append(b"\n" + call_to_json(call) + b"\n")
         if not is_remote(self._folder) or len(self._pending) >= _CALLS_A_FILE:
             await self._flush()
+        elif self._timer is None or self._timer.done():
+            self._timer = asyncio.create_task(self._flush_later())
 
     def delete(self) -> None:
         """Delete the journal of a committed unit. It blocks."""
@@ -220,30 +227,44 @@ class Journal:
             with ignore_refusals():
                 delete(self._files.pop())
 
+    async def _flush_later(self) -> None:
+        await asyncio.sleep(_SECONDS_A_FILE)
+        with suppress(StorageError):  # then the next call is refused, too, and raises
+            await self._flush()
+
     async def _flush(self) -> None:
         async with self._lock:
             content, self._pending = b"".join(self._pending), []
             if content:
                 loop = asyncio.get_running_loop()
-                await loop.run_in_executor(_WRITERS, self._write, content)
+                writing = loop.run_in_executor(_WRITERS, self._write, content)
+                try:
+                    await asyncio.shield(writing)
+                except asyncio.CancelledError:
+                    await writing  # a reply that is paid for is never lost
+                    raise
 
     def _write(self, content: bytes) -> None:
-        if file := self._appended:  # `delete` may be called meanwhile
-            with_retries(partial(_append, file, content), file)
+        if not is_remote(self._folder):
+            with_retries(partial(self._append, content), self._folder)
             return
         while not commit(self._next(), content):  # another process's file, which has not been read
             self._files.append(self._next())
         self._files.append(self._next())
-        if not is_remote(self._folder):
-            self._appended = self._files[-1]
+
+    def _append(self, content: bytes) -> None:
+        make_folder(self._folder)
+        file = self._appended  # `delete` may be called meanwhile
+        while file is None:
+            with suppress(FileExistsError):  # another process's file, which has not been read
+                self._next().touch(exist_ok=False)
+                file = self._appended = self._next()
+            self._files.append(self._next())
+        with file.open("ab") as appended:
+            appended.write(content)
 
     def _next(self) -> UPath:
         return self._folder / f"{self._name}.{len(self._files)}.jsonl"
-
-
-def _append(file: UPath, content: bytes) -> None:
-    with file.open("ab") as appended:
-        appended.write(content)
 
 
 def journal_files(warehouse: UPath) -> Iterator[tuple[UPath, str, str]]:

@@ -23,6 +23,8 @@ T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
 _CACHED_COUNTS = 100_000  # methods count the same pages and gists
+# Scripts without spaces between words, Thai to Myanmar, Khmer, kana and Han: at most 4 a token.
+_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u9fff\U00020000-\U0003ffff]+")
 _LEAST_READ = 0.75  # the least share of `least_tokens`: some tokenizers join several words
 # Patterns of keys whose value may hold a secret, and what to write. Messages show no such value.
 _FORMS = {
@@ -59,7 +61,7 @@ class OpenAISettings(EngineSettings):
         pattern, form = _FORMS[key]
         if value is not None and not re.fullmatch(pattern, value):
             place = f"engine.{key} (or rater.{key})"
-            raise UsageError(f"{place} must be {form}; a key belongs into the environment")
+            raise UsageError(f"{place} must be {form}; a key belongs in the environment")
         return value and value.rstrip("/")
 
     @field_validator("args")
@@ -239,8 +241,7 @@ class OpenAIEngine:
 
 
 def least_tokens(messages: Sequence[Message]) -> int:
-    """A lower bound on the tokens of messages with any tokenizer: one a word, or one for every four
-    characters of Han, kana or Thai, which have no spaces and take three bytes of UTF-8 each."""
-    texts = [message["content"] for message in messages]
-    more_bytes = sum(len(text.encode()) - len(text) for text in texts)
-    return max(sum(len(text.split()) for text in texts), more_bytes // 8)
+    """A lower bound on the tokens of messages with any tokenizer: one a word, and one for every
+    four characters of scripts without spaces between words."""
+    text = " ".join(message["content"] for message in messages)
+    return len(text.split()) + sum(map(len, _UNSPACED.findall(text))) // 4

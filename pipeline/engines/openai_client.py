@@ -34,6 +34,7 @@ _SHOWN_CHARS = 300  # of a server's own error message
 _NAME_CHARS = 200  # of the model that a server says it is
 _KEY, _BUSY = (401, 403), (429, 503)  # HTTP statuses: the key is refused, or every request is
 _TOO_LARGE = 413
+_OF_PROXIES = (407, 502, 503, 504)  # statuses that a proxy before the server may answer with
 _MOST_TOKENS = 2**31
 # Words of servers for the end of a reply, in lower case. A text counts as a whole reply if its end
 # has another word, or none.
@@ -187,7 +188,7 @@ class OpenAIClient:
         self._base_url, self._model, self._retries = base_url, model, retries
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
-        with environment_errors(self.address, Exception):  # of a library that the package chose
+        with environment_errors(self.address):
             self._client = openai.AsyncOpenAI(
                 base_url=base_url,
                 api_key=self._key or "none",
@@ -231,8 +232,8 @@ class OpenAIClient:
         return await self._answer(self._client.post(url, cast_to=object, body=request))
 
     async def _answer(self, response: Awaitable[object]) -> Any:
-        """The answer as JSON. Raises FailedError for exceptions of the openai package, and of its
-        HTTP and JSON libraries in the middle of a response."""
+        """The answer as JSON. Raises FailedError for every exception of the openai package, and of
+        its HTTP and JSON libraries in the middle of a response."""
         import openai
 
         with contained() as raised:
@@ -255,7 +256,8 @@ class OpenAIClient:
         raise FailedError(f"no reply ({type(error).__name__}: {error})")
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
-        words = f"{status}: {server_words(body)}"
+        through = through_proxy(self._base_url) if status in _OF_PROXIES else ""
+        words = f"{status}{through}: {server_words(body)}"
         if status in _KEY:
             variable = self._key_env or "the variable that engine.api_key_env names"
             refusal = f"requires an API key ({words}); put it into {variable}"

@@ -12,6 +12,7 @@ classes of that name, and `from: {table: key}` names the earlier stage that a ta
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
-from pipeline.core.settings import YAML_LOADER, read_yaml, refuse_nonsense
+from pipeline.core.settings import YAML_LOADER, read_yaml, refuse_nonsense, text_of
 from pipeline.work.stage import STAGES, Stage
 
 NO_METHODS = "none"
@@ -109,6 +110,13 @@ class _File(BaseModel):
 def _read(file: Path) -> _File:
     """A method's file. Raises UsageError, naming file and key, if it describes no method."""
     declared = read_yaml(file, _File)
+    nodes = [yaml.compose(text_of(file), YAML_LOADER)]
+    for node in nodes:  # which grows: a mapping adds its values
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        keys = Counter(key.value for key, _ in pairs)
+        if doubles := [key for key, number in keys.items() if number > 1]:  # YAML uses the last
+            raise UsageError(f"{file}: {doubles[0]} occurs twice; give one of them another name")
+        nodes += (value for _, value in pairs)
     for name, changed in declared.optional.items():
         if unknown := [key for key in changed if key not in declared.arguments]:
             raise UsageError(f"{file}: optional.{name}.{unknown[0]}: no such argument")

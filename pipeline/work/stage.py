@@ -1,5 +1,5 @@
 """The base class of stages: an async function from the rows of one unit to new rows of one table.
-Importing a stage's module registers its class in `STAGES` and its measures in `MEASURES`.
+Importing a stage's module registers its class in `STAGES`.
 
 The class is checked then, so that a mistake in a plugin is one line, not a failure of every
 document; the rows that a stage returns are checked before they are committed.
@@ -97,6 +97,8 @@ class Stage(Settings):
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         declared: Columns = cls.__dict__.get("report_columns", {})
         for column in (column for columns in declared.values() for column in columns):
+            if not is_ours(cls) and is_ours(MEASURES.get(column.measure, cls)):
+                MEASURES.add(column.measure, cls)  # raises: a mean would be of both
             if column.measure not in COLUMNS:  # several stages may fill it
                 COLUMNS.add(column.measure, cls, column.about)
         of_stage = {"version", "kind"} if is_ours(cls) else {"version", "kind", "name"}

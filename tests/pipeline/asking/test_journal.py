@@ -125,6 +125,30 @@ def test_a_journal_does_not_wait_for_commits(warehouse: UPath) -> None:
     asyncio.run(full())
 
 
+def test_a_call_that_is_being_written_when_its_unit_ends_is_written(
+    warehouse: UPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All threads that write are busy when another call's error cancels ours."""
+    may_write = threading.Event()
+    writers = ThreadPoolExecutor(1)
+    monkeypatch.setattr("pipeline.asking.replies._WRITERS", writers)
+
+    async def cancelled() -> None:
+        writers.submit(may_write.wait, 60)
+        async with journal(warehouse) as opened:
+            adding = asyncio.create_task(opened.add(call(0)))
+            await asyncio.sleep(0)
+            adding.cancel()
+            await asyncio.sleep(0.01)
+            assert not adding.done(), "it waits until it is written"
+            may_write.set()
+            await adding
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert left(warehouse) == (call(0),)
+
+
 def test_files_that_another_process_makes_meanwhile_are_its_own(warehouse: UPath) -> None:
     """Two workers execute a unit at once, as each knows only of what it has read."""
 
@@ -175,3 +199,19 @@ def test_an_object_store_gets_parts_of_twenty_calls(store: UPath) -> None:
         asyncio.run(many())
     assert [f.read_bytes().count(b'"d1"') for f in files(store)] == [20, 20, 5]
     assert left(store) == tuple(map(call, range(45))), "what is pending is written at an error"
+
+
+def test_an_object_store_gets_a_part_after_a_while(
+    store: UPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.asking.replies._SECONDS_A_FILE", 0.01)
+
+    async def two() -> None:
+        async with journal(store) as opened:
+            for number in range(2):
+                await opened.add(call(number))
+                while len(files(store)) <= number:
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(two())
+    assert files(store) == []

@@ -395,6 +395,7 @@ CHINESE = "面包师放走了塔里的看守人。" * 100  # 1,300 characters: f
         (LONG, 0, False),  # it does not count
         (CHINESE, 300, False), (CHINESE, 100, True),
         ("रोटीवाले ने मीनार के रखवाले को छोड़ दिया। " * 100, 900, False),
+        ("கோபுரத்தின் காவலரை ரொட்டிக்காரர் விடுவித்தார். " * 100, 700, False),  # 400 long words
         ("-" * 4000 + " end", 70, False),  # a rule is a few tokens
         ("one two", 2, False),
     ],

@@ -51,6 +51,8 @@ STAGES = [  # the stages, and how the line goes on
      f"{MINE}short: min_words 99 is over max_words 9; lower it"),
     ("  look_up: {kind: bm25, top_k: $top_k}\n" + ANSWER,
      ": $top_k: no such argument; `arguments` has k"),
+    (LOOK_UP + "  look_up: {kind: none}\n" + ANSWER,
+     ": look_up occurs twice; give one of them another name"),
     (LOOK_UP + ANSWER + "judge: {}\n", ": judge: Extra inputs are not permitted"),
 ]  # fmt: skip
 

@@ -18,6 +18,7 @@ LAST = "] = (CopyQuote,)\n"
 TOKENS = "    max_reply_tokens: ClassVar[int] = 100\n"
 KEY = '("question_id", "place")'
 SAMPLE = '(cls("The bell {{ rings }}.", "Who rang <5> it?", 8105),)'
+COLUMNS = "    report_columns: ClassVar[Any] = {'any': (Column('lr_1', 'x', 9),)}\n"
 LOADED = [  # what is replaced, by what, and the line that says what is wrong
     (HEAD, NAME + "    reads", "QuotePages has no `version`; write `version: "),
     (VERSION + TOKENS, TOKENS, "CopyQuote has no `version`; write `version: "),
@@ -26,6 +27,8 @@ LOADED = [  # what is replaced, by what, and the line that says what is wrong
     ("(Page, Lookup)", "Page", "QuotePages.reads is no tuple of classes; write `(Name,)`"),
     (LAST, LAST + "    role: ClassVar[Any] = 'writer'\n",
      "QuotePages.role 'writer' is none; there are reader, memory, extractor, query_expander,"),
+    (LAST, LAST + COLUMNS,
+     "QuotePages makes the measure 'lr_1', which is that of stages.tables.answers.Rating"),
     ("async def run", "async def rum", "QuotePages.run is missing; write it"),
     (HEAD, HEAD.replace("quote", "gist"), "QuotePages is the stage gist, which is that of"),
     ("place: int", "place: dict",
@@ -44,7 +47,8 @@ def test_a_class_that_cannot_be_used(tmp_path: Path, old: str, new: str, told: s
     folder = tmp_path / "loud"
     folder.mkdir()
     assert old in CODE
-    (folder / "quote.py").write_text(CODE.replace(old, new, 1))
+    text = CODE.replace("import (\n", "import (\n    Column,\n", 1).replace(old, new, 1)
+    (folder / "quote.py").write_text(text)
     with pytest.raises(UsageError) as raised:
         load_plugins([str(folder)])
     line = str(raised.value)
