@@ -232,7 +232,7 @@ class OpenAIClient:
         return await self._answer(self._client.post(url, cast_to=object, body=request))
 
     async def _answer(self, response: Awaitable[object]) -> Any:
-        """The answer as JSON. Raises FailedError for every exception of the openai package, and of
+        """The answer as JSON. Raises FailedError for any exception of the openai package, and of
         its HTTP and JSON libraries in the middle of a response."""
         import openai
 
