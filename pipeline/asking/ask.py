@@ -4,14 +4,13 @@ all settings that shape its replies, and the `Capacity` that limits the requests
 import asyncio
 import heapq
 import math
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import count
 from typing import Any, TypeVar
 
 from pipeline.asking.replies import Replies, Wanted
-from pipeline.asking.reply_health import ReplyWatch
 from pipeline.core.calls import (
     Call,
     Subject,
@@ -24,7 +23,6 @@ from pipeline.core.calls import (
 from pipeline.core.engine import Engine, EngineSettings, Reply, Request, without_thinking
 from pipeline.core.errors import CommandError, Problem, StartError, StorageError, contained
 from pipeline.core.prompts import Asked, Message, Prompt
-from pipeline.core.registry import is_ours
 from pipeline.core.rows import utc_now
 from pipeline.core.settings import sha
 from pipeline.engines import extractive, scripted, vllm  # noqa: F401  # found by name
@@ -103,8 +101,8 @@ class Reader:
     keeps_journal: bool = True  # of the calls of open units
     keeps_prompts: bool = True  # requests, in the rows of calls
     waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
+    findings: Mapping[str, str] = field(default_factory=dict)  # lines about the engine's server
     usage: UsageCounters = field(default_factory=UsageCounters)  # of the worker
-    watch: ReplyWatch = field(default_factory=ReplyWatch)  # of the worker's first replies
     worker: str | None = None
 
     def request(self, prompt: Prompt[Any], attempt: int, seed: int) -> Request:
@@ -132,10 +130,8 @@ def num_slots(settings: EngineSettings) -> int:
 
 
 async def start_reader(settings: EngineSettings, family: Family, is_constrained: bool) -> Reader:
-    """Start an engine. Raises StartError if it cannot start, and if a plugin's `start` raises
-    anything or returns no engine."""
-    if is_ours(type(settings)):  # a mistake of ours keeps its traceback
-        return reader_of(await settings.start(), settings, family, is_constrained)
+    """Start an engine. Raises StartError if it cannot start, and if `start` raises anything or
+    returns no engine."""
     start = f"engine={settings.name}: {type(settings).__name__}.start"
     with contained(CommandError) as raised:
         engine = await settings.start()
@@ -160,24 +156,38 @@ def reader_of(
         deadline_seconds=None if settings.keeps_deadline else settings.deadline_seconds,
         slots=Capacity(num_slots(settings)),
         is_constrained=is_constrained,
-        watch=ReplyWatch(
-            may_constrain=settings.takes_constraints and not is_constrained,
-            of_engine=server.findings if server else None,
-        ),
         keeps_journal=settings.keeps_journal,
         keeps_prompts=settings.keep_prompts,
         waiting_for=server.waiting_for if server else str,
+        findings=server.findings if server else {},
     )
 
 
-class ReaderFacts:
-    """What a stage may know of its reader: the engine's name, its context, its counts of tokens.
-    `reader` is None in a phase without an engine."""
+class Ask:
+    """Sends the prompts of one stage for one unit, unless `replies` has the reply already; and what
+    the stage may know of its reader, which is None in a phase without an engine.
 
-    def __init__(self, reader: Reader | None, stage: str) -> None:
+    `rank`: the priority of the document in its worker; the lowest goes first. `sent_calls` has the
+    calls that were sent, `progress` the progress of the unit.
+    """
+
+    def __init__(
+        self,
+        reader: Reader | None,
+        stage: str,
+        document_id: str,
+        replies: Replies,
+        repeat: int = 0,
+        rank: int = 0,
+    ) -> None:
         self._reader_or_none, self._stage = reader, stage
+        self._document_id, self._replies = document_id, replies
+        self._repeat, self._rank = repeat, rank
         self._part_tokens: dict[str, int] = {}
         self._counting = asyncio.Lock()  # without it concurrent questions count a part again
+        self._calls: list[Call] = []
+        self.sent_calls: list[Call] = []
+        self.progress = UnitProgress()
 
     @property
     def _reader(self) -> Reader:
@@ -234,30 +244,6 @@ class ReaderFacts:
             num_tokens += self._part_tokens[part]
         return num_tokens
 
-
-class Ask(ReaderFacts):
-    """Sends the prompts of one stage for one unit, unless `replies` has the reply already.
-
-    `rank`: the priority of the document in its worker; the lowest goes first. `sent_calls` has the
-    calls that were sent, `progress` the progress of the unit.
-    """
-
-    def __init__(
-        self,
-        reader: Reader | None,
-        stage: str,
-        document_id: str,
-        replies: Replies,
-        repeat: int = 0,
-        rank: int = 0,
-    ) -> None:
-        super().__init__(reader, stage)
-        self._document_id, self._replies = document_id, replies
-        self._repeat, self._rank = repeat, rank
-        self._calls: list[Call] = []
-        self.sent_calls: list[Call] = []
-        self.progress = UnitProgress()
-
     async def __call__(
         self, prompt: Prompt[T], subject: Subject, is_shared: bool = False
     ) -> Asked[T]:
@@ -289,8 +275,6 @@ class Ask(ReaderFacts):
                 read_as = "unread" if value is None else "legal" if is_legal else "illegal"
                 is_example = reader.family.is_example(type(prompt), call.reply)
                 call = replace(call, read_as=read_as, is_example=is_example)
-                if not call.is_shared:
-                    reader.watch.replied(call)
             self._calls.append(call)
         if value is None:
             return Asked(None, call.problem or "unparseable", call.reply)

@@ -42,7 +42,6 @@ from pipeline.files.storage import (
     make_folder,
     read,
     with_retries,
-    write,
 )
 
 _CALLS_A_FILE = 20  # of a journal, on object stores
@@ -163,9 +162,7 @@ class SharedReplies:
         elif call.problem in _SHARED:
             file, content = self._folder / f"{name}.json", call_to_json(call)
             if not await to_thread(commit, file, content):
-                if (committed := await to_thread(self._load, name)) is not None:
-                    return committed
-                await to_thread(write, file, content)  # replaces a damaged file
+                return await to_thread(self._load, name) or call
         return call
 
     def _load(self, name: str) -> Call | None:
@@ -209,7 +206,7 @@ class Journal:
                 lines = read(self._next()).split(b"\n")
                 self._files.append(self._next())
                 calls += [call_from_json(line) for line in lines if line]
-        return tuple(call for call in calls if call and call.problem not in UNANSWERED)
+        return tuple(call for call in calls if call)
 
     async def add(self, call: Call) -> None:
         """Write a finished call, unless it has no reply: then it is sent again. Raises StorageError
@@ -238,24 +235,22 @@ class Journal:
     async def _flush(self) -> None:
         async with self._lock:
             content, self._pending = b"".join(self._pending), []
-            if not content:
-                return
-            loop = asyncio.get_running_loop()
-            writing = loop.run_in_executor(_WRITERS, self._write, content)
-            try:
-                await asyncio.shield(writing)
-            except asyncio.CancelledError:
-                await writing  # a reply that is paid for is never lost
-                raise
+            if content:
+                loop = asyncio.get_running_loop()
+                writing = loop.run_in_executor(_WRITERS, self._write, content)
+                try:
+                    await asyncio.shield(writing)
+                except asyncio.CancelledError:
+                    await writing  # a reply that is paid for is never lost
+                    raise
 
     def _write(self, content: bytes) -> None:
         if not is_remote(self._folder):
             with_retries(partial(self._append, content), self._folder)
             return
-        is_written = False
-        while not is_written:
-            is_written = commit(self._next(), content)
+        while not commit(self._next(), content):  # another process's file, which has not been read
             self._files.append(self._next())
+        self._files.append(self._next())
 
     def _append(self, content: bytes) -> None:
         make_folder(self._folder)
@@ -272,15 +267,10 @@ class Journal:
         return self._folder / f"{self._name}.{len(self._files)}.jsonl"
 
 
-def journal_files(warehouse: UPath) -> Iterator[tuple[UPath, str, str, int]]:
-    """Every file of every journal, with its step_id, unit and attempt. Raises StorageError."""
-    folder = warehouse / "journal"
-    # Earlier versions had a folder for each unit; the calls in it are sent again.
-    for file in (*list_paths(folder, "*/*.jsonl"), *list_paths(folder, "*/*/*.jsonl")):
-        step_id, name, *_ = file.parts[len(folder.parts) :]
-        unit, attempt, *_ = [*name.split("."), ""]
-        if attempt.isdecimal():
-            yield file, step_id, unit, int(attempt)
+def journal_files(warehouse: UPath) -> Iterator[tuple[UPath, str, str]]:
+    """Every file of every journal, with its step_id and unit. Raises StorageError."""
+    for file in list_paths(warehouse / "journal", "*/*.jsonl"):
+        yield file, file.parent.name, file.name.partition(".")[0]
 
 
 @cache

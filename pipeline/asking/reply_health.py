@@ -1,15 +1,12 @@
-"""Lines about a model's replies that are unhealthy as a whole, even if each can be read: by the
-numbers of a run (the view `reply_health`), and while it runs by the first replies of a worker."""
+"""Lines about a model's replies that are unhealthy as a whole, even if each can be read, by the
+numbers of a run: the view `reply_health`."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from pipeline.core.calls import Call
 from pipeline.core.prompts import PROMPTS
 
-FIRST = 20  # replies of a prompt, after which a running worker checks them
 _UNREAD = 0.3  # the highest healthy share of replies that cannot be read or were not on offer
 _TRUNCATED = 0.2
 _EXAMPLE = 0.2  # beyond the share that would be equal to it by chance
@@ -77,43 +74,3 @@ def _legal_replies(prompt: str) -> tuple[bool, int | None]:
     legal = [legal for sample in cls.samples() if (legal := sample.legal(cls.form))]
     choices = {constraint.choices for constraint in legal}
     return bool(legal), len(choices.pop()) or None if len(choices) == 1 else None
-
-
-class ReplyWatch:
-    """Checks the first `FIRST` replies of each stage to each prompt in a worker. `findings` has
-    lines by stage, prompt and bound; it is the dictionary `of_engine`, if the engine adds lines of
-    its own to one."""
-
-    def __init__(
-        self, may_constrain: bool = False, of_engine: dict[str, str] | None = None
-    ) -> None:
-        self.findings: dict[str, str] = {} if of_engine is None else of_engine
-        self._may_constrain = may_constrain
-        # Of each stage and prompt the first replies: text, how it was read, whether it was cut, and
-        # whether it is an example. None: already checked.
-        self._replies: dict[tuple[str, str], list[tuple[str, str | None, bool, bool]] | None] = {}
-
-    def replied(self, call: Call) -> None:
-        key = call.stage, call.prompt
-        if (replies := self._replies.setdefault(key, [])) is None:
-            return
-        is_cut = call.problem == "truncated"
-        replies.append((call.reply.strip(), call.read_as, is_cut, call.is_example))
-        if len(replies) < FIRST:
-            return
-        self._replies[key] = None
-        texts, read_as, cut, examples = zip(*replies, strict=True)
-        ((commonest, number),) = Counter(texts).most_common(1)
-        row = {
-            "stage": call.stage,
-            "prompt": call.prompt,
-            "replies": FIRST,
-            "unread": read_as.count("unread"),
-            "illegal": read_as.count("illegal"),
-            "truncated": sum(cut),
-            "commonest": commonest,
-            "commonest_share": number / FIRST,
-            "example_share": sum(examples) / FIRST,
-        }
-        lines = findings(row, self._may_constrain)
-        self.findings |= {" ".join((*key, name)): line for name, line in lines.items()}

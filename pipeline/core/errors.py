@@ -207,16 +207,16 @@ def through_proxy(url: str) -> str:
 
 
 @contextmanager
-def environment_errors(address: str, invalid_url: type[Exception]) -> Iterator[None]:
-    """Turn errors of creating a client into a StartError that names the environment's variables.
-    `invalid_url`: what the client's library raises for a malformed address."""
-    try:
+def environment_errors(address: str) -> Iterator[None]:
+    """Turn an error of creating a client, which is of any library, into a StartError that names the
+    environment's variables."""
+    with contained() as raised:
         yield
-    except (ImportError, OSError, ValueError, invalid_url) as error:
+    if error := raised.error:
         certificates = [n for n in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(n)]
         names = " or ".join([*proxies(), *certificates])
         # Shown without its address, which may hold a password.
         is_of_proxy = proxies() and not isinstance(error, (ImportError, OSError))
         why = "a proxy's address is none" if is_of_proxy else str(error)
         fix = f"correct or unset {names}" if names else "correct it"
-        raise StartError(f"{address}: no client of it can be made ({why}); {fix}") from None
+        raise StartError(f"{address}: no client of it can be made ({why}); {fix}")

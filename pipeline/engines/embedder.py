@@ -2,13 +2,11 @@
 at a time. The only file that imports sentence_transformers."""
 
 import asyncio
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import islice
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -16,13 +14,12 @@ from pydantic import PositiveInt
 
 from pipeline.core.errors import StartError, UsageError
 from pipeline.core.settings import Settings, sha
+from pipeline.engines.vllm.vllm_settings import local_model
 from pipeline.files.model_hash import content_hash
 
 Vectors = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Kind = Literal["document", "query"]  # some models have a prompt of their own for either
 
-_HUGGING_FACE_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-_MODEL_FILES = ("modules.json", "config.json")  # every model's folder has one of them
 # The latest vectors, as documents share texts: chat histories have the same sessions. At 768
 # dimensions they take 300 MB.
 _VECTORS: dict[str, np.ndarray[Any, Any]] = {}
@@ -40,31 +37,23 @@ class EmbedderSettings(Settings):
     batch_size: PositiveInt
 
     def refuse_unusable(self, method: str) -> None:
-        """Raise UsageError if names and files show that the vectors that `method` needs cannot be
-        made."""
+        """Raise UsageError if the vectors that `method` needs cannot be made here."""
         if self.model is None:
             raise UsageError(
                 f"embedder.model is not set, and {method} needs it; add embedder.model=FOLDER or "
                 "the name of a sentence-transformers model"
             )
-        folder, wrong = Path(self.model), ""
-        if not folder.is_dir() and not _HUGGING_FACE_NAME.fullmatch(self.model):
-            wrong = "no such folder; name one that holds a model"
-        elif folder.is_dir() and not any((folder / name).is_file() for name in _MODEL_FILES):
-            files = " and no ".join(_MODEL_FILES)
-            wrong = f"no {files} there; name a folder that holds a model"
-        elif find_spec("sentence_transformers") is None:
-            wrong = "sentence-transformers is not installed; pip install sentence-transformers"
-        if wrong:
-            raise UsageError(f"embedder.model={self.model}: {wrong}")
+        if find_spec("sentence_transformers") is None:
+            fix = "sentence-transformers is not installed; pip install sentence-transformers"
+            raise UsageError(f"embedder.model={self.model}: {fix}")
 
     def identity(self) -> str:
         """The model in a step's hash: the hash of a folder's content, as a moved folder is the same
         model, or a Hugging Face name; "" without a model. Raises UsageError."""
         if not self.model:
             return ""
-        folder = Path(self.model)
-        return content_hash(folder) if folder.is_dir() else self.model
+        folder = local_model("embedder.model", self.model, "modules.json", "config.json")
+        return content_hash(folder) if folder else self.model
 
     def hashed(self) -> dict[str, Any]:
         """The settings that change vectors, under the section's name; {} without a model."""

@@ -15,33 +15,21 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, ValidationInfo, fi
 from pipeline.core.engine import EngineSettings, Reply, Request
 from pipeline.core.errors import StartError, UsageError, redacted
 from pipeline.core.prompts import Constraint, Message
+from pipeline.core.registry import hint
 from pipeline.core.settings import sha
 from pipeline.engines.openai_client import FailedError, Gate, OpenAIClient
 
 T = TypeVar("T")
 _BYTES_PER_TOKEN = 3  # English has more than 4: the estimate errs on the high side
 _TEMPLATE_TOKENS = 16  # estimated per message, for the chat template around it
-_CACHED_COUNTS = 100_000
-# Scripts without spaces between words: Thai and Lao, Tibetan, Myanmar, Khmer, kana, Han.
-_UNSPACED = re.compile(
-    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-    "\U00020000-\U0003ffff]"
-)
-_MOST_CHARS_PER_TOKEN = 4  # of these scripts; tokenizers made for them have two
+_CACHED_COUNTS = 100_000  # methods count the same pages and gists
+# Scripts without spaces between words, Thai to Myanmar, Khmer, kana and Han: at most 4 a token.
+_UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u9fff\U00020000-\U0003ffff]+")
 _LEAST_READ = 0.75  # the least share of `least_tokens`: some tokenizers join several words
-_MODELS_SHOWN = 5
-# Patterns of keys whose value may hold a secret, and advice. Messages do not show such a value.
+# Patterns of keys whose value may hold a secret, and what to write. Messages show no such value.
 _FORMS = {
-    "base_url": (
-        "https?://[^/@?#]+(/[^@?#]*)?",
-        "is not an address; write http://HOST:PORT/v1 and put a key or password into the variable "
-        "that api_key_env names",
-    ),
-    "api_key_env": (
-        "[A-Z_][A-Z0-9_]*",
-        "is not the name of an environment variable (A-Z, 0-9, _); put the key into such a "
-        "variable and write its name here",
-    ),
+    "base_url": ("https?://[^/@?#]+(/[^@?#]*)?", "http://HOST:PORT/v1"),
+    "api_key_env": ("[A-Z_][A-Z0-9_]*", "the name of an environment variable (A-Z, 0-9, _)"),
 }
 _SET_BY_ENGINE = {
     "api_key", "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "seed",
@@ -70,9 +58,10 @@ class OpenAISettings(EngineSettings):
     @classmethod
     def _has_its_form(cls, value: str | None, info: ValidationInfo) -> str | None:
         key = str(info.field_name)
-        pattern, advice = _FORMS[key]
+        pattern, form = _FORMS[key]
         if value is not None and not re.fullmatch(pattern, value):
-            raise UsageError(f"engine.{key} (or rater.{key}) {advice}")
+            place = f"engine.{key} (or rater.{key})"
+            raise UsageError(f"{place} must be {form}; a key belongs in the environment")
         return value and value.rstrip("/")
 
     @field_validator("args")
@@ -118,14 +107,11 @@ class OpenAISettings(EngineSettings):
         served = models.get(self.model) if models else None
         total, thinking = self.context_tokens or served, self.thinking_tokens
         if models is not None and self.model not in models:
-            names = [*list(models)[:_MODELS_SHOWN], *["..."] * (len(models) > _MODELS_SHOWN)]
-            serves = f"the server serves {', '.join(names) or 'no models'}; set it to a served one"
-            raise StartError(f"engine.model={self.model}: {serves}")
+            served_ones = hint(self.model, list(models))
+            raise StartError(f"engine.model={self.model}: not served by the server; {served_ones}")
         if total is None:
-            why = "the server does not list its context length;"
-            if models is None:
-                why = "lists no models; make sure that the address ends in /v1, or"
-            raise StartError(f"{address}: {why} set engine.context_tokens")
+            why = "the server does not list its context length"
+            raise StartError(f"{address}: {why}; set engine.context_tokens")
         if served and total > served:
             why = f"the server has a context of {served}; lower it"
             raise StartError(f"engine.context_tokens={total}: {why}")
@@ -257,6 +243,5 @@ class OpenAIEngine:
 def least_tokens(messages: Sequence[Message]) -> int:
     """A lower bound on the tokens of messages with any tokenizer: one a word, and one for every
     four characters of scripts without spaces between words."""
-    texts = [message["content"] for message in messages]
-    unspaced = sum(len(text) - len(_UNSPACED.sub("", text)) for text in texts)
-    return sum(len(text.split()) for text in texts) + unspaced // _MOST_CHARS_PER_TOKEN
+    text = " ".join(message["content"] for message in messages)
+    return len(text.split()) + sum(map(len, _UNSPACED.findall(text))) // 4

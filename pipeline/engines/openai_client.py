@@ -7,17 +7,16 @@ import math
 import os
 import random
 import re
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from email.utils import mktime_tz, parsedate_tz
 from typing import Any, TypeVar
 
 from pipeline.core.engine import FinishReason, Reply
 from pipeline.core.errors import (
     OutageError,
     Problem,
+    contained,
     environment_errors,
     redacted,
     remember_key,
@@ -189,10 +188,7 @@ class OpenAIClient:
         self._base_url, self._model, self._retries = base_url, model, retries
         self._key_env = api_key_env
         self._key = remember_key(os.environ.get(api_key_env, "")) if api_key_env else ""
-        # The library by which the openai package sends requests: httpx, or httpx2 since version 3.
-        (module,) = {base.__module__ for base in openai.DefaultHttpxClient.__bases__}
-        self._http: Any = sys.modules[module.partition(".")[0]]
-        with environment_errors(self.address, self._http.InvalidURL):
+        with environment_errors(self.address):
             self._client = openai.AsyncOpenAI(
                 base_url=base_url,
                 api_key=self._key or "none",
@@ -236,29 +232,28 @@ class OpenAIClient:
         return await self._answer(self._client.post(url, cast_to=object, body=request))
 
     async def _answer(self, response: Awaitable[object]) -> Any:
-        """The answer as JSON. Raises FailedError for exceptions of the openai package, and of its
-        HTTP and JSON libraries in the middle of a response."""
+        """The answer as JSON. Raises FailedError for any exception of the openai package, and of
+        its HTTP and JSON libraries in the middle of a response."""
         import openai
 
-        http = self._http
-        try:
+        with contained() as raised:
             answer = await response
             # It is a text if the server does not declare it as JSON.
             return json.loads(answer) if isinstance(answer, str) else answer
-        except openai.APIStatusError as error:
-            raise self._refused(error.status_code, error.body, error.response.headers) from None
-        except openai.APIConnectionError as error:
+        error = raised.error
+        if isinstance(error, openai.APIStatusError):
+            raise self._refused(error.status_code, error.body, error.response.headers)
+        if isinstance(error, openai.APIConnectionError):
             why = " ".join(str(error.__cause__).split()) or type(error.__cause__).__name__
             through, fix = through_proxy(self._base_url), "start it or correct the address"
             if "CERTIFICATE_VERIFY_FAILED" in why:
                 fix = "name a file with its certificate, or its authority's, in SSL_CERT_FILE"
             elif through:
                 fix = "correct that variable, or name the server's host in NO_PROXY"
-            raise FailedError(f"no server answers{through} ({why}); {fix}") from None
-        except (ValueError, RecursionError):  # the latter if it is nested too deeply
-            raise FailedError("the response is not JSON") from None
-        except (openai.OpenAIError, http.HTTPError, http.InvalidURL, http.StreamError) as error:
-            raise FailedError(f"no reply ({type(error).__name__}: {error})") from None
+            raise FailedError(f"no server answers{through} ({why}); {fix}")
+        if isinstance(error, ValueError):
+            raise FailedError("the response is not JSON")
+        raise FailedError(f"no reply ({type(error).__name__}: {error})")
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> FailedError:
         through = through_proxy(self._base_url) if status in _OF_PROXIES else ""
@@ -341,12 +336,11 @@ def server_words(body: object, depth: int = 5) -> str:
 
 
 def _seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """The seconds of a Retry-After, which is a number or a date; 0 without one."""
-    after, seconds = headers.get("retry-after", ""), 0.0
-    with suppress(ValueError, OverflowError):
-        date = parsedate_tz(after)
-        seconds = mktime_tz((*date[:9], date[9] or 0)) - time.time() if date else float(after)
-    return seconds if 0 < seconds < math.inf else 0.0
+    """The seconds of a Retry-After; 0 without one, or if it is a date."""
+    with suppress(ValueError):
+        seconds = float(headers.get("retry-after", ""))
+        return seconds if 0 < seconds < math.inf else 0.0
+    return 0.0
 
 
 def _field(fields: Any, *names: str) -> Any:

@@ -22,13 +22,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import yaml
-from pydantic import PositiveInt, ValidationError
+from pydantic import PositiveInt
 
 from pipeline.core.engine import EngineSettings, Reply, Request
-from pipeline.core.errors import EngineError, StartError, UsageError
+from pipeline.core.errors import EngineError, StartError
 from pipeline.core.prompts import Message
-from pipeline.core.settings import Settings
+from pipeline.core.settings import Settings, parsed_yaml, text_of
 
 
 class Rule(Settings):
@@ -53,19 +52,7 @@ class Script(Settings):
 
 def read_script(path: str) -> Script:
     """Read a script. Raises UsageError naming file and key where it is missing or invalid."""
-    try:
-        return Script.model_validate(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
-    except OSError as error:
-        raise UsageError(
-            f"engine.script={path}: {error.strerror}; set it, or rater.script, to a YAML file of "
-            "replies"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not YAML: {' '.join(str(error).split())}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UsageError(f"{path}: {where}: {first['msg']}") from None
+    return parsed_yaml(text_of(Path(path)), Script, path)
 
 
 class ScriptedSettings(EngineSettings):

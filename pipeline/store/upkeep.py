@@ -346,7 +346,7 @@ def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> l
         for name in names
         if (step_id, name.partition(".")[0]) in gone
     ]
-    files += [file for file, step_id, unit, _ in journal_files(root) if (step_id, unit) in gone]
+    files += [file for file, step_id, unit in journal_files(root) if (step_id, unit) in gone]
     sizes = [*map(_delete_counted, files)]
     if _rewrite(root, upkeep_lease, gone=gone) is None:
         return None

@@ -50,13 +50,8 @@ class StageSpec:
         except ValidationError as error:
             # A misspelt setting is reported as missing, too; the misspelling must be fixed.
             first = min(error.errors(), key=lambda wrong: wrong["type"] != "extra_forbidden")
-        takes = ", ".join(self.stage.model_fields) or "none"
-        advice = {
-            "extra_forbidden": f"no such setting; {self.stage.label()} has {takes}",
-            "missing": "is not set, here or by the family; give it a value",
-        }.get(first["type"], first["msg"].removeprefix("Value error, "))
         key = ".".join([self.key, *(str(part) for part in first["loc"])])
-        raise UsageError(f"{place}: {key}: {advice}")
+        raise UsageError(f"{place}: {key}: {first['msg'].removeprefix('Value error, ')}")
 
 
 def stage_specs(place: str, stages: Any, defaults: Mapping[str, Any] = {}) -> tuple[StageSpec, ...]:

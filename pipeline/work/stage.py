@@ -1,13 +1,11 @@
 """The base class of stages: an async function from the rows of one unit to new rows of one table.
-Importing a stage's module registers its class in `STAGES` and its measures in `MEASURES`.
+Importing a stage's module registers its class in `STAGES`.
 
 The class is checked then, so that a mistake in a plugin is one line, not a failure of every
 document; the rows that a stage returns are checked before they are committed.
 """
 
 import dataclasses
-import inspect
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,9 +13,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_type_hints
 
-from pipeline.core.errors import AccountingError, Problem, UsageError, contained
+from pipeline.core.errors import AccountingError, Problem, UsageError
 from pipeline.core.prompts import Prompt
-from pipeline.core.registry import PARENT, Registry, file_of, is_ours
+from pipeline.core.registry import Registry, file_of, is_ours
 from pipeline.core.rows import (
     IndexRow,
     Record,
@@ -35,11 +33,9 @@ Role = Literal["reader", "memory", "extractor", "query_expander", "judge"]
 ROLES: tuple[Role, ...] = get_args(Role)
 STAGES: "Registry[type[Stage]]" = Registry("is the stage {}", "stages", True)  # by label
 COLUMNS: "Registry[type[Stage]]" = Registry("has the column {!r}", "columns")  # of reports
-# The function or class that makes each measure: one metric, one rubric of a judge, or the SQL of
-# one table, whose stage may declare a column of the measure.
+# The function or class that makes each measure: one metric, one rubric of a judge, or one of our
+# tables by its SQL.
 MEASURES: Registry[Any] = Registry("makes the measure {!r}")
-_IN_SQL = re.compile(r"'([^']*)'\s+(?:as\s+)?measure\b", re.IGNORECASE)
-_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 
 # Marks a setting added later: it is hashed only if it differs from its default, so existing steps
 # keep their ids.
@@ -101,8 +97,8 @@ class Stage(Settings):
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         declared: Columns = cls.__dict__.get("report_columns", {})
         for column in (column for columns in declared.values() for column in columns):
-            if not is_ours(cls):
-                register_measure(column.measure, cls)
+            if not is_ours(cls) and is_ours(MEASURES.get(column.measure, cls)):
+                MEASURES.add(column.measure, cls)  # raises: a mean would be of both
             if column.measure not in COLUMNS:  # several stages may fill it
                 COLUMNS.add(column.measure, cls, column.about)
         of_stage = {"version", "kind"} if is_ours(cls) else {"version", "kind", "name"}
@@ -110,9 +106,6 @@ class Stage(Settings):
         if is_base or ABC in cls.__bases__:
             return
         _refuse_wrong_stage(cls)
-        if not is_ours(cls.writes):
-            for measure in _IN_SQL.findall(cls.writes.sql().get("measures", "")):
-                _register(measure, cls.writes)
         STAGES.add(cls.label(), cls)
 
     @classmethod
@@ -150,21 +143,14 @@ class Stage(Settings):
 
     def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
         """Raise AccountingError unless every input has rows, in the order of the inputs: one row,
-        or, if the table's key has more columns, any number with different keys. If there is one
-        such column and it is a whole number, such as a turn, it must count from 0."""
-        per = self.row_per()
-        columns = [name for name in self.writes.key if name not in ("document_id", per)]
-        is_number = [self.writes.__dataclass_fields__[name].type for name in columns] == [int]
-        inputs: list[Any] = []
-        is_whole = True
-        for key, group in groupby(made, key=attrgetter(per)):
-            inputs.append(key)
-            keys = [tuple(getattr(row, name) for name in columns) for row in group]
-            numbers = [(number,) for number in range(len(keys))]
-            is_whole = is_whole and (keys == numbers if is_number else len({*keys}) == len(keys))
+        or, if the table's key has more columns, any number with different keys."""
+        per, document_id = self.row_per(), rows.document.document_id
+        keys = [tuple(getattr(row, name) for name in self.writes.key) for row in made]
+        inputs = [key for key, _ in groupby(made, key=attrgetter(per))]
+        is_whole = len({*keys}) == len(keys) and all(r.document_id == document_id for r in made)
         if not is_whole or inputs != [getattr(row, per) for row in self.inputs(rows)]:
             what = f"{self.writes.table} do not match {per.split('_')[0]}s"
-            raise AccountingError(f"{rows.document.document_id}: {what}")
+            raise AccountingError(f"{document_id}: {what}")
 
     def expected(self, rows: UnitRows) -> int | None:
         """The number of questions or pages that its calls are about, for the progress inside a
@@ -218,21 +204,17 @@ class Stage(Settings):
 
 def _refuse_wrong_stage(cls: Any) -> None:
     """Raise UsageError, naming file, class and attribute, unless the stage can be executed."""
-    for name, kind in (("name", str), ("version", int)):
-        if not isinstance(getattr(cls, name, None), kind):
-            raise _error(cls, name, f"is no {kind.__name__}; write `{name}: ClassVar[...] = ...`")
+    if not isinstance(getattr(cls, "name", None), str):
+        raise _error(cls, "name", "is no str; write `name: ClassVar[str] = ...`")
     if cls.__abstractmethods__:
         raise _error(cls, min(cls.__abstractmethods__), "is missing; write it")
-    for name, base in (("reads", Record), ("prompts", Prompt)):
-        classes = getattr(cls, name)
-        if not isinstance(classes, tuple) or not all(_is_class(item, base) for item in classes):
-            raise _error(cls, name, f"is no tuple of {base.__name__} classes; write `(Name,)`")
-    if not inspect.iscoroutinefunction(cls.run):
-        raise _error(cls, "run", "is not async; write `async def run(self, rows, ask)`")
+    for name in ("reads", "prompts"):
+        if not isinstance(getattr(cls, name), tuple):
+            raise _error(cls, name, "is no tuple of classes; write `(Name,)`")
     if cls.role not in ROLES:
         raise _error(cls, "role", f"{cls.role!r} is none; there are {', '.join(ROLES)}")
     writes = getattr(cls, "writes", None)
-    if not _is_class(writes, Record) or not hasattr(writes, "table"):
+    if not (isinstance(writes, type) and issubclass(writes, Record) and hasattr(writes, "table")):
         raise _error(cls, "writes", "is no Record class with a `table`; name one")
     if not is_ours(cls):  # a test checks our own: it takes 0.1 s of CPU time
         refuse_wrong_parts(writes, cls.prompts)
@@ -240,14 +222,8 @@ def _refuse_wrong_stage(cls: Any) -> None:
 
 def refuse_wrong_parts(record: Any, prompts: Sequence[Any]) -> None:
     """Raise UsageError unless rows of the record can be written and each prompt has samples."""
-    if "__dataclass_fields__" not in record.__dict__:
-        how = "@dataclass(frozen=True, slots=True, kw_only=True)"
-        raise _error(record, "table", f"is that of no dataclass; write `{how}` above the class")
     columns = [field.name for field in dataclasses.fields(record)]
-    key = getattr(record, "key", None)
-    if not isinstance(key, tuple) or not key:
-        raise _error(record, "key", "is no tuple of columns; write `(name,)`")
-    if unknown := [name for name in key if name not in columns]:
+    if unknown := [name for name in record.key if name not in columns]:
         raise _error(record, "key", f"no column {unknown[0]!r}; there are {', '.join(columns)}")
     hints = get_type_hints(record, include_extras=True)
     for name in columns:
@@ -257,55 +233,25 @@ def refuse_wrong_parts(record: Any, prompts: Sequence[Any]) -> None:
             takes = "str, int, float, bool, datetime, a tuple of one of them, or a dataclass"
             raise _error(record, name, f"is no column's type; a column is {takes}") from None
     for prompt in prompts:
-        with contained() as raised:
-            if prompt.samples():
-                continue
-        why = raised.line() if raised.error else "there are none"
-        raise _error(prompt, "samples", f"is to return examples of the prompt; {why}")
-
-
-def _is_class(value: object, base: type) -> bool:
-    return isinstance(value, type) and issubclass(value, base)
+        if not prompt.samples():
+            raise _error(prompt, "samples", "is to return examples of the prompt; there are none")
 
 
 def _error(cls: type, attribute: str, why: str) -> UsageError:
     return UsageError(f"{file_of(cls)}: {cls.__name__}.{attribute} {why}")
 
 
-def register_measure(name: str, maker: Any) -> None:
-    """Register a metric's function, or the class of a judge or stage. Raises UsageError, naming its
-    file, if another measure has the name or no column can have it."""
-    if not _NAME.fullmatch(name):
-        why = "write a small letter, then letters, digits and _"
-        raise UsageError(f"{file_of(maker)}: {maker.__name__}: the measure {name!r}: {why}")
-    _register(name, maker)
-
-
-def _register(name: str, maker: Any) -> None:
-    """Register a measure, unless a class of the same package has it already: a plugin's table makes
-    the measure that a column of its stage shows."""
-
-    def package(cls: Any) -> list[str]:
-        parts: list[str] = cls.__module__.split(".")
-        return parts[: 2 if parts[0] == PARENT else 1]
-
-    other = MEASURES.get(name)
-    are_classes = isinstance(other, type) and isinstance(maker, type)
-    if not are_classes or package(other) != package(maker):
-        MEASURES.add(name, maker)
-
-
 def wrong_rows(stage: Stage, inputs: UnitRows, rows: Any, is_checked: bool = True) -> str:
     """Describe the first wrong one of the `rows` that a stage returned, naming its file: a wrong
-    class, a column's value, an id that is not of the unit, or a repeated key; or, with
-    `is_checked`, the error of `Stage.check`. "" if no row is wrong."""
+    class, a column's value, or, with `is_checked`, the error of `Stage.check`. "" if no row is
+    wrong."""
     record, wrong = stage.writes, ""
     if not isinstance(rows, list | tuple):
         wrong = f"returned {type(rows).__name__}, not a list of {record.__name__}"
     elif of_other_class := [n for n, row in enumerate(rows) if type(row) is not record]:
         number = of_other_class[0]
         wrong = f"row {number} is of class {type(rows[number]).__name__}, not {record.__name__}"
-    elif why := wrong_value(record, rows) or _wrong_key(record, inputs, rows):
+    elif why := wrong_value(record, rows):
         wrong = f"{record.table}: {why}"
     elif is_checked:
         try:
@@ -313,17 +259,3 @@ def wrong_rows(stage: Stage, inputs: UnitRows, rows: Any, is_checked: bool = Tru
         except AccountingError as error:
             wrong = str(error)
     return wrong and f"{file_of(type(stage))}: stage {stage.label()}: {wrong}"
-
-
-def _wrong_key(record: type[Record], inputs: UnitRows, rows: Sequence[Record]) -> str | None:
-    ids = {None, *(question.question_id for question in inputs.questions)}
-    keys = set()
-    for number, row in enumerate(rows):
-        question = getattr(row, "question_id", None)
-        if row.document_id != inputs.document.document_id or question not in ids:
-            return f"row {number}: {question or row.document_id!r} is not an input of this unit"
-        key = tuple(getattr(row, name) for name in record.key)
-        if key in keys:
-            return f"row {number}: a row before it has the same {', '.join(record.key)}"
-        keys.add(key)
-    return None

@@ -39,7 +39,7 @@ class Summary(UsageCounters):
     asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
     seconds: float = 0.0
     words: float = 0.0  # the weight of its pending units, as planned
-    findings: dict[str, str] = field(default_factory=dict)  # of its worker so far; see ReplyWatch
+    findings: dict[str, str] = field(default_factory=dict)  # about its engine's server
 
 
 @dataclass
@@ -96,7 +96,7 @@ class Heartbeat:
         self._in_flight: list[DocumentProgress] = []
         self._is_starting = False
         self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
-        self.findings: Mapping[str, str] = {}  # of the first replies; see ReplyWatch
+        self.findings: Mapping[str, str] = {}  # about the engine's server
         self._task: asyncio.Task[None] | None = None
         self._advisory = Advisory()
         # Its own thread: the other threads may all wait for storage that does not answer.

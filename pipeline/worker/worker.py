@@ -159,8 +159,7 @@ class Worker:
                         "engine.start_timeout (or rater.start_timeout) if it needs longer"
                     ) from None
         self._heartbeat.waiting_for = reader.waiting_for
-        if reader.is_model:
-            self._heartbeat.findings = reader.watch.findings
+        self._heartbeat.findings = reader.findings
         return replace(reader, usage=self.usage, worker=self._heartbeat.name)
 
 

@@ -19,7 +19,7 @@ import regex
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import Registry, file_of, first_sentence, is_ours
 from pipeline.core.rows import Question
-from pipeline.work.stage import register_measure
+from pipeline.work.stage import MEASURES
 from stages.score import longbench_metrics
 from stages.text.words import CHARACTERS, SYLLABLES, sentence_spans, words_in_common
 
@@ -64,7 +64,7 @@ def metric(
     """
 
     def add(function: Function) -> Function:
-        register_measure(name, function)
+        MEASURES.add(name, function)
         place = f"{file_of(function)}: the metric {name}"
         if version is None and not is_ours(function):
             raise UsageError(f"{place} has no version; write `@metric({name!r}, version=1)`")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pipeline.core.registry import Registry, first_sentence, is_ours
 from pipeline.core.rows import Line, QuestionRow, RawText, Span
-from pipeline.work.stage import MEASURES, register_measure
+from pipeline.work.stage import MEASURES
 from stages.tables.lookups import RANKING_MEASURES, Lookup, Visit
 
 
@@ -142,4 +142,4 @@ def register_rubric(name: str, judge: Any) -> None:
     prompt = judge.rubrics[name]
     RUBRICS.add(name, prompt, f"{first_sentence(prompt)}; asked by {judge.label()}")
     if not is_ours(judge):
-        register_measure(name, judge)
+        MEASURES.add(name, judge)

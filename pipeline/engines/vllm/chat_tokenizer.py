@@ -5,7 +5,7 @@ connection."""
 import asyncio
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import lru_cache
@@ -20,7 +20,6 @@ from pipeline.core.reply_forms import opened_thinking
 _THREADS = 4  # tokenizers written in Rust release the GIL
 _CACHED_PROMPTS = 256  # a prompt is counted first and sent soon after
 _THINKING = re.compile("think|thought|channel|reason", re.IGNORECASE)
-_TRIED: tuple[Message, ...] = ({"role": "user", "content": 'A "line"\n\n& another, na\u00efve.'},)
 
 
 class ChatTokenizer:
@@ -63,16 +62,6 @@ class ChatTokenizer:
         )
         patterns = {re.sub(r"\d+", r"\\d+", re.escape(token)) for token in spelled}
         self._control = re.compile("|".join([*patterns, _NOTATIONS]))
-        self._by_pieces: PieceTokenizer | None = None
-        whole = self.tokenize(_TRIED)
-        if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:
-            # A copy, as others may let the original truncate.
-            copy = type(backend).from_str(backend.to_str())
-            copy.no_truncation()
-            copy.no_padding()
-            by_pieces = piece_tokenizer(copy)
-            if by_pieces and by_pieces.ids(self._rendered(_TRIED, tokenize=False)) == whole:
-                self._by_pieces = by_pieces
         of_two = [self.tokenize([{"role": "user", "content": text}]) for text in ("one", "two")]
         pairs = zip(*(reversed(ids) for ids in of_two), strict=False)
         end = [id_ for id_, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
@@ -89,25 +78,21 @@ class ChatTokenizer:
     def tokenize(self, messages: Sequence[Message]) -> "array[int]":
         """As `token_ids`, computed synchronously and not cached. Raises StartError if there is no
         template or it does not render these messages."""
-        broken = with_breaks(messages, self._control)
         with contained(CommandError) as raised:
-            if self._by_pieces:
-                return self._by_pieces.ids(self._rendered(broken, tokenize=False))
-            return array("i", self._rendered(broken, tokenize=True, return_dict=False))
+            ids = self._tokenizer.apply_chat_template(
+                with_breaks(messages, self._control),
+                chat_template=self._template,
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=False,
+                **self._variables,
+            )
+            return array("i", ids)
         roles = ", ".join(message["role"] for message in messages)
         why = " ".join(f"{type(raised.error).__name__}: {raised.error}".split())
         raise StartError(
             f"there is no chat template that renders messages of {roles} ({why}); set "
             "engine.chat_template=FILE.jinja"
-        )
-
-    def _rendered(self, messages: Sequence[Message], **how: bool) -> Any:
-        return self._tokenizer.apply_chat_template(
-            list(messages),
-            chat_template=self._template,
-            add_generation_prompt=True,
-            **how,
-            **self._variables,
         )
 
 
@@ -166,84 +151,3 @@ def with_breaks(messages: Sequence[Message], control: re.Pattern[str] = _CONTROL
 def without_breaks(text: str) -> str:
     """A reply without the characters of `with_breaks`."""
     return _BROKEN.sub("", text)
-
-
-_LETTER = r"[^\W\d_]"
-# A word's last letter, before one space and another word.
-_CUT = re.compile(rf"{_LETTER}(?= {_LETTER})")
-# A letter, or a part of a character's bytes, before a space, which SentencePiece spells U+2581.
-_REACHES_ACROSS = re.compile(rf"(?:{_LETTER}|\ufffd)[ \u2581]")
-_NEW_LINE = "\u010a"  # as byte-level BPE spells it
-# The least length of a piece. It goes on to a line's end, so that texts which begin at different
-# places have equal pieces.
-_PIECE_CHARS = 400
-_CACHED_PIECES = 50_000  # of English some 6 million tokens and 70 MB
-_LONGEST_CACHED = 4 * _PIECE_CHARS  # a longer piece is of a text with hardly a place to cut it
-
-_PROBE = """Mr. and Mrs. Hale's 2nd letter of 1854 says: don't go  home\talone (or with them),
-we're naïve  and the Straße is long.\n\n\n  Война и мир, e\u0301tude of a cafe\u0301 in Oslo and
-<b>bold</b> text def f(x): return x if y else z\r\n日本語 and 中文 go on: m\u00b2 of \u00b2 x, Ⅷ and
-½ cups of "tea" <|im_end|> so it ends \U0001f600 or [INST] say so [/INST] and we go on as of now """
-
-
-class PieceTokenizer:
-    """The token ids of whole texts, as `tokenizer.encode(text, add_special_tokens=False)` gives
-    them; those of pieces are kept in an LRU cache, as many prompts share a document's text."""
-
-    def __init__(self, tokenizer: Any, piece_chars: int = _PIECE_CHARS) -> None:
-        self._tokenizer = tokenizer
-        self._piece_chars = piece_chars
-        self._cached_ids = lru_cache(_CACHED_PIECES)(self._encode)
-
-    def ids(self, text: str) -> "array[int]":
-        joined = array("i")
-        for piece in self._pieces(text):
-            ids_of = self._encode if len(piece) > _LONGEST_CACHED else self._cached_ids
-            joined.extend(ids_of(piece))
-        return joined
-
-    def _encode(self, piece: str) -> "array[int]":
-        return array("i", self._tokenizer.encode(piece, add_special_tokens=False).ids)
-
-    def _pieces(self, text: str) -> Iterator[str]:
-        start, size = 0, self._piece_chars
-        while True:
-            line_end = text.find("\n", start + size, start + 2 * size)
-            cut = _CUT.search(text, line_end if line_end >= 0 else start + size)
-            if cut is None:
-                break
-            yield text[start : cut.end()]
-            start = cut.end()
-        yield text[start:]
-
-
-def piece_tokenizer(tokenizer: Any) -> PieceTokenizer | None:
-    """A tokenizer by pieces that gives the same ids as this `tokenizers.Tokenizer`; None if that is
-    no BPE, has tokens across words, or adds something to the beginning of each text.
-
-    BPE merges two neighbors only if the whole is in the vocabulary. So a text can be cut before any
-    space between two words and its pieces tokenized apart, if no token holds the end of a word and
-    a space after it.
-    """
-    from tokenizers.decoders import ByteLevel
-
-    if type(tokenizer.model).__name__ != "BPE":
-        return None
-    added = tokenizer.get_added_tokens_decoder().values()
-    normalizer = tokenizer.normalizer
-    space = normalizer.normalize_str("a b")[-2] if normalizer else " "
-    for token in added:
-        spaces = f"[ {space}]" if token.normalized else " "
-        end = r"|\Z" if token.rstrip else ""
-        if re.search(f"{_LETTER}(?:{spaces}{end})", token.content):
-            return None
-    vocabulary = tokenizer.get_vocab(with_added_tokens=False)
-    merged = vocabulary.keys() - {token.content for token in added}
-    # As text, a line each; a character of which a token has a part is U+FFFD. Tokens that are not
-    # byte-level stay as they are.
-    lines = [part for token in merged for part in (token, _NEW_LINE)]
-    if _REACHES_ACROSS.search(ByteLevel().decode(lines)):
-        return None
-    whole = tokenizer.encode(_PROBE, add_special_tokens=False).ids
-    by_pieces = list(PieceTokenizer(tokenizer, piece_chars=0).ids(_PROBE))
-    return PieceTokenizer(tokenizer) if by_pieces == whole else None

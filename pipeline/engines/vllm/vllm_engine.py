@@ -6,14 +6,13 @@ import json
 import os
 import re
 import shutil
-import struct
 import time
 import uuid
 from array import array
 from asyncio import to_thread
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pipeline.core.engine import FinishReason, Reply, Request
-from pipeline.core.errors import EngineError, StartError, UsageError
+from pipeline.core.errors import CommandError, EngineError, StartError, UsageError, contained
 from pipeline.core.prompts import Message
-from pipeline.core.registry import hint
 from pipeline.engines.vllm.chat_tokenizer import ChatTokenizer, without_breaks
 from pipeline.engines.vllm.vllm_settings import (
     VllmSettings,
@@ -38,12 +36,6 @@ if TYPE_CHECKING:
     from vllm.config import VllmConfig
     from vllm.v1.engine.async_llm import AsyncLLM
 
-# What vLLM, transformers and torch raise where a model cannot be loaded.
-_LOAD_ERRORS = (
-    OSError, ValueError, RuntimeError, TypeError, LookupError, AssertionError, ImportError,
-    struct.error,
-)  # fmt: skip
-
 
 def load_engine(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
     """The engine, ready for requests. `launched_at`: the time that templates print; None: now.
@@ -53,12 +45,12 @@ def load_engine(settings: VllmSettings, launched_at: datetime | None) -> "VllmEn
     """
     settings.own_identity()  # checks the settings
     with vllm_errors_in_file() as log:
-        try:
+        with contained(CommandError) as raised:
             return _load(settings, launched_at)
-        except _LOAD_ERRORS as error:
-            cause, advice = explained(error, log)
-            line = f"engine.model={settings.model} cannot start: {cause}"
-            raise (UsageError(f"{line}; {advice}") if advice else StartError(line)) from None
+        assert raised.error is not None
+        cause, advice = explained(raised.error, log)
+        line = f"engine.model={settings.model} cannot start: {cause}"
+        raise UsageError(f"{line}; {advice}") if advice else StartError(line)
 
 
 def _load(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
@@ -72,10 +64,6 @@ def _load(settings: VllmSettings, launched_at: datetime | None) -> "VllmEngine":
         raise StartError(
             f"engine=vllm cannot be imported ({one_line(error)}); pip install vllm"
         ) from None
-    names = [field.name for field in fields(AsyncEngineArgs)]
-    for key in arguments:
-        if key not in names:
-            raise UsageError(f"engine.args.{key}: vLLM has no such argument; {hint(key, names)}")
     from vllm.tokenizers import cached_tokenizer_from_config
     from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -146,9 +134,8 @@ class VllmEngine:
         await to_thread(self.llm.shutdown)
 
     async def generate(self, request: Request) -> Reply:
-        """One reply; if vLLM refuses the request, a Reply with finish_reason abort. Problem:
-        context_overflow if prompt and reply budget exceed the context. Raises EngineError if vLLM's
-        engine process is dead."""
+        """One reply; if vLLM refuses the request, a Reply with finish_reason abort. Raises
+        EngineError if vLLM's engine process is dead."""
         from vllm.exceptions import VLLMClientError
         from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
@@ -156,8 +143,6 @@ class VllmEngine:
         started = time.perf_counter()
         prompt = await self.tokens(request.messages)
         failed = Reply(text="", finish_reason="abort", prompt_tokens=len(prompt))
-        if len(prompt) + request.max_reply_tokens > self.context_tokens:
-            return replace(failed, problem="context_overflow")
         thinking = self._thinking.generate_arguments if self._thinking else {}
         try:
             sampling, request_id = self._sampling(request), uuid.uuid4().hex
@@ -340,6 +325,9 @@ def _first_sentence(text: str) -> str:
 
 # Advice by a pattern of vLLM's error; the first that matches is given, with the pattern's groups.
 _ADVICE = {
+    r"EngineArgs\S+ got an unexpected keyword argument '(\w+)'": (
+        r"correct or remove engine.args.\1"
+    ),
     r"greater than the derived max_model_len \(\w+=(\d+)": (
         r"set engine.context_tokens to at most \1"
     ),

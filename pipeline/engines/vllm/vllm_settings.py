@@ -123,16 +123,13 @@ class VllmSettings(EngineSettings):
         for arg in self.args:
             if advice := _REFUSED_ARGUMENTS.get(arg):
                 raise UsageError(f"engine.args.{arg}: {advice}")
-        if self.context_tokens and "max_model_len" in self.args:
-            raise UsageError(
-                "engine.args.max_model_len: engine.context_tokens is set; remove one of them"
-            )
         if bool(self.thinking_tokens) != bool(self.args.get("reasoning_parser")):
             raise UsageError(
                 f"engine.thinking_tokens={self.thinking_tokens}: a reasoning model needs a number "
                 "above 0 and engine.args.reasoning_parser=NAME; any other model needs neither"
             )
-        model, template = local_model(self.model), self.chat_template
+        model = local_model("engine.model", self.model, "config.json", "params.json")
+        template = self.chat_template
         if template and not Path(template).is_file():
             raise UsageError(
                 f"engine.chat_template={template}: no such file; set it to a Jinja file"
@@ -174,23 +171,21 @@ class VllmSettings(EngineSettings):
         return await asyncio.to_thread(load_engine, self, self._launched_at)
 
 
-def local_model(model: str) -> Path | None:
+def local_model(key: str, model: str, *files: str) -> Path | None:
     """The folder of a local model; None for a Hugging Face name. Raises UsageError if a path does
-    not exist, or is no folder that holds a model."""
+    not exist, or is no folder that holds one of `files`."""
     path = Path(model)
     is_path = path.exists() or model.startswith((".", "~", os.sep)) or model.count("/") > 1
     if not is_path:
         return None
     if not path.exists():
         raise UsageError(
-            f"engine.model={model}: no such folder; set it to a Hugging Face name or to a model's "
-            "folder"
+            f"{key}={model}: no such folder; set it to a Hugging Face name or to a model's folder"
         )
-    if not any((path / name).is_file() for name in ("config.json", "params.json")):
+    if not any((path / name).is_file() for name in files):
         raise UsageError(
-            f"engine.model={model}: no folder with a config.json; set it to a model's folder in "
-            "Hugging Face's format, or serve a GGUF file by llama.cpp's llama-server and set "
-            "engine=openai"
+            f"{key}={model}: no {' and no '.join(files)} there; set it to a model's folder in "
+            "Hugging Face's format"
         )
     return path
 

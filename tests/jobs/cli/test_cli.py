@@ -238,6 +238,15 @@ def test_a_proxy_that_is_not_before_the_server_is_no_reason(
     assert "PROXY" not in start_error(settings(url))
 
 
+def test_a_proxy_that_answers_in_the_server_s_place_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with LoopbackServer(models_status=503) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        line = start_error(settings("http://server.invalid/v1", retries=0))
+    assert "503 through the proxy that HTTP_PROXY names: " in line
+
+
 def command(*words: str, **environment: str) -> bytes:
     done = subprocess.run(
         [sys.executable, "-m", "gistmill", *words],

@@ -79,7 +79,7 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen(tmp_path: Path) -> None:
         (["repeats=2"], "repeats=2", "or repeats=1"),
         (["family=nosuch"], "family=nosuch", "there are chats, generic"),
         (["memory.min_words=700"], "memory", "lower it"),
-        (["engine=scripted", "engine.script=no.yaml"], "engine.script=no.yaml", "No such file"),
+        (["engine=scripted", "engine.script=no.yaml"], "no.yaml: cannot be read", "No such file"),
         (["methods=nosuch"], "'nosuch'", "there are bm25"),
         (["memory_engine=gpt"], "memory_engine=gpt: ", "one of extractive"),
         (["extractor=scripted"], "extractor.script is not set", "add"),

@@ -44,7 +44,7 @@ RAY = ["cluster=ray", "cluster.address=http://h:1"]
         (["cluster=slurm", "warehouse=s3://b/w", "embedder.model=conf/demo"],
          "embedder.model=conf/demo: the cluster does not see this folder"),
         (["cluster.address=http://h:1", "warehouse=/x", "engine=vllm", "engine.model=stages"],
-         "engine.model=stages: no folder with a config.json"),
+         "engine.model=stages: no config.json and no params.json"),
         (["warehouse=/x"], "cluster.address is not set"),
         *((["warehouse=/x", f"cluster.address={address}"], f"cluster.address={address}: a run is "
            "submitted to the dashboard's address, http://HEAD:8265")

@@ -5,9 +5,7 @@ does without. Servers that are away: test_outage.py."""
 import asyncio
 import json
 import re
-import time
 from collections.abc import Awaitable, Callable
-from email.utils import formatdate
 from functools import cache
 from typing import Any
 
@@ -163,20 +161,6 @@ def test_requests_in_flight_are_limited() -> None:
     assert server.most_at_once == 3
 
 
-def test_a_cancelled_request_is_closed_and_another_gets_its_slot() -> None:
-    async def give_up(engine: OpenAIEngine) -> str:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(engine.generate(request()), 0.2)
-        async with asyncio.timeout(5):
-            while not server.num_left:
-                await asyncio.sleep(0.01)
-        server.answer = lambda body: Answer()
-        return (await engine.generate(request())).text
-
-    with LoopbackServer(answer=lambda body: Answer(seconds=60)) as server:
-        assert with_engine(settings(server.url, sequences=1), give_up) == "a short reply"
-
-
 @pytest.mark.parametrize(
     ("counts", "expected", "num_counted"),
     [
@@ -210,8 +194,8 @@ def start_error(engine: OpenAISettings) -> str:
 @pytest.mark.parametrize(
     ("model", "changes", "says"),
     [
-        ({"id": "n"}, {}, "engine.model=m: the server serves n; set it"),
-        ({"id": ["m"]}, {}, "the server serves no models"),
+        ({"id": "n"}, {}, "engine.model=m: not served by the server; there are n"),
+        ({"id": ["m"]}, {}, "engine.model=m: not served by the server; there is none"),
         ({"id": "m"}, {}, "set engine.context_tokens"),
         ({"id": "m", "max_model_len": "8192"}, {}, "set engine.context_tokens"),
         (None, {"context_tokens": 2001}, "engine.context_tokens=2001: .* a context of 2000; lower"),
@@ -259,10 +243,6 @@ def test_the_key_is_sent_and_a_refused_one_is_not_shown(monkeypatch: pytest.Monk
         monkeypatch.setenv("MY_KEY", f" {KEY}\r\n")
         assert reply(server, api_key_env="MY_KEY").text == "a short reply"
     assert server.asked[0].headers["Authorization"] == f"Bearer {KEY}"
-    body = json.dumps({"error": {"message": f"no credit\non {KEY}"}})
-    with LoopbackServer(ready=Answer(status=402, body=body)) as server:
-        line = start_error(settings(server.url, api_key_env="MY_KEY"))
-    assert line.endswith("402: no credit on ***")
 
 
 @pytest.mark.parametrize(
@@ -415,6 +395,7 @@ CHINESE = "面包师放走了塔里的看守人。" * 100  # 1,300 characters: f
         (LONG, 0, False),  # it does not count
         (CHINESE, 300, False), (CHINESE, 100, True),
         ("रोटीवाले ने मीनार के रखवाले को छोड़ दिया। " * 100, 900, False),
+        ("கோபுரத்தின் காவலரை ரொட்டிக்காரர் விடுவித்தார். " * 100, 700, False),  # 400 long words
         ("-" * 4000 + " end", 70, False),  # a rule is a few tokens
         ("one two", 2, False),
     ],
@@ -447,12 +428,11 @@ def test_a_server_without_a_list_of_models(status: int) -> None:
 @pytest.mark.parametrize(
     ("after", "least", "most"),
     [
-        ("1.2", 1.2, 5.0), ("in six seconds", 3.0, 15.0),
-        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.2, 2.0), ("-5", 0.2, 2.0), ("nan", 0.2, 2.0),
+        ("1.2", 1.2, 5.0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.2, 2.0), ("-5", 0.2, 2.0),
+        ("nan", 0.2, 2.0),
     ],
 )  # fmt: skip
-def test_a_wait_may_be_a_fraction_or_a_date(after: str, least: float, most: float) -> None:
-    after = formatdate(time.time() + 6, usegmt=True) if after == "in six seconds" else after
+def test_a_wait_may_be_a_fraction_of_a_second(after: str, least: float, most: float) -> None:
     busy = Answer(status=429, body="{}", headers={"Retry-After": after})
     with LoopbackServer() as server:
         assert reply(server, None, busy, Answer(), outage_minutes=AWAY).text == "a short reply"

@@ -49,9 +49,7 @@ def stages(text: str) -> list[Stage]:
         ("memwalker(working_memory=visited|none,max_children=4,segment_tokens=9)",
          [f"memwalker(segment_tokens=9,max_children=4,working_memory={given},reasoning=true)"
           for given in ("visited", "none")]),
-        ("bm25(top_k=8|1..2|1)", [f"bm25(top_k={n})" for n in (8, 1, 2)]),
         ("bm25(budget=900,top_k=5)", ["bm25(top_k=5,budget=900)"]),
-        ("readagent_p(budget=900)", ["readagent_p(max_pages=5,budget=900)"]),
         # Several arguments multiply in the order written.
         ("truncated(num_words=1..2,keep=first|last),bm25",
          [*(f"truncated(keep={keep},num_words={n})" for n in (1, 2) for keep in ("first", "last")),
@@ -102,7 +100,6 @@ def test_arguments_reach_their_stage() -> None:
     ]
     assert stages("bm25(budget=9)") == [BM25(top_k=None, bm25="plus_on_stems"), from_pages]
     assert stages("bm25_fill_context")[0] == BM25(top_k=None, bm25="plus_on_stems")
-    assert stages("random_pages")[0] == RandomPages(top_k=3, seed=7, repeat=2)
     assert stages("random_pages(budget=9)")[0] == RandomPages(top_k=None, seed=7, repeat=2)
     assert stages("truncated(keep=last,num_words=9)") == [
         NoLookUp(),

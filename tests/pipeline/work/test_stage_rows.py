@@ -2,6 +2,7 @@
 
 from abc import ABC
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -73,8 +74,8 @@ def test_the_rows_of_all_inputs_pass() -> None:
         (OfPages(), GISTS[:2]),
         (OfPages(), (GISTS[1], GISTS[0], GISTS[2])),
         (OfPages(), (*GISTS, GISTS[2])),
+        (OfPages(), [replace(gist, document_id="e") for gist in GISTS]),
         (OfTurns(), ()),
-        (OfTurns(), turns("a0", "a2", "b0")),
         (OfTurns(), turns("a0", "a0", "b0")),
         (OfTurns(), turns("a0", "b0", "a1")),
         (OfTurns(), turns("a0", "b0", "c0")),

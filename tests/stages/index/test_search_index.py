@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -171,9 +170,8 @@ def test_items_are_numbered_by_page() -> None:
     made = expanded(in_turn(*FACTS))
     assert shown(made) == [f"0 fact {CAT}", f"0 fact {CATS}", f"1 fact {THREE}", "2 fact None"]
     assert [row.item_index for row in made] == [0, 1, 0, 0]
-    for wrong in (made[:-1], [*made[:1], replace(made[1], item_index=2), *made[2:]]):
-        with pytest.raises(AccountingError, match="expansions do not match pages"):
-            stage().check(book(CHATS), wrong)
+    with pytest.raises(AccountingError, match="expansions do not match pages"):
+        stage().check(book(CHATS), made[:-1])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
-"""Rendered prompts: ids as transformers gives them, documents that spell control tokens, templates
-that look at contents, print the date, open thinking or do not render; and which tokenizers may be
-given a text in pieces (that the ids are equal is shown by real ones: test_real_tokenizers.py)."""
+"""Rendered prompts: ids as transformers gives them, documents that spell control tokens, and
+templates that look at contents, print the date, open thinking or do not render."""
 
-import json
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -13,12 +11,10 @@ import pytest
 from pipeline.core.errors import StartError
 from pipeline.engines.vllm.chat_tokenizer import (
     ChatTokenizer,
-    PieceTokenizer,
     local_chat_tokenizer,
-    piece_tokenizer,
     without_breaks,
 )
-from tests.support.engines.tiny_model import make_tokenizer, meeting_texts
+from tests.support.engines.tiny_model import make_tokenizer
 from tests.support.engines.vllm_engines import messages, settings
 
 pytestmark = pytest.mark.vllm
@@ -156,67 +152,3 @@ def test_vllms_own_tokenizers_have_contents_as_text(
         return [n for n in chat.tokenize(messages(content)) if n in special]
 
     assert marks_of(f"See {' and '.join(marks)}.") == marks_of("See.")
-
-
-def test_only_the_end_is_tokenized_for_another_question(tokenizer: Any) -> None:
-    """Thirty questions about one text: its tokens are computed once, and 5% more at most."""
-    tokenized = 0
-    encode = tokenizer.backend_tokenizer.encode
-
-    class Counted:
-        def encode(self, text: str, add_special_tokens: bool) -> Any:
-            nonlocal tokenized
-            ids = encode(text, add_special_tokens=add_special_tokens)
-            tokenized += len(ids.ids)
-            return ids
-
-    counted = PieceTokenizer(Counted())
-    text = "\n".join(meeting_texts())
-    shared = len(encode(text, add_special_tokens=False).ids)
-    for number in range(30):
-        counted.ids(text + f"\n\nWhat was said of the remote control in part {number} of the talk?")
-    assert shared < tokenized < 1.05 * shared
-
-
-def changed(tokenizer: Any, *entries: str, **parts: Any) -> Any:
-    """With other parts, and with entries in its vocabulary that no merges make."""
-    state = json.loads(tokenizer.to_str()) | parts
-    for entry in entries:
-        state["model"]["vocab"][entry] = len(state["model"]["vocab"])
-    return type(tokenizer).from_str(json.dumps(state))
-
-
-def no_bpe() -> Any:
-    from tokenizers import Tokenizer, models
-
-    return Tokenizer(models.Unigram())
-
-
-def with_a_word_that_takes_spaces(tokenizer: Any) -> Any:
-    from tokenizers import AddedToken
-
-    tokenizer.add_tokens([AddedToken("covid", rstrip=True)])
-    return tokenizer
-
-
-UNSPLIT = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-STRIP = {"type": "Strip", "strip_left": True, "strip_right": True}
-WHOLE: dict[str, Callable[[Any], Any]] = {
-    "a word that takes spaces": with_a_word_that_takes_spaces,
-    "a token of two words": lambda bpe: changed(bpe, "of\u0120t"),
-    "of SentencePiece": lambda bpe: changed(bpe, "of\u2581t"),
-    # The second byte of a Cyrillic letter; nothing separates words.
-    "half a letter and a space": lambda bpe: changed(bpe, "\u00b0\u0120", pre_tokenizer=UNSPLIT),
-    "no BPE": lambda bpe: no_bpe(),
-    # A piece that begins with a space would lose it.
-    "stripped": lambda bpe: changed(bpe, normalizer=STRIP),
-}
-
-
-@pytest.mark.parametrize("kind", WHOLE)
-def test_a_tokenizer_that_may_reach_across_words_is_given_the_whole(
-    tokenizer: Any, kind: str
-) -> None:
-    bpe = changed(tokenizer.backend_tokenizer)
-    assert piece_tokenizer(bpe) is not None
-    assert piece_tokenizer(WHOLE[kind](bpe)) is None

@@ -117,14 +117,12 @@ def test_a_worker_has_the_gpus_of_its_model_or_by_the_cpu_build_a_machines_cpus(
     [
         ((), "engine.model is not set"),
         (("engine.model=/no/such/folder",), "engine.model=/no/such/folder: no such folder"),
-        (("engine.model=tests",), "engine.model=tests: no folder with a config.json"),
-        (("engine.model=./pyproject.toml",), "engine.model=./pyproject.toml: no folder with a"),
+        (("engine.model=tests",), "engine.model=tests: no config.json and no params"),
+        (("engine.model=./pyproject.toml",), "engine.model=./pyproject.toml: no config.json"),
         ((NAMED, "engine.chat_template=none.jinja"), "engine.chat_template=none.jinja: no such"),
         ((NAMED, "engine.args.model=x"), "engine.args.model: set engine.model instead"),
         ((NAMED, "engine.args.max_num_seqs=3"), "engine.args.max_num_seqs: set engine.sequences"),
         ((NAMED, "engine.args.hf_token=x"), "engine.args.hf_token: is stored with the run"),
-        ((NAMED, "engine.args.max_model_len=9", "engine.context_tokens=9"),
-         "engine.args.max_model_len: engine.context_tokens is set"),
         ((NAMED, "engine.thinking_tokens=50"), "engine.thinking_tokens=50: a reasoning model"),
         ((NAMED, "engine.args.reasoning_parser=qwen3"), "engine.thinking_tokens=0: a reasoning"),
         ((NAMED, "engine.gpus_per_worker=-1"), "engine.gpus_per_worker=-1"),
@@ -185,8 +183,10 @@ CACHE_TOO_LARGE = (
         ("Failed to infer device type", "give the worker GPUs", ("CPU build",), "lower"),
         ("Unrecognized model in /models/a. Should have", "set engine.model", ("folder",), "raise"),
         ("CUDA out of memory. Tried to allocate 2 GiB", "lower engine.args", (), "raise"),
+        ("AsyncEngineArgs.__init__() got an unexpected keyword argument 'dtyp'",
+         "correct or remove engine.args.dtyp", (), "raise"),
     ],
-)
+)  # fmt: skip
 def test_of_vllms_errors_the_setting_and_the_direction_are_named(
     tmp_path: Path, message: str, starts: str, names: tuple[str, ...], leaves_out: str
 ) -> None:
