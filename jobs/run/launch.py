@@ -19,7 +19,7 @@ from typing import Any
 
 from upath import UPath
 
-from jobs.config.run_config import PassedError, RunConfig, refuse_elsewhere
+from jobs.config.run_config import RunConfig, refuse_elsewhere
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun, run_manifest
@@ -30,13 +30,11 @@ from jobs.run.progress import Progress
 from jobs.run.stored_run import merge_with_stored_run, refuse_fewer
 from pipeline.asking.ask import start_reader
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
-from pipeline.files.lease import RUN, UPKEEP, holder, lease
+from pipeline.files.lease import RUN, holder, lease
 from pipeline.files.storage import (
     as_path,
-    delete_folder,
     is_remote,
     never_made,
-    refusal_reason,
     refuse_unreachable_path,
     retry_for,
     storage_errors,
@@ -48,7 +46,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout
 from pipeline.store.sql.accounts import StepCounts, accounts, other_models
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import WORTH_IT, compact, removal_records
+from pipeline.store.upkeep import WORTH_IT, compact
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy, Work
 from pipeline.worker.progress import Summary
 from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS, execute_inline
@@ -117,8 +115,7 @@ class RunExecutor:
         self._cluster = prepared.run.config.cluster
         self._folder, self._launch = folder, uuid.uuid4().hex
         self._publish = partial(folder.write_progress, self._launch)  # for `status`
-        refused = folder.advisory.state
-        self.progress = Progress(self.plan.num_pending, self._publish, refused=refused)
+        self.progress = Progress(self.plan.num_pending, self._publish)
 
     def execute(self, stop: GracefulStop) -> None:
         """Execute the phases, until `stop` has begun. Raises UsageError if there is no Ray to join,
@@ -183,7 +180,6 @@ def _planned(
     has_work = prepared.plan.num_pending > 0
     folder.start(run_manifest(resolved), provenance(prepared.corpus_sha), has_work)
     folder.plan(resolved.steps, prepared.plan.file)
-    delete_folder(folder.path / "plan")  # of a launch of version 0.2 that was killed
     return RunExecutor(prepared, folder)
 
 
@@ -206,11 +202,11 @@ def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: Gracefu
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
-    """Raises PassedError if the deadline has passed, but EndedError if the run was started before,
+    """Raises UsageError if the deadline has passed, but EndedError if the run was started before,
     as by a cluster that retries."""
     try:
         return GracefulStop(config.cluster)
-    except PassedError as error:
+    except UsageError as error:
         with refuse_unreachable_path(folder.warehouse, "warehouse"):
             if folder.config() is None:
                 raise
@@ -219,27 +215,19 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
 
 @contextmanager
 def run_lock(folder: UPath, stop: GracefulStop, warn: Warn) -> Iterator[None]:
-    """Hold the lease of a run in the `with` block. Waits while another command executes the run
-    or deletes what removed runs had planned. Raises EndedError at the deadline."""
-    while True:
-        _wait(folder, RUN, f"run {folder.name} is being executed", stop, warn)
-        with lease(folder, RUN) as own_lease:
-            if own_lease is None:
-                continue
-            warehouse = folder.parent.parent
-            if removal_records(warehouse):  # until that has ended
-                _wait(warehouse, UPKEEP, f"{warehouse} is being compacted", stop, warn)
-            yield
-            return
-
-
-def _wait(folder: UPath, name: str, what: str, stop: GracefulStop, warn: Warn) -> None:
+    """Hold the lease of a run in the `with` block. Waits while another command executes the run.
+    Raises EndedError at the deadline."""
     has_warned = False
-    while other := holder(folder, name):
-        if not has_warned:
+    while True:
+        with lease(folder, RUN) as own_lease:
+            if own_lease is not None:
+                yield
+                return
+        if (other := holder(folder, RUN)) and not has_warned:
+            has_warned = True
             host, _, pid = other.rpartition("-")
-            warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
-        has_warned = True
+            warn(f"run {folder.name} is being executed on {host} (process {pid}); waiting for its "
+                 "end, Ctrl-C leaves it alone")  # fmt: skip
         if error := stop.should_stop():
             raise error
         time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -249,10 +237,8 @@ def compact_if_worth_it(warehouse: UPath, warn: Warn, least: int = WORTH_IT) -> 
     """Rows are safe if it fails; a damaged file is reported where it is read."""
     try:
         compact(warehouse, least)
-    except DamagedError as error:
+    except (DamagedError, *storage_errors()) as error:
         warn(f"not compacted: {error}")
-    except storage_errors() as error:
-        warn(f"not compacted ({refusal_reason(error)}); gistmill gc does it later")
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 two commands at once: the same one waits for its turn."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -18,9 +17,7 @@ import pytest
 
 from jobs.config.run_config import deadline
 from jobs.run.graceful_stop import GracefulStop
-from jobs.run.launch import run_lock
-from pipeline.core.errors import AccountingError, EndedError, StorageError, UsageError
-from pipeline.files.lease import UPKEEP, lease
+from pipeline.core.errors import AccountingError, StorageError, UsageError
 from pipeline.store.runs.run_folder import RunFolder
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
 from tests.support.clusters.cluster_settings import cluster
@@ -103,42 +100,6 @@ def test_what_is_in_flight_has_its_time_after_a_refusal(
             assert ending.failure is error
 
 
-def test_time_without_sight_of_the_workers_is_no_stall(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, folder = [0.0], RunFolder(tmp_path, "night")
-    clock = SimpleNamespace(time=time.time, monotonic=lambda: now[0])
-    monkeypatch.setattr("jobs.run.graceful_stop.time", clock)
-    stop = GracefulStop(cluster("cluster.stall_minutes=1.0"))
-    (folder.path / "alive").mkdir(parents=True)
-    file = folder.path / "alive" / "w.json"
-    beat = {"worker": "w", "launch": "launch", "is_starting": False, "documents": {}}
-    file.write_text(json.dumps(beat | {"calls": 1, "units": 0}))
-
-    def refuse_to_list(self: RunFolder, launch: str) -> Any:
-        raise StorageError("/w/alive: Input/output error")
-
-    def after(seconds: float) -> list[str]:
-        found = list[str]()
-        for _ in range(round(seconds / 10)):
-            now[0] += 10.0
-            os.utime(str(file))
-            found += [str(error)] if (error := stop.should_stop()) else []
-        return found
-
-    with stop.watch(folder, "launch"):
-        assert after(50) == []
-        with monkeypatch.context() as patch:  # listed by the driver, too
-            patch.setattr(RunFolder, "alive", refuse_to_list)
-            assert after(300) == []
-        with folder.advisory.attempt():  # the workers' heartbeats are old, as the progress is
-            raise StorageError("/w/alive/progress: No space left on device")
-        assert after(300) == []
-        folder.write_progress("launch", {})
-        stalled, *_ = after(60)
-        assert stalled.startswith("nothing was finished for cluster.stall_minutes=1;")
-
-
 @contextmanager
 def started(command: list[str]) -> Iterator["subprocess.Popen[str]"]:
     """The command in a process of its own, which ends with the block."""
@@ -200,25 +161,6 @@ def test_what_is_in_flight_is_committed_and_the_same_command_does_the_rest(
     assert sql_values(tmp_path, "select count(*) from answers") == [(DOCUMENTS,)]
     calls = "select count(*) as n from calls group by document_id, stage"
     assert sql_values(tmp_path, f"select max(n) from ({calls})") == [(1,)]
-
-
-def test_who_begins_waits_for_what_deletes_units_of_removed_runs(tmp_path: Path) -> None:
-    """Until its deadline; and not for a compaction where no run was removed."""
-    run, lines = RunFolder(tmp_path, "night"), list[str]()
-    ending = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
-    ending._over_at = ending._begins_at = time.time()
-    with lease(run.warehouse, UPKEEP):
-        with run_lock(run.path, ending, lines.append):
-            assert lines == []
-        (tmp_path / "removed").mkdir()
-        (tmp_path / "removed" / "gone.parquet").write_bytes(b"")
-        ended = pytest.raises(EndedError, match=r"ended by cluster\.deadline=2999")
-        with ended, run_lock(run.path, ending, lines.append):
-            pass
-        (line,) = lines
-    assert line.startswith(f"{tmp_path} is being compacted on {socket.gethostname()} (process ")
-    with run_lock(run.path, ending, lines.append):
-        assert lines == [line]
 
 
 @pytest.mark.slow
