@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import QMSUM, refused, sql, succeed
+from tests.support.command import QMSUM, sql, succeed
 from tests.support.docs.pages import blocks
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -53,25 +53,6 @@ def test_sql_counts_the_same(warehouse: Path) -> None:
     rows = sql(warehouse, (Path(__file__).parent / "counted_again.sql").read_text())
     assert len(rows) >= 200  # of 220; the rest are gists that fit no budget
     assert [row for row in rows if row["counted"] != row["num_context_tokens"]] == []
-
-
-@pytest.mark.parametrize(
-    ("method", "least"),
-    [
-        ("rag(retriever=bm25,budget=511)", "segment_tokens=512"),
-        ("dos_rag(retriever=bm25,budget=99)", "words=100"),
-        ("memwalker(budget=999)", "segment_tokens=1000"),
-        ("readagent_p(budget=100)", "min_words=280"),
-    ],
-)
-def test_a_budget_below_a_page_ends_before_the_run(tmp_path: Path, method: str, least: str) -> None:
-    line = refused(
-        "run", "corpus=qmsum", f"corpus.path={QMSUM}", "rater=none", f"methods={method}",
-        f"warehouse={tmp_path / 'warehouse'}",
-    )  # fmt: skip
-    told = f"budget={budget_of(method)} is smaller than a page, as {least}; raise the budget"
-    assert told in line
-    assert not (tmp_path / "warehouse").exists()
 
 
 def test_memagents_sizes_fit_its_window(tmp_path: Path) -> None:
