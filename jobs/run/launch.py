@@ -35,6 +35,7 @@ from pipeline.files.storage import (
     as_path,
     is_remote,
     never_made,
+    refusal_reason,
     refuse_unreachable_path,
     retry_for,
     storage_errors,
@@ -237,8 +238,10 @@ def compact_if_worth_it(warehouse: UPath, warn: Warn, least: int = WORTH_IT) -> 
     """Rows are safe if it fails; a damaged file is reported where it is read."""
     try:
         compact(warehouse, least)
-    except (DamagedError, *storage_errors()) as error:
+    except DamagedError as error:
         warn(f"not compacted: {error}")
+    except storage_errors() as error:
+        warn(f"not compacted ({refusal_reason(error)}); gistmill gc does it later")
 
 
 @contextmanager
