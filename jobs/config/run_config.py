@@ -96,6 +96,7 @@ class KubeRayCluster(ClusterSettings):
     model_cache_path: str  # where every pod has it
     auth: Literal["token", "disabled"] | None  # of the Ray; null: left to Ray and the operator
     active_deadline_seconds: PositiveInt | None
+    overlay: str | None  # a YAML file, by which kustomize patches the manifest
     backoff_limit: NonNegativeInt  # restarts of a failed job; each resumes
     ttl_seconds: NonNegativeInt  # after the job, until its pods are deleted
 

@@ -143,11 +143,11 @@ def refuse_unshared(config: RunConfig) -> None:
     """Raise UsageError if the config names a folder by a path that only exists here: a run that
     has waited for its machines all night would say it in the morning."""
     cluster = config.cluster
-    is_bare = isinstance(cluster, KubeRayCluster) and not cluster.volume_claim
+    is_bare = isinstance(cluster, KubeRayCluster) and not (cluster.volume_claim or cluster.overlay)
     if is_bare and not is_remote(as_path(config.warehouse)):
         raise UsageError(
             f"warehouse={config.warehouse}: would be lost with its pod; name an object store, "
-            "s3://..., or set cluster.volume_claim= to mount shared storage"
+            "s3://..., or set cluster.volume_claim= (or cluster.overlay=) to mount shared storage"
         )
     folders = {"warehouse": config.warehouse, "embedder.model": config.embedder.model}
     folders |= {f"corpus.{key}": getattr(config.corpus, key, None) for key in ("path", "stories")}
@@ -198,11 +198,12 @@ def filled_template(file: str, **fields: Any) -> str:
     return environment.get_template(file).render(fields)
 
 
-def hand_over(to: Sequence[str], text: str) -> str:
+def hand_over(to: Sequence[str], text: str = "") -> str:
     """Give `text` to `kubectl` or `sbatch`; returns the output. Raises UsageError if the command is
     not installed or fails."""
     if shutil.which(to[0]) is None:
-        raise UsageError(f"{to[0]}: not installed here; --print shows what would be submitted")
+        hint = "--print shows what would be submitted" if text else "cluster.overlay needs it"
+        raise UsageError(f"{to[0]}: not installed here; {hint}")
     done = subprocess.run(to, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         raise UsageError(f"{to[0]}: {' '.join(done.stderr.split())}")

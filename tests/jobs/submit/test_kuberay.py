@@ -8,9 +8,11 @@ import re
 import runpy
 import shlex
 import sys
+import textwrap
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import jsonschema
@@ -22,6 +24,7 @@ from jobs.config.run_config import deadline
 from jobs.submit.kuberay import dns_name
 from pipeline.cluster import ray_jobs
 from tests.support.command import ROOT, gistmill, refused, succeed
+from tests.support.docs.pages import blocks
 
 SCHEMA = json.loads((ROOT / "tests" / "data" / "rayjob_schema.json").read_text())
 WORDS = ["cluster=kuberay", "cluster.image=registry.example/gistmill:1", "warehouse=s3://b/w"]
@@ -34,6 +37,10 @@ EVERYTHING = [
     "cluster.runtime_env.pip=['some-package==1.0']", "cluster.stall_minutes=9.0",
     "cluster.model_cache=models",
 ]  # fmt: skip
+
+needs_kubectl = pytest.mark.skipif(
+    which("kubectl") is None and "CI" not in os.environ, reason="kubectl is not installed"
+)
 
 
 @cache
@@ -131,6 +138,64 @@ def test_a_deadline_is_the_same_for_every_start(given: str) -> None:
     sent = datetime.fromisoformat(word.removeprefix("cluster.deadline="))
     assert sent.tzinfo is not None
     assert sent.timestamp() == deadline(given, datetime.now()).timestamp()
+
+
+OVERLAY = """
+metadata:
+  labels: {kueue.x-k8s.io/queue-name: nights, team: "007"}
+spec:
+  backoffLimit: 0
+  ttlSecondsAfterFinished: null
+  rayClusterSpec:
+    workerGroupSpecs:
+      - groupName: workers
+        template:
+          spec:
+            tolerations: []
+            containers:
+              - name: ray-worker
+                env:
+                  - {name: HF_HOME, value: /elsewhere}
+                  - {name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf, key: token}}}
+"""
+
+
+@needs_kubectl
+def test_an_overlay_is_merged(tmp_path: Path) -> None:
+    file = tmp_path / "my overlay.yaml"
+    file.write_text(OVERLAY)
+    (shown,) = blocks("docs/clusters.md", "yaml")
+    (tmp_path / "page.yaml").write_text(textwrap.dedent(shown))
+    of_page = manifest(*WORDS, f"cluster.overlay={tmp_path / 'page.yaml'}")
+    assert pods(of_page)[1]["priorityClassName"] == "batch"
+    plain, job = manifest(*EVERYTHING), manifest(*EVERYTHING, f"cluster.overlay={file}")
+    assert job["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "nights", "team": "007"}
+    assert job["spec"]["backoffLimit"] == 0
+    assert "ttlSecondsAfterFinished" not in job["spec"]
+    head, worker = pods(job)
+    assert head == pods(plain)[0]
+    assert worker["tolerations"] == []
+    assert worker["containers"][0]["env"] == [
+        {"name": "HF_HOME", "value": "/elsewhere"},
+        {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
+    ]
+    assert worker["containers"][0]["image"] == "registry.example/gistmill:1"
+    assert job["spec"]["entrypoint"] == plain["spec"]["entrypoint"], "it stays here"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", "{file}: not YAML: while parsing a flow"),
+        ("metadata: 3", "{file}: metadata: Input should be a valid dictionary"),
+        pytest.param("spec: 3", "kubectl: ", marks=needs_kubectl),  # what kustomize says
+    ],
+)
+def test_overlays_that_are_none(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "overlay.yaml"
+    file.write_text(content)
+    line = refused("submit", "--print", *WORDS, f"cluster.overlay={file}")
+    assert line.startswith(says.format(file=file))
 
 
 def test_the_job_joins_its_own_ray_and_is_tried_again() -> None:
