@@ -228,7 +228,8 @@ def estimate(prepared: Prepared) -> Estimate:
 
 
 def choose_sample(prepared: Prepared) -> Sample:
-    """As many documents as the words of their prompts allow, evenly spaced by length."""
+    """As many documents as the words of their prompts allow, evenly spaced by length, and one for
+    each step that would be missing."""
     steps = prepared.run.steps
     asking = {step.id for step in steps if step.prompts}
     by_question = {step.id for step in steps if step.per_question}
@@ -248,6 +249,11 @@ def choose_sample(prepared: Prepared) -> Sample:
     num = max(_MIN_DOCUMENTS, int(len(left) * _MAX_WORDS / max(1.0, total)))
     groups = np.array_split(np.arange(len(left)), min(num, len(left)) or 1)
     chosen = [left[indexes[len(indexes) // 2]] for indexes in groups if len(indexes)]
+    covered = {step_id for *_, work in chosen for step_id in work}
+    for item in left:
+        if not item[-1].keys() <= covered:
+            chosen.append(item)
+            covered |= item[-1].keys()
     ids = {document_id for _, document_id, _ in chosen}
     documents = [d for d in prepared.plan.documents() if d.document_id in ids]
     documents.sort(key=lambda document: (document.num_words, document.document_id))

@@ -16,6 +16,7 @@ from jobs.plan.estimate import (
     DryRunShards,
     TokenCounts,
     choose_sample,
+    estimate,
     token_counts,
 )
 from pipeline.core.compose import compose
@@ -289,6 +290,15 @@ def test_some_documents_stand_for_the_words_and_questions_of_all(
     scale = {names[step_id]: scale for step_id, scale in sample.scale.items()}
     assert scale["gist"] == pytest.approx((30 + 60 + 90 + 120 + 150) / (60 + 150))
     assert scale["answer"] == pytest.approx((1 + 2 + 3 + 4 + 5) / (2 + 5))
+
+
+def test_a_step_that_few_documents_lack_is_counted_too(prepared: Callable[..., Prepared]) -> None:
+    """Ten documents without a question, but for the shortest: it is counted for its answer."""
+    made = prepared(1, 10, question(1, of=1))
+    estimated = estimate(made)
+    assert [document.num_words for document in estimated.sample.documents] == [30, 180]
+    (answer,) = [step for step in made.run.steps if step.name == "answer"]
+    assert estimated.costs[answer.id][0] == 1
 
 
 TEXT = "The grandmothers of the remote control want it in yellow rubber, with fewer buttons. " * 40
