@@ -30,9 +30,10 @@ from jobs.run.progress import Progress
 from jobs.run.stored_run import merge_with_stored_run, refuse_fewer
 from pipeline.asking.ask import start_reader
 from pipeline.core.errors import CommandError, DamagedError, EndedError, UsageError
-from pipeline.files.lease import RUN, holder, lease
+from pipeline.files.lease import RUN, UPKEEP, holder, lease
 from pipeline.files.storage import (
     as_path,
+    delete_folder,
     is_remote,
     never_made,
     refusal_reason,
@@ -47,7 +48,7 @@ from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.shards.layout import check_layout, raise_layout
 from pipeline.store.sql.accounts import StepCounts, accounts, other_models
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import WORTH_IT, compact
+from pipeline.store.upkeep import WORTH_IT, compact, removal_records
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RetryPolicy, Work
 from pipeline.worker.progress import Summary
 from pipeline.worker.worker import DOCUMENTS_OVER_SLOTS, execute_inline
@@ -181,6 +182,7 @@ def _planned(
     has_work = prepared.plan.num_pending > 0
     folder.start(run_manifest(resolved), provenance(prepared.corpus_sha), has_work)
     folder.plan(resolved.steps, prepared.plan.file)
+    delete_folder(folder.path / "plan")  # of a launch of version 0.2 that was killed
     return RunExecutor(prepared, folder)
 
 
@@ -216,19 +218,27 @@ def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
 
 @contextmanager
 def run_lock(folder: UPath, stop: GracefulStop, warn: Warn) -> Iterator[None]:
-    """Hold the lease of a run in the `with` block. Waits while another command executes the run.
-    Raises EndedError at the deadline."""
-    has_warned = False
+    """Hold the lease of a run in the `with` block. Waits while another command executes the run
+    or deletes what removed runs had planned. Raises EndedError at the deadline."""
     while True:
+        _wait(folder, RUN, f"run {folder.name} is being executed", stop, warn)
         with lease(folder, RUN) as own_lease:
-            if own_lease is not None:
-                yield
-                return
-        if (other := holder(folder, RUN)) and not has_warned:
-            has_warned = True
+            if own_lease is None:
+                continue
+            warehouse = folder.parent.parent
+            if removal_records(warehouse):  # until that has ended
+                _wait(warehouse, UPKEEP, f"{warehouse} is being compacted", stop, warn)
+            yield
+            return
+
+
+def _wait(folder: UPath, name: str, what: str, stop: GracefulStop, warn: Warn) -> None:
+    has_warned = False
+    while other := holder(folder, name):
+        if not has_warned:
             host, _, pid = other.rpartition("-")
-            warn(f"run {folder.name} is being executed on {host} (process {pid}); waiting for its "
-                 "end, Ctrl-C leaves it alone")  # fmt: skip
+            warn(f"{what} on {host} (process {pid}); waiting for its end, Ctrl-C leaves it alone")
+        has_warned = True
         if error := stop.should_stop():
             raise error
         time.sleep(_SECONDS_BETWEEN_LOOKS)

@@ -336,8 +336,8 @@ def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed 
 
 def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> list[int] | None:
     """Delete the shards and journals of the units that only these removed runs had planned, then
-    the records. Returns the files' sizes, or None if another process has taken the lease
-    over."""
+    the records. Returns the files' sizes, or None if another process has taken the lease over. A
+    run that begins now waits."""
     used = units_in({*removal_records(root), *_plans(root)} - {*records})
     gone = units_in(records) - used
     files = [

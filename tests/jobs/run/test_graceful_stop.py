@@ -17,7 +17,9 @@ import pytest
 
 from jobs.config.run_config import deadline
 from jobs.run.graceful_stop import GracefulStop
-from pipeline.core.errors import AccountingError, StorageError, UsageError
+from jobs.run.launch import run_lock
+from pipeline.core.errors import AccountingError, EndedError, StorageError, UsageError
+from pipeline.files.lease import UPKEEP, lease
 from pipeline.store.runs.run_folder import RunFolder
 from tests.runs.test_openai_run import NUM_ANSWERS, NUM_GISTS, words
 from tests.support.clusters.cluster_settings import cluster
@@ -161,6 +163,25 @@ def test_what_is_in_flight_is_committed_and_the_same_command_does_the_rest(
     assert sql_values(tmp_path, "select count(*) from answers") == [(DOCUMENTS,)]
     calls = "select count(*) as n from calls group by document_id, stage"
     assert sql_values(tmp_path, f"select max(n) from ({calls})") == [(1,)]
+
+
+def test_who_begins_waits_for_what_deletes_units_of_removed_runs(tmp_path: Path) -> None:
+    """Until its deadline; and not for a compaction where no run was removed."""
+    run, lines = RunFolder(tmp_path, "night"), list[str]()
+    ending = GracefulStop(cluster("cluster.deadline=2999-01-01T00:00"))
+    ending._over_at = ending._begins_at = time.time()
+    with lease(run.warehouse, UPKEEP):
+        with run_lock(run.path, ending, lines.append):
+            assert lines == []
+        (tmp_path / "removed").mkdir()
+        (tmp_path / "removed" / "gone.parquet").write_bytes(b"")
+        ended = pytest.raises(EndedError, match=r"ended by cluster\.deadline=2999")
+        with ended, run_lock(run.path, ending, lines.append):
+            pass
+        (line,) = lines
+    assert line.startswith(f"{tmp_path} is being compacted on {socket.gethostname()} (process ")
+    with run_lock(run.path, ending, lines.append):
+        assert lines == [line]
 
 
 @pytest.mark.slow
