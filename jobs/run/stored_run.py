@@ -3,6 +3,7 @@ audit` makes a run NAME-audit, whose methods are the kinds of known answers."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +95,11 @@ def _differences(before: Any, now: Any, key: str) -> Iterator[str]:
 
 def refuse_fewer(folder: RunFolder, plan: Path) -> None:
     """Raise UsageError if `plan` lacks documents or questions of the run, except unusable ones:
-    these may be deleted or fixed, which changes some ids."""
+    these may be deleted or fixed, which changes some ids. What a damaged plan of the run had is not
+    known; this launch writes it anew."""
     for what in ("document", "question"):
-        missing = folder.missing_from(plan, f"{what}_id")
+        missing_from = partial(folder.missing_from, plan, f"{what}_id")
+        missing = folder.left_out.unless_damaged(missing_from, set[str]())
         if missing:
             with connect(folder.warehouse, folder.path.name) as connection:
                 missing -= {row["id"] for row in query(connection, _SQL[f"unusable_{what}s"])}
