@@ -70,7 +70,8 @@ def prepare(
             units = [replace(u, is_done=True) if u.step_id in loaded_steps else u for u in units]
             usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
             yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units)
-        for question_id, source in sorted(unknown.items())[:1]:
+        if unknown:
+            question_id, source = min(unknown.items())
             raise UsageError(
                 f"{source}: no question {question_id!r} in corpus={run.config.corpus.name}; use "
                 "the ids of gistmill sql 'select question_id from questions'"
