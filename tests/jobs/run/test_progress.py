@@ -106,6 +106,7 @@ def test_a_document_counts_as_far_as_it_is() -> None:
     # A twentieth of 60 words, and 10 seconds later a quarter: 85 of 100 are left, at 1.2 a second.
     assert (state["share"], state["seconds_left"]) == (0.15, 71)
     assert ", 0/10 units" in progress_line(state)
+    assert night.add("a")["share"] == 0.6, "once, also before the next heartbeat"
 
 
 @pytest.mark.slow
