@@ -1,7 +1,6 @@
 """The functions of `import gistmill` for scripts and notebooks."""
 
 import logging
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -56,8 +55,6 @@ def run(*words: str | RunConfig) -> RunResult:
         raise UsageError("gistmill.run: give one config, or words such as 'limit=3'")
     else:
         resolved = read_run(texts)
-    if threading.current_thread() is not threading.main_thread():
-        raise UsageError("gistmill.run: call it from the main thread; only that one sees signals")
     try:
         outcome, report = run_and_report(resolved, lambda line: _LOG.warning("%s", redacted(line)))
     except filesystem_errors() as error:
@@ -126,8 +123,6 @@ def reading_map(
 
 def config(*words: str) -> RunConfig:
     """The checked config that the words of `gistmill run` make. Raises UsageError."""
-    if not all(isinstance(word, str) for word in words):
-        raise UsageError("gistmill.config: give words such as 'limit=3'")
     return read_run(words).config
 
 

@@ -8,18 +8,14 @@ import re
 import shlex
 import shutil
 import sys
-import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
-from jobs.config.options import NOT_OF_ASK, ReadOptions
+from jobs.config.options import NOT_OF_ASK
 from jobs.config.run_config import composed_values
 from jobs.graph.resolved_run import ResolvedRun, run_of
-from jobs.html.run_page import check_page_name, write_page
 from jobs.output.print_tables import counted, print_json, print_line
 from jobs.output.terminal import wrapped
 from jobs.run.launch import INCOMPLETE, Outcome
@@ -28,13 +24,11 @@ from pipeline.core.errors import IncompleteError, UsageError
 from pipeline.core.settings import sha
 from pipeline.files.storage import as_path, is_remote, write
 from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import SHARED
 from stages.corpora.own.text_files import AskCorpus
 from stages.gathered.gathered_pages import (
     AskedAnswer,
     Gathered,
     MemoryPage,
-    QuotedPage,
     gather,
     of_methods,
     quoted_answers,
@@ -163,72 +157,34 @@ def _execute(resolved: ResolvedRun, warn: Warn) -> tuple[Outcome, Any, list[Memo
     return outcome, rows, pages
 
 
-def ask(
-    words: Sequence[str], as_json: bool, warn: Warn, each: bool, most_words: int, html: Path | None
-) -> int:
-    """Returns the run's exit code. `html`: a file for its page, opened if there is a terminal."""
-    parsed = ask_words(words)
-    if html:
-        check_page_name(html)  # before anything is read
-    answers = ask_files(parsed, each, most_words, warn)
+def ask(words: Sequence[str], as_json: bool, warn: Warn, each: bool, most_words: int) -> int:
+    """Returns the run's exit code."""
+    answers = ask_files(ask_words(words), each, most_words, warn)
     if as_json:
         print_json(answers)
     else:
         for answer in answers.results:
             _print(answer, answers)
-    if html:
-        write_page(ReadOptions(as_path(answers.warehouse), answers.run), html)
-        address = html.absolute().as_uri()
-        if answers.results:
-            first = answers.results[0]
-            address += "#" + urlencode({"question": first.question_id, "method": first.method})
-        print_line(address)
-        if sys.stdout.isatty():
-            webbrowser.open(address)
     return answers.exit_code
 
 
 def _print(answer: AskedAnswer, answers: Answers) -> None:
-    """Wrapped to a terminal's width, except the commands."""
+    """Wrapped to a terminal's width, except the command."""
     why_none = f"no answer: {answer.problem} {answer.detail or ''}".rstrip()
     least = _LEAST_SCORE * max((page.score for page in answer.pages), default=0.0)
     quoted = [page for page in answer.pages if page.score and page.score >= least][:_MOST_QUOTES]
     quotes = [f'  {page.file}, page {page.page_index}:\n    "{page.passage}"' for page in quoted]
-    text = "\n".join([answer.answer or why_none, "", *quotes, _basis(answer, answers)])
+    basis = f"no passages to quote, as {answer.method} read no whole page"
+    if answer.pages:
+        files = counted(len({page.file for page in answer.pages}), "file")
+        basis = f"rests on {counted(len(answer.pages), 'page')} of {files} (of {answers.num_files})"
+    basis += f"; {counted(answer.num_context_words or 0, 'word')} in the final context"
+    text = "\n".join([answer.answer or why_none, "", *quotes, basis])
     several = len(answers.results) > 1
     if several:
         print_line(f"== {answer.document_id}, {answer.method}")
     print_line(wrapped(text, shutil.get_terminal_size().columns) if sys.stdout.isatty() else text)
-    for command in _commands(answer, answers, quoted):
-        print_line(f"  {shlex.join(['gistmill', *command])}")
+    where = [f"run={answers.run}", f"warehouse={answers.warehouse}"]
+    print_line(f"  {shlex.join(['gistmill', 'trace', answer.question_id, *where])}")
     if several:
         print_line()
-
-
-def _basis(answer: AskedAnswer, answers: Answers) -> str:
-    words = f"{counted(answer.num_context_words or 0, 'word')} in the final context"
-    if not answer.pages:
-        return f"no passages to quote, as {answer.method} read no whole page; {words}"
-    if answers.memories_run != answers.run:
-        files = {page.file for page in answer.pages}
-        which = f"{counted(len(answer.pages), 'page')} of {counted(len(files), 'file')} "
-        return f"rests on {which}(of {answers.num_files}); {words}"
-    indexes = ", ".join(map(str, sorted(page.page_index for page in answer.pages)))
-    plural = "" if len(answer.pages) == 1 else "s"
-    return f"rests on page{plural} {indexes} of {answer.num_pages}; {words}"
-
-
-def _commands(
-    answer: AskedAnswer, answers: Answers, quoted: Sequence[QuotedPage]
-) -> Iterator[list[str]]:
-    where = [] if answers.warehouse == "warehouse" else [f"warehouse={answers.warehouse}"]
-    shown = quoted[0].document_id if quoted else answer.document_id
-    indexes = sorted(page.page_index for page in answer.pages if page.document_id == shown)
-    if answer.num_pages:
-        pages = [f"page={','.join(map(str, indexes))}"] if indexes else []
-        is_shared = answers.memories_run != answers.run or answer.memory in (None, SHARED)
-        memory = [] if is_shared else [f"memory={answer.memory}"]
-        mark = ["--"] if shown.startswith("-") else []  # the id is no option
-        run = answers.memories_run if indexes else answers.run
-        yield ["show", *mark, shown, *pages, *memory, f"run={run}", *where]
-    yield ["trace", answer.question_id, f"run={answers.run}", *where]

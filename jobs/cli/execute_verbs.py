@@ -4,7 +4,6 @@ people label answers and compares them with raters."""
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -93,7 +92,6 @@ def submit(
     words: Words = None,
     show: bool = switch("--print", "Show what would be submitted."),
     detach: bool = switch("--detach", "Do not follow the job."),
-    stop: bool = switch("--stop", "Stop the run's job."),
     json: bool = switch("--json", "Print the result as JSON, logs on standard error."),
 ) -> None:
     """Send a run to a cluster and follow it.
@@ -104,15 +102,13 @@ def submit(
     Example: gistmill submit experiment=demo cluster.address=http://HEAD:8265
     """
     from jobs.submit import rendered
-    from jobs.submit import stop as stop_job
     from jobs.submit import submit as send
 
-    if chosen({"--print": show, "--detach": detach, "--stop": stop}) == "--print":
+    if chosen({"--print": show, "--detach": detach}) == "--print":
         text = rendered(words or [])
         print_found({"text": text}, lambda _: [Verbatim(text.rstrip("\n"))], json)
         return
-    log = None if detach else sys.stderr if json else sys.stdout
-    sent = stop_job(words or []) if stop else send(words or [], log)
+    sent = send(words or [], None if detach else sys.stderr if json else sys.stdout)
     if json:
         print_json(sent)
     raise typer.Exit(sent.exit_code)
@@ -125,7 +121,6 @@ def ask(
     most_words: int = option(
         "NUMBER", "Of pages to choose from at most; by default 6000.", 6000, "--words", min=1
     ),
-    html: Path | None = option("FILE.html", "Write the answer's page, and open it."),
     json: Json = False,
 ) -> None:
     """Ask files or folders a question.
@@ -137,7 +132,7 @@ def ask(
     """
     from jobs.ask.ask_files import ask as ask_files
 
-    raise typer.Exit(ask_files(words, json, warn, each, most_words, html))
+    raise typer.Exit(ask_files(words, json, warn, each, most_words))
 
 
 @app.command(rich_help_panel=MAKE)
@@ -166,7 +161,7 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
     from jobs.run.stored_run import run_again
 
     resolved, retry_policy = run_again(words or [])
-    execute(resolved, json, markdown, _problems(resolved), retry_policy=retry_policy)
+    execute(resolved, json, markdown, retry_policy=retry_policy)
 
 
 @app.command(rich_help_panel=MAKE)
@@ -189,43 +184,22 @@ def plan(
     print_found(make_plan(words or [], Options.of(rates, gpus, price), warn), plan_parts, json)
 
 
-def execute(
-    resolved: "ResolvedRun",
-    as_json: bool,
-    whole: bool = False,
-    before: Mapping[str, int] | None = None,
-    **more: Any,
-) -> None:
-    """Execute a run, print its report, as Markdown if `whole`, and exit with the run's code.
-
-    `before` is the number of rows with each problem before a retry; with it, a line says how many
-    the retry healed. `more` goes to `run_and_report`.
-    """
+def execute(resolved: "ResolvedRun", as_json: bool, whole: bool = False, **more: Any) -> None:
+    """Execute a run, print its report, as Markdown if `whole`, and exit with the run's code. `more`
+    goes to `run_and_report`."""
     from jobs.api.library import run_and_report
-    from jobs.problems.causes import healed_line
     from jobs.report.render import headline_parts, parts_of
 
     outcome, report = run_and_report(resolved, warn, **more)
-    after = {} if before is None else _problems(resolved)
     if as_json:
-        healed = {} if before is None else {"problems": {"before": before, "after": after}}
-        print_json({**dataclasses.asdict(outcome), **healed, "report": report})
+        print_json({**dataclasses.asdict(outcome), "report": report})
     else:
         where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
         parts = headline_parts(report) if is_fitted(whole) else parts_of(report, intervals=False)
-        healed_parts = [] if before is None else [healed_line(before, after)]
-        print_parts([*parts, *healed_parts, where], whole)
+        print_parts([*parts, where], whole)
     for complaint in outcome.complaints:
         complain(complaint)
     raise typer.Exit(outcome.exit_code)
-
-
-def _problems(resolved: "ResolvedRun") -> dict[str, int]:
-    from jobs.problems.causes import problem_counts
-    from pipeline.store import connect
-
-    with connect(resolved.config.warehouse, resolved.name) as connection:
-        return problem_counts(connection)
 
 
 @app.command(rich_help_panel=MAKE)

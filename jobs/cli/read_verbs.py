@@ -48,7 +48,7 @@ def view(options: ReadOptions, json: Json = False) -> None:
     serve(options, json)
 
 
-@reading(*RUN, "cluster.address", "every")
+@reading(*RUN, "every")
 def status(
     options: ReadOptions,
     steps: bool = switch("--steps", "A row per step, not per stage."),

@@ -56,7 +56,6 @@ class ReadOptions:
     plugins: str | None = word("DIR,...", "Folders with stages and prompts of your own.")
     memory: str | None = word("NAME", "Of several that the run has of the document.")
     page: str | None = word("0,3..5", "Pages by their indexes; by default all.")
-    address: str | None = word("URL", "With the run's job there, too.")
     port: Annotated[int, Field(ge=0, lt=2**16)] = word(
         "PORT", "By default 7645; 0: any that is free.", 7645
     )
@@ -96,9 +95,8 @@ class ReadOptions:
 
 REPORT = ("by", "where", "rater", "columns", "names", "plugins", "price", "baseline", "only")
 """The keys of a printed report."""
-_ADDRESS = "cluster.address"  # the key that runs have for the field `address`
 WORDS: Mapping[str, tuple[str, str]] = {
-    _ADDRESS if key.name == "address" else key.name: (key.metadata["form"], key.metadata["about"])
+    key.name: (key.metadata["form"], key.metadata["about"])
     for key in fields(ReadOptions)
     if key.metadata
 }
@@ -119,7 +117,7 @@ def read_options(words: Sequence[str], keys: Sequence[str]) -> ReadOptions:
             raise UsageError(f"{key}= is empty; give it a value or leave it out")
         if key not in _SQL:
             refuse_secret(word)
-        values["address" if key == _ADDRESS else key] = value
+        values[key] = value
     try:
         return TypeAdapter(ReadOptions).validate_python(values)
     except ValidationError as error:
@@ -132,20 +130,10 @@ def price_of(written: str) -> "Price":
     """Parse PROMPT,REPLY[,CACHED]. Raises UsageError for another form."""
     from pipeline.core.engine import Price
 
-    prompt, reply, *cached = numbers("price", written, "PROMPT,REPLY[,CACHED]")
+    parts = written.split(",")
+    names = ("input", "output", "cached_input")[: len(parts)]
     try:
-        return Price(input=prompt, output=reply, cached_input=cached[0] if cached else None)
-    except ValidationError as error:
-        raise UsageError(f"price {written}: {error.errors()[0]['msg']}") from None
-
-
-def numbers(option: str, written: str, form: str) -> list[float]:
-    """Two numbers, or three if the form allows a third. Raises UsageError for others."""
-    try:
-        parsed = [float(part) for part in written.split(",")]
-    except ValueError:
-        parsed = []
-    if len(parsed) not in (2, 2 + ("[" in form)) or not all(0 <= n < float("inf") for n in parsed):
-        unit = "tokens a second" if option == "rates" else "money a million tokens"
-        raise UsageError(f"{option} {written}: write {form} in {unit}")
-    return parsed
+        return Price.model_validate(dict(zip(names, map(float, parts), strict=True)))
+    except ValueError:  # of a number, of how many there are, or pydantic's
+        form = "PROMPT,REPLY[,CACHED] in money a million tokens"
+        raise UsageError(f"price {written}: write {form}") from None

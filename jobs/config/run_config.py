@@ -39,13 +39,7 @@ SECTIONS: Mapping[Role, str] = {
 """The config section that sets a role's engine."""
 METHOD_NAME = r"^\w[\w .+:@/-]{0,99}$"  # of another system, as tables and SQL show it
 
-# Formats that Kubernetes accepts for CPUs, memory and names, and #SBATCH lines for values.
-Quantity = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([kMGTP]i?|m)?$")]
-DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
-OneWord = Annotated[str, Field(pattern=r"^[^\s'\"#$`\\]+$")]
-_CLAIM_OR_FOLDER = r"^(/[^\n]*|[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)$"
-Folder = Annotated[str, Field(pattern=r"^/[^\n]*$")]
-OneLine = Annotated[str, Field(pattern=r"^[^\n]*$")]
+OneWord = Annotated[str, Field(pattern=r"^[^\s'\"#$`\\]+$")]  # that #SBATCH lines take as it is
 
 
 def _with_variables(runtime_env: dict[str, Any]) -> dict[str, Any]:
@@ -82,26 +76,26 @@ class KubeRayCluster(ClusterSettings):
     name: Literal["kuberay"]
     address: None
     image: str
-    namespace: DnsLabel
+    namespace: str
     runtime_env: RuntimeEnv
     gpus: NonNegativeInt | None  # per worker pod; null: those of one engine
     max_workers: PositiveInt  # pods
     worker_cpus: PositiveInt
-    worker_memory: Quantity
-    worker_storage: Quantity | None  # ephemeral, that a node must have left; null: not asked for
+    worker_memory: str
+    worker_storage: str | None  # ephemeral, that a node must have left; null: not asked for
     head_cpus: PositiveInt
-    head_memory: Quantity
-    head_storage: Quantity | None
+    head_memory: str
+    head_storage: str | None
     node_selector: dict[str, str]  # of the worker pods
     tolerations: list[dict[str, Any]]
-    secret: DnsLabel | None  # its keys become environment variables
-    service_account: DnsLabel | None
-    volume_claim: DnsLabel | None  # mounted in every pod at volume_path
-    volume_path: OneLine
-    model_cache: Annotated[str, Field(pattern=_CLAIM_OR_FOLDER)] | None  # HF_HOME
-    model_cache_path: Folder  # where every pod has it
+    secret: str | None  # its keys become environment variables
+    service_account: str | None
+    volume_claim: str | None  # mounted in every pod at volume_path
+    volume_path: str
+    model_cache: str | None  # HF_HOME: a claim, or a folder of the nodes
+    model_cache_path: str  # where every pod has it
     auth: Literal["token", "disabled"] | None  # of the Ray; null: left to Ray and the operator
-    active_deadline_seconds: PositiveInt | None  # null: until after the deadline, if there is one
+    active_deadline_seconds: PositiveInt | None
     overlay: str | None  # a YAML file, by which kustomize patches the manifest
     backoff_limit: NonNegativeInt  # restarts of a failed job; each resumes
     ttl_seconds: NonNegativeInt  # after the job, until its pods are deleted
@@ -120,10 +114,8 @@ class SlurmCluster(ClusterSettings):
     partition: OneWord | None
     account: OneWord | None
     exclusive: bool  # no other job on the nodes
-    # Slurm signals a job 1,092 minutes (65,535 seconds) before its end at most.
-    grace_minutes: Annotated[float, Field(gt=0, le=1091)]
     sbatch: list[Annotated[str, Field(pattern=r"^--[^\n]+$")]]  # more #SBATCH options
-    setup: list[OneLine]  # shell lines before anything else
+    setup: list[str]  # shell lines before anything else
 
 
 AnyCluster = Annotated[
@@ -210,8 +202,6 @@ class RunConfig(Settings):
 
 def read_config(overrides: Sequence[str]) -> RunConfig:
     """The config of a command line. Raises UsageError for words that make none."""
-    if any(word.startswith("predictions=") for word in overrides):
-        raise UsageError("predictions= is a word of score: gistmill score predictions=FILE method=")
     return parsed_config(composed_values(overrides))
 
 
@@ -260,11 +250,6 @@ def _refusal(error: ValidationError, *section: str) -> UsageError:
     parts = [*section, *(str(part) for part in first["loc"])]
     if parts[0] == "cluster":  # cluster.local.deadline is written cluster.deadline
         parts = [parts[0], *parts[2:]]
-    if first["type"] == "union_tag_invalid":  # `input` is the whole section then
-        tags = {key: str(value).replace("'", "") for key, value in first["ctx"].items()}
-        key = ".".join([*parts, tags["discriminator"]])
-        names = tags["expected_tags"]
-        return UsageError(f"{key}={tags['tag'][:80]}: no such choice; it is one of {names}")
     # Of a whole section only the key is shown: its values may be secrets.
     value = "" if isinstance(first["input"], Mapping) else f"={str(first['input'])[:80]}"
     return UsageError(f"{'.'.join(parts)}{value}: {first['msg']}")
@@ -289,16 +274,12 @@ def check_config(config: RunConfig) -> None:
             files = (CONF / "memory").glob("*.yaml")
             names = " or ".join(sorted(f.stem for f in files if f.stem != memory.name))
             raise UsageError(f"memory.{key} does nothing here; add memory={names} or remove it")
-    engines = [(role, engine) for role in ROLES for engine in config.engines(role)]
-    if config.reply_format == "constrained" and not any(e.takes_constraints for _, e in engines):
+    engines = [engine for role in ROLES for engine in config.engines(role)]
+    if config.reply_format == "constrained" and not any(e.takes_constraints for e in engines):
         raise UsageError(
             f"reply_format=constrained: engine={config.engine.name} cannot constrain replies; "
             "use vllm or openai, or reply_format=free"
         )
-    for role, engine in engines if config.cluster.name == "inline" else ():
-        if engine.min_workers > 1:
-            key = f"{SECTIONS[role]}.min_workers={engine.min_workers}"
-            raise UsageError(f"{key}: cluster=inline has one worker; add cluster=local")
 
 
 def refuse_elsewhere(cluster: ClusterSettings) -> None:
@@ -312,14 +293,9 @@ def refuse_elsewhere(cluster: ClusterSettings) -> None:
         )
 
 
-class PassedError(UsageError):
-    """The deadline is in the past."""
-
-
 def deadline(text: str, now: datetime, may_be_past: bool = False) -> datetime:
     """Parse HH:MM, the next such time after `now`, or an ISO 8601 date and time; without a zone it
-    is in the time of this machine. Raises UsageError if it is malformed, PassedError if it is in
-    the past."""
+    is in the time of this machine. Raises UsageError if it is malformed or in the past."""
     try:
         if len(text) <= len("07:00"):
             clock = datetime.strptime(text, "%H:%M")
@@ -333,5 +309,5 @@ def deadline(text: str, now: datetime, may_be_past: bool = False) -> datetime:
             "2026-12-01T07:00+02:00"
         ) from None
     if is_past and not may_be_past:
-        raise PassedError(f"cluster.deadline={text}: is in the past; give a later one")
+        raise UsageError(f"cluster.deadline={text}: is in the past; give a later one")
     return moment

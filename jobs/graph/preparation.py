@@ -1,17 +1,15 @@
 """Prepare a run before execution: commit its documents and questions and plan their units, one
-document at a time; compare imported answers with the corpus."""
+document at a time."""
 
 import hashlib
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.phases import RunPlan
 from jobs.graph.resolved_run import ResolvedRun
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import hint
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import sha
 from pipeline.files.storage import AnyPath
@@ -62,22 +60,39 @@ def prepare(
     if shards is None:
         shards, loaded_steps = Shards(warehouse), {step.id for step in steps[:2]}
     committed = replace(shards.committed(steps), retry_policy=retry_policy)
-    corpus, supplied = hashlib.sha256(), supplied_inputs(run.config, steps)
-    can_ask: dict[str, bool] = {}  # by question_id
+    corpus, unknown = hashlib.sha256(), answered_ids(run)
 
     def planned() -> Iterator[PlannedDocument]:
         for key, units in load_corpus(run.config, shards, steps, committed, warn):
             corpus.update(key.sha().encode())
-            if supplied:
-                can_ask.update((q.question_id, not q.is_bad) for q in key.questions)
+            for question in key.questions if unknown else ():
+                unknown.pop(question.question_id, None)
             units = [replace(u, is_done=True) if u.step_id in loaded_steps else u for u in units]
             usable = 0 if key.is_bad else sum(not question.is_bad for question in key.questions)
             yield PlannedDocument(key.document_id, key.num_words, key.is_bad, usable, units)
-        if supplied:
-            compare_supplied(supplied, can_ask, run.config, warn)
+        if unknown:
+            question_id, source = min(unknown.items())
+            raise UsageError(
+                f"{source}: no question {question_id!r} in corpus={run.config.corpus.name}; use "
+                "the ids of gistmill sql 'select question_id from questions'"
+            )
 
     plan = RunPlan(steps, planned())
     return Prepared(run, shards, committed, plan, corpus.hexdigest()[:12])
+
+
+def answered_ids(run: ResolvedRun) -> dict[str, str]:
+    """The questions that imported answers name, with what the answers come from; none if the run
+    reads a part of the corpus, as that may lack some."""
+    config = run.config
+    if config.limit or config.sample or config.audit_of:
+        return {}
+    return {
+        question_id: f"predictions={config.predictions.get(step.method or '', step.name)}"
+        for step in run.steps
+        if step.stage
+        for question_id in step.stage.inputs_per_question()
+    }
 
 
 def load_corpus(
@@ -141,43 +156,3 @@ def chosen_documents(config: RunConfig) -> Iterator[Loaded]:
         yield loaded
         if num_read == config.limit:
             return
-
-
-def supplied_inputs(config: RunConfig, steps: Sequence[Step]) -> dict[str, Mapping[str, Any]]:
-    """The inputs that stages supply for single questions, by the file that they come from. An audit
-    has none: it answers a sample of the questions."""
-    return {
-        f"predictions={config.predictions.get(step.method or '', step.name)}": inputs
-        for step in steps
-        if not config.audit_of and step.stage and (inputs := step.stage.inputs_per_question())
-    }
-
-
-def compare_supplied(
-    supplied: Mapping[str, Mapping[str, Any]],
-    can_ask: Mapping[str, bool],
-    config: RunConfig,
-    warn: Warn,
-) -> None:
-    """Warn of questions without an input, and of inputs that are no text. `can_ask` says whether a
-    question can be asked, for every id that was read. Raises UsageError for an input without a
-    question, if the whole corpus was read."""
-    usable = sorted(question_id for question_id, is_usable in can_ask.items() if is_usable)
-    for source, inputs in supplied.items():
-        unknown = inputs.keys() - can_ask
-        if unknown and not (config.limit or config.sample):
-            first = min(unknown)
-            more = f" and {len(unknown) - 1} more of its ids" if len(unknown) > 1 else ""
-            raise UsageError(
-                f"{source}: no question {first!r}{more} in corpus={config.corpus.name}; "
-                f"{hint(first, sorted(can_ask))}; use the ids of "
-                "gistmill sql 'select question_id from questions'"
-            )
-    for source, inputs in supplied.items():
-        if missing := [i for i in usable if inputs.get(i) is None]:
-            more = ", ..." if len(missing) > 3 else ""
-            warn(f"{source}: {len(missing)} of {len(usable)} questions have no answer and "
-                 f"count 0: {', '.join(missing[:3])}{more}")  # fmt: skip
-        if other := sorted(i for i, v in inputs.items() if not isinstance(v, str | None)):
-            warn(f"{source}: {len(other)} answers are no text and count 0 (bad_input), the first "
-                 f"of {other[0]!r}")  # fmt: skip

@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 from jobs.config.run_config import (
     MOST_RUN_NAME,
-    SECTIONS,
     RunConfig,
     check_config,
     parsed_config,
@@ -164,26 +163,17 @@ def _check_family(
 
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
-    """Raise UsageError if all repeats, or the memories of all repeats, would be the same."""
-    asking = [
-        (step.stage.is_index(), "engine" if engine is config.engine else SECTIONS[role], engine)
+    """Raise UsageError if all repeats would be the same."""
+    asked = [
+        engine
         for step, engine in steps_with_engines
-        if engine and step.stage and step.repeat == 1 and (role := step.stage.role) != "judge"
+        if engine and step.stage and step.repeat == 1 and step.stage.role != "judge"
     ]
-    memories = [of_step for of_step in asking if of_step[0]]
-    for what, engines, advice in (
-        (f"repeats={config.repeats}: all", asking or [(False, "engine", config.engine)],
-         "engine.temperature=0.7 or another above 0 of an engine that samples, or repeats=1"),
-        ("repeat_from=memory: all memories", memories,
-         "repeat_from=questions, or an engine that samples"),
-    ):  # fmt: skip
-        if engines and not any(engine.samples for *_, engine in engines):
-            reasons = dict.fromkeys(
-                f"{section}={engine.name} is deterministic" if engine.is_deterministic
-                else f"{section}.temperature is 0"
-                for _, section, engine in engines
-            )  # fmt: skip
-            raise UsageError(f"{what} would be the same, as {' and '.join(reasons)}; set {advice}")
+    if not any(engine.samples for engine in asked or [config.engine]):
+        raise UsageError(
+            f"repeats={config.repeats}: all would be the same; set engine.temperature=0.7 or "
+            "another above 0 of an engine that samples, or repeats=1"
+        )
 
 
 def run_manifest(run: ResolvedRun) -> dict[str, Any]:

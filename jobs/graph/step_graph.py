@@ -100,9 +100,6 @@ def _variant(
             section, _, name = key.partition(".")
             before = changed.get(section, getattr(config, section))
             values = before.model_dump(mode="json")
-            if section in _ENGINES and name not in values:
-                raise UsageError(f"methods: [{key}=...]: {section}={before.name} has no {name}; "
-                                 f"set {section}=...")  # fmt: skip
             if name == "model":  # taken literally
                 values["model"] = value
             else:

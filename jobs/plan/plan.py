@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.config.options import numbers, price_of
+from jobs.config.options import price_of
 from jobs.config.run_config import read_config
 from jobs.graph.phases import Phase
 from jobs.graph.preparation import Prepared, prepare
@@ -46,20 +46,21 @@ class Options:
     def of(cls, rates: str | None, gpus: int, price: str | None) -> "Options":
         speeds = None
         if rates is not None:
-            prefill, decode = numbers("rates", rates, "PREFILL,DECODE")
-            speeds = (prefill, decode)
-            if min(speeds) <= 0:
+            try:
+                prefill, decode = map(float, rates.split(","))
+            except ValueError:
+                form = "PREFILL,DECODE in tokens a second"
+                raise UsageError(f"--rates {rates}: write {form}") from None
+            if min(prefill, decode) <= 0:
                 raise UsageError(f"--rates {rates}: both must be above 0")
+            speeds = (prefill, decode)
         return cls(speeds, gpus, None if price is None else price_of(price))
 
     def num_engines(self, settings: EngineSettings) -> int:
-        """How many engines run at once. Raises UsageError if one needs more GPUs than there are."""
+        """How many engines run at once, one at least."""
         if not settings.gpus_elsewhere:
             return settings.max_workers or settings.min_workers
-        num = int(self.gpus / settings.gpus_elsewhere)
-        if not num:
-            needed = f"{settings.gpus_elsewhere:g}"
-            raise UsageError(f"--gpus {self.gpus}: an engine needs {needed}; raise it")
+        num = max(1, int(self.gpus / settings.gpus_elsewhere))
         return min(num, settings.max_workers or num)
 
 
@@ -67,7 +68,6 @@ def make_plan(words: Sequence[str], options: Options, warn: Warn) -> Json:
     """The plan of the run that the words make; writes nothing. Raises UsageError if words, corpus
     or options cannot be used."""
     config = read_config(words)
-    options.num_engines(config.engine)  # refused before any work
     without_model = NoEmbedder(**config.embedder.model_dump())
     run = resolve(config.model_copy(update={"embedder": without_model}))
     folder = RunFolder(as_path(run.config.warehouse), run.name)
@@ -179,8 +179,6 @@ def _assumptions(
     for name, counts in estimated.counts.items():
         yield f"tokens of {name}: {counts.how}"
     yield f"expected: {'; '.join(f'{p.name} {p.assumed}' for p in prompts)}"
-    yield "budgets: every reply takes its whole budget; walks and turns may take more calls"
-    yield "cached: what a prefix cache with room for all prompts holds"
     for phase in phases:
         yield f"rates of {phase['phase']}: {phase['rates'] or _UNKNOWN}"
     if any(p.engine and p.engine.context_tokens is None for p in prepared.run.phases):

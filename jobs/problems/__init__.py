@@ -1,1 +1,1 @@
-"""The problems of a run: by their causes, what to do about each, and what a retry healed."""
+"""The problems of a run: by their causes, and what to do about each."""

@@ -1,7 +1,6 @@
 """The problems of a run by cause, with advice; findings about its models' replies."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from jobs.output.print_tables import counted, on_one_line
 from pipeline.asking.reply_health import findings
 from pipeline.core.sql_files import filled, sql_beside
 from pipeline.store.sql.connection import query
-from pipeline.work.units import RETRYABLE
 
 _SQL = sql_beside(__file__)
 _COLUMNS = ("method", "memory", "document_id", "question_id", "detail")
@@ -39,8 +37,8 @@ def causes(connection: Any, where: str = "true") -> Rows:
     """A row per stage and problem that no other problem caused, most rows first.
 
     `num_rows` are its own rows, `num_after` those with the problem `upstream` because of it,
-    `num_details` its different details, of which `detail` is the first; `documents` and `questions`
-    are the ids that it reached. `where`: SQL over document_id and question_id.
+    `detail` is its first detail; `documents` and `questions` are the ids that it reached. `where`:
+    SQL over document_id and question_id.
     """
     parts = []  # a table's rows with a problem, with all of _COLUMNS
     for table, columns in _tables(connection).items():
@@ -86,18 +84,13 @@ def reply_findings(connection: Any, facts: Mapping[str, Any]) -> list[str]:
 
 
 def cause_lines(connection: Any) -> Iterator[str]:
-    """A line per cause: its rows, questions and documents, an example and advice. Rows of the
-    corpus are counted as entries, because an entry may have two rows."""
+    """A line per cause: its rows, questions and documents, an example and advice."""
     for cause in causes(connection):
         after = f" and {cause['num_after']} after" if cause["num_after"] else ""
-        if cause["problem"] == "bad_input":
-            number = cause["num_details"]
-            size = f"{number} {'entry' if number == 1 else 'entries'}{after}"
-        else:
-            reached = counted(len(cause["documents"] or ()), "document")
-            if cause["questions"]:
-                reached = f"{counted(len(cause['questions']), 'question')} of {reached}"
-            size = f"{counted(cause['num_rows'], 'row')}{after}, {reached}"
+        reached = counted(len(cause["documents"] or ()), "document")
+        if cause["questions"]:
+            reached = f"{counted(len(cause['questions']), 'question')} of {reached}"
+        size = f"{counted(cause['num_rows'], 'row')}{after}, {reached}"
         such_as = f", such as: {_example(cause['detail'])[:_MOST_CHARS]}" if cause["detail"] else ""
         advice = _ADVICE.get(cause["problem"], "gistmill trace QUESTION shows it")
         yield f"{cause['problem']} in {cause['stage']}: {size}{such_as}; {advice}"
@@ -110,19 +103,3 @@ def _example(detail: str) -> str:
         return on_one_line(detail)
     file, line = places[-1]
     return f"{on_one_line(detail.splitlines()[-1])} ({Path(file).name}:{line})"
-
-
-def problem_counts(connection: Any) -> dict[str, int]:
-    """The rows of a run, by problem, that have it themselves."""
-    counts = Counter[str]()
-    for cause in causes(connection):
-        counts[cause["problem"]] += cause["num_rows"]
-    return dict(counts)
-
-
-def healed_line(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    names = [name for name in {**before, **after} if name in RETRYABLE]
-    if not names:
-        return "retry: no row has a problem that another reply may avoid"
-    counts = (f"{name} {before.get(name, 0)} -> {after.get(name, 0)}" for name in names)
-    return f"retry: {', '.join(counts)}"

@@ -46,7 +46,6 @@ with marked as (
   select *, problem <> 'upstream' or cause_problem = 'upstream' as is_own from caused)
 select cause_stage as stage, cause_problem as problem, count(*) filter (is_own) as num_rows,
   count(*) filter (not is_own) as num_after,
-  count(distinct detail) filter (is_own) as num_details,
   list_sort(list(distinct table_name)) as tables,
   list_sort(list(distinct coalesce(method, memory)) filter (coalesce(method, memory) is not null))
     as made_by,

@@ -34,7 +34,7 @@ class GracefulStop:
     of a document with which the run ends."""
 
     def __init__(self, cluster: ClusterSettings, now: datetime | None = None) -> None:
-        """Read the deadline. Raises UsageError if it is malformed, PassedError if it has passed."""
+        """Read the deadline. Raises UsageError if it is malformed or has passed."""
         self._grace, self._stall_minutes = 60 * cluster.grace_minutes, cluster.stall_minutes
         self._begins_at = self._over_at = inf  # of the grace period, as time.time()
         if cluster.deadline is not None:
@@ -106,20 +106,17 @@ class GracefulStop:
     def _of_workers(self, folder: RunFolder) -> CommandError | None:
         """The reason to stop that the heartbeats show: in the grace period no document is in
         flight, or no call and no unit was finished for `stall_minutes`. An engine that starts, or
-        waits for its server, has its own limits. While storage refuses progress files or
-        heartbeats, the minutes are not counted: workers may work unseen."""
+        waits for its server, has its own limits."""
         now = time.monotonic()
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return None
-        waited, self._looked = now - self._looked, now
+        self._looked = now
         workers: list[dict[str, Any]] | None = None
         with ignore_refusals():
             workers = folder.alive(self._launch)
-        if workers is not None:
-            self._on_heartbeats(workers)
-        if workers is None or folder.advisory.is_refused:
-            self._moved += waited
+        if workers is None:
             return None
+        self._on_heartbeats(workers)
         is_seen = self.has_begun and time.time() - self._signalled_at >= _SECONDS_TO_SEE
         if is_seen and not any(worker["documents"] for worker in workers):
             return self._ended()

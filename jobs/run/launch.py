@@ -19,7 +19,7 @@ from typing import Any
 
 from upath import UPath
 
-from jobs.config.run_config import PassedError, RunConfig, refuse_elsewhere
+from jobs.config.run_config import RunConfig, refuse_elsewhere
 from jobs.graph.phases import Phase, with_scoring
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import ResolvedRun, run_manifest
@@ -117,8 +117,7 @@ class RunExecutor:
         self._cluster = prepared.run.config.cluster
         self._folder, self._launch = folder, uuid.uuid4().hex
         self._publish = partial(folder.write_progress, self._launch)  # for `status`
-        refused = folder.advisory.state
-        self.progress = Progress(self.plan.num_pending, self._publish, refused=refused)
+        self.progress = Progress(self.plan.num_pending, self._publish)
 
     def execute(self, stop: GracefulStop) -> None:
         """Execute the phases, until `stop` has begun. Raises UsageError if there is no Ray to join,
@@ -206,11 +205,11 @@ def _execute(executor: RunExecutor, folder: RunFolder, warn: Warn, stop: Gracefu
 
 
 def _graceful_stop(config: RunConfig, folder: RunFolder) -> GracefulStop:
-    """Raises PassedError if the deadline has passed, but EndedError if the run was started before,
+    """Raises UsageError if the deadline has passed, but EndedError if the run was started before,
     as by a cluster that retries."""
     try:
         return GracefulStop(config.cluster)
-    except PassedError as error:
+    except UsageError as error:
         with refuse_unreachable_path(folder.warehouse, "warehouse"):
             if folder.config() is None:
                 raise

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import Any, Self
 
 from jobs.output.print_tables import counted, printable
@@ -20,17 +19,16 @@ _NAMES = [field.name for field in fields(UsageCounters)]
 
 
 class Progress:
-    """The progress of one launch. `publish` gets each new state; `refused` is `Advisory.state`."""
+    """The progress of one launch. `publish` gets each new state."""
 
     def __init__(
         self,
         num_units: int,
         publish: Callable[[Mapping[str, Any]], None] = lambda state: None,
         clock: Callable[[], float] = time.monotonic,
-        refused: Callable[[], Mapping[str, Any] | None] = lambda: None,
     ) -> None:
         self._num_units = num_units
-        self._publish, self._clock, self._refused = publish, clock, refused
+        self._publish, self._clock = publish, clock
         self.calls: Counter[str] = Counter()  # by step_id, of finished documents
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
         self.ended: str | None = None  # why the run ended early; None if it did not
@@ -102,9 +100,7 @@ class Progress:
         self.calls.update(summary.asked)
         self._finished.update(_counts(vars(summary)))
         self._words += summary.words
-        parts = [part for part in self._inside if part["document_id"] == summary.document_id]
-        if parts:  # until the next heartbeat: the part of it that is finished
-            self._inside.remove(max(parts, key=itemgetter("share")))
+        self._inside = [i for i in self._inside if i["document_id"] != summary.document_id]
         self._show()
 
     def alive(self, workers: Sequence[Mapping[str, Any]]) -> None:
@@ -137,16 +133,12 @@ class Progress:
             "units": total["units"],
             "planned_units": self._num_units,
             "rows_per_second": round(done["rows"] / seconds, 2),
-            "calls_per_second": round(done["calls"] / seconds, 2),
             "tokens_per_second": round((done["prompt_tokens"] + done["reply_tokens"]) / seconds, 1),
             "cached_share": round(done["cached_tokens"] / max(done["prompt_tokens"], 1), 4),
             "problems": total["problems"],
             "calls": total["calls"],
             "tokens": total["prompt_tokens"] + total["reply_tokens"],
-            "refused": self._refused(),
             "waiting_for": self._waiting_for,
-            # Of several documents in flight, the share shows the progress.
-            "inside": self._inside[0] if len(self._inside) == 1 else None,
         }
 
     def _phase_total(self) -> Counter[str]:
@@ -175,7 +167,6 @@ def progress_line(state: Mapping[str, Any]) -> str:
 
 
 def _parts(state: Mapping[str, Any]) -> str:
-    refused, document = state.get("refused"), document_text(state.get("inside"))
     hours, minutes = divmod(round((state["seconds_left"] or 0.0) / 60), 60)
     if hours:
         left = f"{hours} h {minutes} min"
@@ -184,8 +175,6 @@ def _parts(state: Mapping[str, Any]) -> str:
     parts = (
         (state["ends_at"], f"ends {str(state['ends_at'])[11:]}, in {left}"),
         (state.get("waiting_for"), f"waiting for {state.get('waiting_for')}"),
-        (refused, f"progress {refusal_text(refused)}" if refused else ""),
-        (document, document),
         (True, f"{state['units']}/{state['planned_units']} units"),
         (state["problems"], counted(state["problems"], "problem")),
         (state["tokens_per_second"], f"{state['tokens_per_second']:.0f} tokens/s"),

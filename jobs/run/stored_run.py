@@ -3,13 +3,14 @@ audit` makes a run NAME-audit, whose methods are the kinds of known answers."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from upath import UPath
 
 from jobs.config.options import KEYS, ReadOptions, read_options
-from jobs.config.run_config import METHOD_NAME, RunConfig, composed_values, parsed_config
+from jobs.config.run_config import RunConfig, composed_values, parsed_config
 from jobs.graph.resolved_run import ResolvedRun, expanded, resolve, run_of
 from jobs.output.print_tables import counted
 from pipeline.core.compose import compose
@@ -49,7 +50,7 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
     templates = {name: theirs.get(name, template) for name, template in ours.items()}
     hashed["family"] = {**hashed["family"], "templates": templates}
     hashed.pop("repeats", None)  # of an earlier version
-    config, before = run.config, _parsed(stored["config"], run.name)
+    config, before = run.config, _parsed(stored["config"])
     differences = [*_differences(hashed, run.hashed, "")]
     # A run with a single repeat is the same with either value of repeat_from.
     keys = ["audit_of"] if 1 in (before.repeats, config.repeats) else ["repeat_from", "audit_of"]
@@ -60,7 +61,11 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
             f"run={run.name} was started with other settings: {'; '.join(differences)}; name "
             "another run"
         )
-    _refuse_shared_file(before.predictions, config.predictions)
+    # Every launch reads files again: answers written over a method's would become both methods'.
+    for name, file in config.predictions.items():
+        others = [other for other, of in before.predictions.items() if of == file and other != name]
+        if others and before.predictions.get(name) != file:
+            raise UsageError(f"predictions={file}: the file of the method {others[0]}; copy it")
     names = [method.name for method in run.methods if method.name not in config.predictions]
     all_names = names
     if before.methods != config.methods:
@@ -88,23 +93,13 @@ def _differences(before: Any, now: Any, key: str) -> Iterator[str]:
         yield f"{key} {before} -> {now}"
 
 
-def _refuse_shared_file(before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Raise UsageError if a method's new file is another method's: every launch reads files again,
-    so new answers written over it would become both methods'."""
-    for name, file in now.items():
-        path = as_path(file).resolve()
-        owners = [
-            n for n, other in before.items() if n != name and as_path(other).resolve() == path
-        ]
-        if owners and before.get(name) != file:
-            raise UsageError(f"predictions={file}: the file of the method {owners[0]}; copy it")
-
-
 def refuse_fewer(folder: RunFolder, plan: Path) -> None:
     """Raise UsageError if `plan` lacks documents or questions of the run, except unusable ones:
-    these may be deleted or fixed, which changes some ids."""
+    these may be deleted or fixed, which changes some ids. What a damaged plan of the run had is not
+    known; this launch writes it anew."""
     for what in ("document", "question"):
-        missing = folder.missing_from(plan, f"{what}_id")
+        missing_from = partial(folder.missing_from, plan, f"{what}_id")
+        missing = folder.left_out.unless_damaged(missing_from, set[str]())
         if missing:
             with connect(folder.warehouse, folder.path.name) as connection:
                 missing -= {row["id"] for row in query(connection, _SQL[f"unusable_{what}s"])}
@@ -121,20 +116,16 @@ def stored_config(folder: RunFolder) -> RunConfig:
     stored = folder.config()
     if stored is None:
         raise UsageError(f"{folder.path}: no such run; gistmill ls warehouse=DIR lists them")
-    return _parsed({**stored["config"], "run": stored["run"]}, folder.path.name)
+    return _parsed({**stored["config"], "run": stored["run"]})
 
 
-def _parsed(stored: Mapping[str, Any], run: str) -> RunConfig:
+def _parsed(stored: Mapping[str, Any]) -> RunConfig:
     """The config that a run stored, without the keys of version 0.2 that there are no more. Raises
-    UsageError if they were used."""
-    corpus = dict(stored["corpus"])
-    corrections = corpus.pop("corrections", None)
-    tracker = stored.get("tracker", {}).get("name", "none")
-    if corrections or tracker != "none":
-        key = f"corpus.corrections={corrections}" if corrections else f"tracker={tracker}"
-        raise UsageError(f"run={run} has {key}, which is gone since version 0.2; it can be read, "
-                         "but not continued: name another run")  # fmt: skip
+    UsageError if it has corrections."""
     values = {key: value for key, value in stored.items() if key != "tracker"}
+    corpus = dict(stored["corpus"])
+    if corpus.pop("corrections", None):
+        raise UsageError(f"run={stored['run']}: corpus.corrections is gone; name another run")
     return parsed_config({**values, "corpus": corpus})
 
 
@@ -164,8 +155,6 @@ def with_predictions(words: Sequence[str]) -> ResolvedRun:
     if missing := [f"{key}=" for key in ("predictions", "method") if not own_values.get(key)]:
         raise UsageError(f"{' and '.join(missing)} missing; write predictions=FILE method=NAME")
     file, name = own_values["predictions"], own_values["method"]
-    if not re.fullmatch(METHOD_NAME, name):
-        raise UsageError(f"method={name}: write letters, digits, spaces and _.+:@/-, at most 100")
     if all(word.partition("=")[0].split(".")[0] in _ADDING for word in run_words):
         values = _extended(run_words)
         if values["audit_of"]:
@@ -193,8 +182,6 @@ def _split(
     run_words, taken = [], KEYS.get(verb)
     for word in words:
         key, equals, value = word.partition("=")
-        if key in values:
-            raise UsageError(f"{key}= is given twice; write it once")
         if key in own_keys and equals:
             values[key] = value
         elif taken is None or key.split(".")[0] in taken:

@@ -58,20 +58,6 @@ def _manifest(run: ResolvedRun, words: Sequence[str]) -> str:
     return rayjob(run, words) if is_kuberay else slurm_script(run, words)
 
 
-def stop(words: Sequence[str]) -> Submission:
-    run, words = _read(words)
-    config = run.config
-    if not isinstance(config.cluster, RayCluster):
-        raise UsageError(
-            f"--stop: {config.cluster.name} ends its jobs itself; kubectl delete rayjob "
-            f"{dns_name(run.name)}, or scancel --name gistmill-{run.name}"
-        )
-    from jobs.submit.ray_job import stop as stop_job
-
-    is_given = any(word.startswith("warehouse=") for word in words)
-    return stop_job(config.cluster, run.name, config.warehouse if is_given else None)
-
-
 def _read(words: Sequence[str]) -> tuple[ResolvedRun, Sequence[str]]:
     if not any(word.startswith("cluster=") for word in words):
         words = ["cluster=ray", *words]

@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from jobs.config.run_config import KubeRayCluster, deadline
+from jobs.config.run_config import KubeRayCluster
 from jobs.graph.resolved_run import ResolvedRun
 from jobs.run.launch import commit_variable
 from jobs.submit.package import (
@@ -27,7 +26,6 @@ from pipeline.core.errors import UsageError
 from pipeline.core.settings import read_yaml, sha
 
 _LONGEST_NAME = 38  # characters; with `gistmill-` before it 47, KubeRay's limit
-_SECONDS_AFTER_DEADLINE = 600
 
 
 def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
@@ -35,13 +33,6 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
     assert isinstance(cluster, KubeRayCluster)
     there = words_in_place(run, words)
     env_vars = {**commit_variable(), **cluster.runtime_env.get("env_vars", {})}
-    active_seconds = cluster.active_deadline_seconds
-    if not active_seconds and cluster.deadline is not None:
-        # The run itself ends at its deadline; this limits each start of a run that cannot, because
-        # its head hangs or no pod is ever placed.
-        now = datetime.now()
-        seconds = deadline(cluster.deadline, now).timestamp() - now.timestamp()
-        active_seconds = min(round(seconds) + _SECONDS_AFTER_DEADLINE, 2**31 - 1)
     manifest = filled_template(
         "rayjob.yaml.jinja",
         cluster=cluster,
@@ -53,7 +44,6 @@ def rayjob(run: ResolvedRun, words: Sequence[str]) -> str:
         ray_version=importlib.metadata.version("ray"),
         gpus=gpus_of_a_machine(config),
         least=0 if cluster.autoscales else cluster.max_workers,
-        active_seconds=active_seconds,
     )
     return _patched(manifest, Path(cluster.overlay)) if cluster.overlay else manifest
 

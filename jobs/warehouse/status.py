@@ -13,7 +13,6 @@ from jobs.config.options import ReadOptions
 from jobs.output.print_tables import Part, Table, counted, print_found, print_line
 from jobs.problems.causes import cause_lines, reply_findings
 from jobs.run.progress import document_text, progress_line, refusal_text
-from pipeline.core.errors import UsageError
 from pipeline.files.lease import RUN, holder
 from pipeline.store.sql.accounts import parts_of_run
 from pipeline.store.sql.connection import query
@@ -23,7 +22,6 @@ _MOST_LINES = 10  # of problems, and of workers
 _COUNTS = ("inputs", "ok", "problem", "skipped", "not_done", "calls", "prompt_tokens",
            "cached_tokens", "reply_tokens", "seconds")  # fmt: skip
 _STEPS = f"select stage, method, repeat, step_id, {', '.join(_COUNTS)} from runs"
-_ACTIVE = ("PENDING", "RUNNING")  # of jobs
 
 
 def show_status(
@@ -55,8 +53,7 @@ def show_status(
 def _statuses(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
     while True:
         yield (status := _status(options))
-        is_active = status["job"] and status["job"]["status"] in _ACTIVE
-        if seconds is None or not (status["driver"] or status["alive"] or is_active):
+        if seconds is None or not (status["driver"] or status["alive"]):
             return
         time.sleep(seconds)
 
@@ -86,22 +83,9 @@ def _status(options: ReadOptions) -> dict[str, Any]:
         "alive": alive,
         "silent": folder.silent(progress["launch"]) if progress else {},
         "progress": progress,
-        "job": _job(options, folder.path.name),
         "ended": folder.why_ended(),
         "left_out": [*left_out, *folder.left_out.rows],
     }
-
-
-def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
-    """The last job of the run at `cluster.address`. Raises UsageError if there is none."""
-    if options.address is None:
-        return None
-    from jobs.submit.ray_job import job_state  # imported here, as ray takes a second
-
-    job = job_state(options.address, run, str(options.warehouse))
-    if job is None:
-        raise UsageError(f"cluster.address={options.address}: no job of run {run} was sent there")
-    return {"id": job.id, "status": job.status, "exit_code": job.exit_code}
 
 
 def status_parts(status: Mapping[str, Any], steps: bool = False) -> Iterator[Part]:
@@ -138,8 +122,6 @@ def _head(status: Mapping[str, Any]) -> Iterator[str]:
     yield f"run {status['run']}: {state}"
     if status["ended"] and left and not is_at_work:
         yield f"the last launch ended early: {status['ended']}"
-    if job := status["job"]:
-        yield f"job {job['id']}: {job['status'].lower()}"
     if (calls := status["calls"])["bytes"]:
         sent = decimal(calls["prompt_bytes"])
         yield f"calls of the warehouse: {decimal(calls['bytes'])}, {sent} of it what was sent"

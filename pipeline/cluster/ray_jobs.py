@@ -1,4 +1,4 @@
-"""Submit, follow and stop jobs on a running Ray cluster through its dashboard, without joining it.
+"""Submit and follow jobs on a running Ray cluster through its dashboard, without joining it.
 Ray's client reads a token from the environment."""
 
 import json
@@ -101,15 +101,6 @@ class RayJobs:
                 runtime_env={**runtime_env, "working_dir": str(folder)},
                 metadata=dict(metadata),
             )
-
-    def stop(self, job_id: str, seconds: float) -> Job | None:
-        """Stop a job and wait up to `seconds` for its end; returns its state after that."""
-        with self._reaching():
-            self._client.stop_job(job_id)
-        last = time.monotonic() + seconds
-        while (job := self.job(job_id)) and not job.is_over and time.monotonic() < last:
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
-        return job
 
     def follow(self, job_id: str, show: Callable[[str], None]) -> Job:
         """Pass a job's log to `show` until the job ends; returns its final state. Raises

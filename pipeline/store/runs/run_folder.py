@@ -60,7 +60,7 @@ _MOST_TABLES = 16  # that are sorted together; a table takes some megabytes
 _NO_QUESTION: dict[Any, Any] = {None: None}
 _UNIT_COLUMNS = [field.name for field in fields(Unit) if field.name != "inputs"]
 _DOCUMENT_COLUMNS = [name for name in PlannedDocument._fields if name != "units"]
-_FIX = "delete it and start the run again, or name another with run="
+_FIX = "start the run again, which writes it anew, or delete it"
 # rater: human:NAME; answer_sha: sha256 of the answer's text, as it was.
 PEOPLE = pa.schema(
     [(name, pa.int64() if name == "repeat" else pa.string())

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -108,14 +107,6 @@ def test_a_deadline_that_has_passed(finished: FinishedRun) -> None:
     with pytest.raises(gistmill.IncompleteError, match="is in the past") as raised:
         gistmill.run(*words, "cluster.deadline=2001-01-01T07:00")
     assert raised.value.exit_code == 4
-
-
-def test_another_thread_is_refused(tmp_path: Path) -> None:
-    with ThreadPoolExecutor() as pool:
-        done = pool.submit(gistmill.run, "experiment=demo", f"warehouse={tmp_path / 'w'}")
-    with pytest.raises(gistmill.UsageError, match="from the main thread"):
-        done.result()
-    assert not (tmp_path / "w").exists()
 
 
 def test_the_names_of_the_library_are_there() -> None:

@@ -74,7 +74,6 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen(tmp_path: Path) -> None:
         (["limit=${nope}"], "nope", "not found"),
         (["limit=0"], "limit=0", "greater than 0"),
         (["max_problem_rate=5"], "max_problem_rate=5", "less than or equal to 1"),
-        (["cluster=inline", "engine.min_workers=2"], "engine.min_workers=2", "add cluster=local"),
         (["limit=2", "sample=2"], "limit and sample", "set one of them to null"),
         (["repeats=2"], "repeats=2", "or repeats=1"),
         (["family=nosuch"], "family=nosuch", "there are chats, generic"),
@@ -84,7 +83,7 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen(tmp_path: Path) -> None:
         (["memory_engine=gpt"], "memory_engine=gpt: ", "one of extractive"),
         (["extractor=scripted"], "extractor.script is not set", "add"),
         (["extractor=extractive", "extractor.seed=x"], "extractor.seed=x: ", "valid integer"),
-        (["cluster.name=cloud"], "cluster.name=cloud: ", "inline, local, ray"),
+        (["cluster.name=cloud"], "cluster: Input tag 'cloud'", "'inline', 'local', 'ray'"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_saying_what_to_do(words: list[str], key: str, advice: str) -> None:

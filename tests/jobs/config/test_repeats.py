@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from jobs.graph.resolved_run import read_run
-from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
 from pipeline.work.units import Step
 from tests.support.command import sql_values, succeed
@@ -54,17 +53,6 @@ def test_what_each_repeat_makes_anew(words: list[str], added: list[Any]) -> None
     assert ids < {step.id for step in more}, "repeat 0 is the same steps"
     new = [step for step in more if step.id not in ids]
     assert [(step.name, step.method, step.repeat, step.memory) for step in new] == added
-
-
-def test_memories_made_anew_need_an_engine_that_draws() -> None:
-    """Here only the clues are drawn, which are asked of a memory that the reader has made."""
-    words = ["methods=memorag(retriever=bm25)", "repeats=2", "memory_engine.temperature=0.7",
-             "memory_engine=openai", "memory_engine.model=m", "engine=extractive",
-             "memory_engine.base_url=http://127.0.0.1:1/v1"]  # fmt: skip
-    said = "repeat_from=memory: all memories would be the same, as engine=extractive is determin"
-    with pytest.raises(UsageError, match=said):
-        read_run([*words, "repeat_from=memory"])
-    assert read_run(words).config.repeats == 2
 
 
 def reply(body: dict[str, Any]) -> Answer:

@@ -192,7 +192,7 @@ def test_a_reader_s_model_makes_another_memory_and_has_no_price_of_another() -> 
     ("method", "words"),
     [
         ("gist_only[warehouse=x]", "[warehouse=...]: no setting that a method may have"),
-        ("gist_only[engine.model=x]", "engine=extractive has no model; set engine=..."),
+        ("gist_only[engine.model=x]", "[engine.model=x]: Extra inputs are not permitted"),
         ("gist_only[memory=x]", "[memory=x]: no such memory; there are fitted, given"),
         ("gist_only[memory.words=x]", "[memory.words=x]: Input should be a valid integer"),
         ("gist_only[memory.words=9]", "memory.words does nothing here; add memory="),

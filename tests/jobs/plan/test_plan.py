@@ -57,8 +57,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Words:
         (("--price", "cheap"), "price cheap: write PROMPT,REPLY[,CACHED] in money a million"),
         (("--price", "1,2,3,4"), "price 1,2,3,4: write PROMPT,REPLY[,CACHED]"),
         (("--price", "1,-2"), "price 1,-2: write PROMPT,REPLY[,CACHED]"),
-        (("--gpus", "1", *MODEL, "engine.args.tensor_parallel_size=2"),
-         "--gpus 1: an engine needs 2; raise it"),
         (("corpus.path=/nowhere/books",), "/nowhere/books: no such file or folder"),
     ],
 )  # fmt: skip
@@ -98,8 +96,8 @@ def test_rates_are_divided_by_and_prices_multiplied(tmp_path: Path, corpus: Word
 def test_more_gpus_are_fewer_hours_and_as_many_gpu_hours(tmp_path: Path, corpus: Words) -> None:
     words = (*corpus, *MODEL, f"warehouse={tmp_path}", "engine.args.tensor_parallel_size=2",
              "--rates", "5000,500")  # fmt: skip
-    two, eight = phase(*words, "--gpus", "2"), phase(*words, "--gpus", "9")
-    assert (two["engines"], eight["engines"]) == (1, 4)
+    two, eight = phase(*words, "--gpus", "1"), phase(*words, "--gpus", "9")
+    assert (two["engines"], two["gpus"], eight["engines"]) == (1, 2, 4), "one engine at least"
     for which in ("expected", "budgets"):
         # What the cache holds is a little different each time: who comes first is chance.
         assert two["hours"][which] == pytest.approx(4 * eight["hours"][which], rel=0.2)

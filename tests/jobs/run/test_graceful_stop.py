@@ -2,7 +2,6 @@
 two commands at once: the same one waits for its turn."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -101,42 +100,6 @@ def test_what_is_in_flight_has_its_time_after_a_refusal(
             ending.done(error)
             assert ending.should_stop() is (error if is_over else None)
             assert ending.failure is error
-
-
-def test_time_without_sight_of_the_workers_is_no_stall(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, folder = [0.0], RunFolder(tmp_path, "night")
-    clock = SimpleNamespace(time=time.time, monotonic=lambda: now[0])
-    monkeypatch.setattr("jobs.run.graceful_stop.time", clock)
-    stop = GracefulStop(cluster("cluster.stall_minutes=1.0"))
-    (folder.path / "alive").mkdir(parents=True)
-    file = folder.path / "alive" / "w.json"
-    beat = {"worker": "w", "launch": "launch", "is_starting": False, "documents": {}}
-    file.write_text(json.dumps(beat | {"calls": 1, "units": 0}))
-
-    def refuse_to_list(self: RunFolder, launch: str) -> Any:
-        raise StorageError("/w/alive: Input/output error")
-
-    def after(seconds: float) -> list[str]:
-        found = list[str]()
-        for _ in range(round(seconds / 10)):
-            now[0] += 10.0
-            os.utime(str(file))
-            found += [str(error)] if (error := stop.should_stop()) else []
-        return found
-
-    with stop.watch(folder, "launch"):
-        assert after(50) == []
-        with monkeypatch.context() as patch:  # listed by the driver, too
-            patch.setattr(RunFolder, "alive", refuse_to_list)
-            assert after(300) == []
-        with folder.advisory.attempt():  # the workers' heartbeats are old, as the progress is
-            raise StorageError("/w/alive/progress: No space left on device")
-        assert after(300) == []
-        folder.write_progress("launch", {})
-        stalled, *_ = after(60)
-        assert stalled.startswith("nothing was finished for cluster.stall_minutes=1;")
 
 
 @contextmanager

@@ -72,12 +72,15 @@ def finished(tmp_path: Path) -> Night:
 
 
 def test_nothing_is_made_again_where_nothing_has_changed(finished: Night) -> None:
-    """Even by the planned units of an earlier version."""
+    """Even by the planned units of an earlier version, and its plan in parts goes."""
     before = finished.units
+    parts = finished.folder / "w" / "runs" / "night" / "plan"
     for _ in range(2):
+        parts.mkdir()
+        (parts / "0.parquet").write_bytes(b"")
         outcome = finished.run(DOCUMENTS, QUESTIONS)
         assert (outcome.exit_code, outcome.calls) == (0, {})
-        assert finished.units == before != []
+        assert finished.units == before != [] and not parts.exists()
         file = finished.folder / "w" / "runs" / "night" / "units.parquet"
         file.write_bytes(parquet_content(UNITS, [pq.ParquetFile(file).read(UNITS.names)]))
 

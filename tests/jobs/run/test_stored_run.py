@@ -2,7 +2,6 @@
 failed in it is asked again: once by the same command, and by `gistmill retry` whatever it was."""
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,9 +13,8 @@ import yaml
 from upath import UPath
 
 from jobs.graph.preparation import prepare
-from jobs.graph.resolved_run import ResolvedRun, read_run, run_manifest
+from jobs.graph.resolved_run import ResolvedRun, read_run, run_manifest, run_of
 from jobs.run.stored_run import (
-    _refuse_shared_file,
     merge_with_stored_run,
     refuse_fewer,
     run_again,
@@ -32,9 +30,7 @@ from pipeline.store.runs.run_folder import RunFolder, write_plan
 from pipeline.work.units import RETRY_TIMEOUTS_ONCE, RETRYABLE, RetryPolicy
 from stages.prompts.readagent_memory import PageGist
 from tests.jobs.run.test_graceful_stop import shards
-from tests.runs.test_openai_run import words
-from tests.support.command import refused, succeed
-from tests.support.engines.loopback_server import Answer, LoopbackServer
+from tests.support.command import refused
 from tests.support.runs.small_run import RULES, SmallRun
 from tests.support.runs.warehouse import Warehouse, document, document_unit, step
 from tests.support.runs.written_plan import documents, units_of
@@ -120,11 +116,17 @@ def test_a_file_that_was_never_read_may_go(tmp_path: Path) -> None:
     refuse_fewer(folder, plan)
 
 
-def test_a_file_of_answers_is_one_methods() -> None:
-    _refuse_shared_file({"A": "a.jsonl", "B": "b.jsonl"}, {"A": "a.jsonl", "B": "c.jsonl"})
-    _refuse_shared_file({"A": "a.jsonl", "B": "a.jsonl"}, {"B": "a.jsonl"})  # of an earlier version
-    with pytest.raises(UsageError, match=r"a\.jsonl: the file of the method A; copy it"):
-        _refuse_shared_file({"A": "a.jsonl"}, {"C": "a.jsonl"})
+def test_a_file_of_answers_is_one_methods(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"q1": "a"}')
+
+    def of(method: str) -> ResolvedRun:
+        values = night().config.model_dump(mode="json")
+        return run_of({**values, "predictions": {method: str(tmp_path / "a.json")}})
+
+    folder = start(tmp_path, of("A"))
+    assert [*merge_with_stored_run(of("A"), folder).config.predictions] == ["A"]
+    with pytest.raises(UsageError, match=r"a\.json: the file of the method A; copy it"):
+        merge_with_stored_run(of("B"), folder)
 
 
 def test_a_local_models_arguments_are_no_hindrance(tmp_path: Path) -> None:
@@ -279,21 +281,3 @@ def test_words_that_retry_does_not_take() -> None:
     with pytest.raises(UsageError, match="problem=upstream: not asked again; write some of"):
         run_again(["problem=unparseable,upstream"])
     assert "no run there" in refused("retry", "warehouse=/nowhere/at")
-
-
-@pytest.mark.slow
-def test_the_command_says_what_it_healed(tmp_path: Path) -> None:
-    """Two of six answers are of no use."""
-
-    def poor(body: dict[str, Any]) -> Answer:
-        return Answer(text="" if "number 2" in str(body) else "a reply")
-
-    with LoopbackServer(answer=poor) as server:
-        keyless = ("engine.api_key_env=null", "max_problem_rate=1.0", "run=night")
-        succeed(*words(tmp_path, server, *keyless))
-        server.answer = lambda body: Answer(text="a reply")
-        server.asked.clear()
-        retry = ("retry", "run=night", f"warehouse={tmp_path / 'warehouse'}", "cluster=inline")
-        healed = json.loads(succeed(*retry, "--json"))["problems"]
-        assert healed == {"before": {"unparseable": 2}, "after": {}}
-        assert len(server.asked) == 2

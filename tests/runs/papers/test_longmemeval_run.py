@@ -89,11 +89,3 @@ def test_the_experiments_have_the_design_and_its_ablations() -> None:
                                        "embedder.model=null")  # fmt: skip
     reading = [m.name for m in read_run(["experiment=longmemeval_fig6", path]).methods]
     assert len(reading) == 4
-
-
-def test_facts_and_time_ranges_may_be_of_other_models() -> None:
-    words = ["extractor=vllm", "extractor.model=a", "query_expander=vllm", "query_expander.model=b"]
-    method = f"methods=longmemeval({BM25},value=session,time_aware=true)"
-    run = read_run(["corpus=longmemeval", "corpus.path=.", "rater=none", method, *words])
-    asked = {(step.name, engine.title) for step, engine in run.steps_with_engines if engine}
-    assert asked == {("answer", "extractive"), ("expand", "vllm a"), ("queries", "vllm b")}
