@@ -1,8 +1,8 @@
 """Find the files of a corpus and read their rows with line numbers: JSON lines, JSON lists, CSV and
 Parquet, gzip or not.
 
-Files are streamed, except those in UTF-16 and UTF-32. Where a damaged file cannot be read on, one
-row without a value stands for the rest.
+Files are streamed, except those in UTF-16 and UTF-32. Where JSON or CSV cannot be read on, one row
+without a value stands for the rest.
 """
 
 import csv
@@ -10,7 +10,6 @@ import errno
 import gzip
 import io
 import json
-import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -105,20 +104,16 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
 def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
     """Yield the rows of one file. Its suffix before `.gz` tells its kind: `.parquet`, `.csv`,
     `.tsv`, or `.json` for a list of objects, one object, or JSON lines; others are JSON lines.
-    Raises UsageError, ending in `advice`, where the file cannot be opened or is no Parquet."""
+    Raises UsageError, ending in `advice`, where the file cannot be opened, ends early or is no
+    Parquet."""
     suffix = [suffix for suffix in ("", *file.suffixes) if suffix != ".gz"][-1]
     read = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv}.get(suffix, _json)
-    row = Row(file, 1, None)
     try:
         refuse_irregular(file)
-        for row in read(file):
-            yield row
-    except _GZIP_ERRORS as error:
-        why = str(error).splitlines()[0]
-        wrong = f"the file ends early or is damaged ({why}); fetch it again"
-        yield Row(file, row.line + 1, None, wrong)
-    except OSError as error:
-        raise UsageError(f"{file}: {error.strerror or error}; {advice}") from error
+        yield from read(file)
+    except (*_GZIP_ERRORS, OSError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{file}: {why}; {advice}") from error
 
 
 @contextmanager
@@ -128,8 +123,7 @@ def opened(file: UPath) -> Iterator[IO[bytes]]:
     with file.open("rb") as raw:
         content: Any = gzip.open(raw) if raw.read(2) == _GZIP else raw  # noqa: SIM115
         raw.seek(0)
-        # read1: of gzip that ends early, read would lose what comes before its end.
-        head = (content.read if content is raw else content.read1)(_HEAD_BYTES)
+        head = content.read(_HEAD_BYTES)
         refuse_binary(head)
         content.seek(0)
         if (marked(head) or unmarked_utf_16(head) or "utf-8-sig") != "utf-8-sig":
@@ -201,45 +195,23 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
     number = 0
     try:
         for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
-            if isinstance(value, dict):
-                yield Row(file, number, value)
-            else:
-                wrong = f"{values.kind_of(value)}, not an object; fix or delete it"
-                yield Row(file, number, None, wrong)
+            yield values.row_of(file, number, value)
     except (ijson.JSONError, UnicodeDecodeError) as error:
-        wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
-        yield Row(file, number + 1, None, wrong)
+        why = error.args[0]  # of ijson bytes, which also draw the place
+        why = why.decode(errors="replace").splitlines()[0] if isinstance(why, bytes) else error
+        yield Row(file, number + 1, None, f"not JSON from here on ({why}); fetch it again")
 
 
 def _json_row(file: UPath, number: int, line: bytes) -> Row:
     try:
-        value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
+        # NaN, which JSON lacks, is a missing value, as in Parquet.
+        value = json.loads(line.rstrip(b"\r\n"), parse_constant=lambda name: None)
         if _SURROGATE.search(line):
             text = json.dumps(value, ensure_ascii=False)
             value = json.loads(values.without_lone_surrogates(text))
     except (ValueError, RecursionError) as error:
-        return Row(file, number, None, f"not JSON ({_reason(error)}); fix or delete the line")
-    if isinstance(value, dict):
-        return Row(file, number, value)
-    wrong = f"{values.kind_of(value)}, not an object; fix or delete the line"
-    return Row(file, number, None, wrong)
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise ValueError(f"{number} is no JSON number")
-    return value
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, column {error.colno}"
-    if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start + 1} is not UTF-8, save the file as UTF-8"
-    message = error.args[0] if error.args else ""  # of ijson bytes, which also draw the place
-    text = message.decode(errors="replace") if isinstance(message, bytes) else str(error)
-    return text.splitlines()[0]
+        return Row(file, number, None, f"not JSON ({error}); fix or delete the line")
+    return values.row_of(file, number, value)
 
 
 def _csv(file: UPath) -> Iterator[Row]:
