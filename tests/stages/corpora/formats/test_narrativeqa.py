@@ -247,9 +247,6 @@ def test_questions_as_they_are_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["documents.csv", "qaps.csv"])
 def test_a_folder_of_no_use_is_one_error(tmp_path: Path, name: str) -> None:
     folder = one(tmp_path, STORY.encode())
-    (folder / name).write_text(",".join(QAPS))
-    with pytest.raises(UsageError, match=f"{name}: no line or row in it is an object"):
-        loaded(folder, "narrativeqa")
     (folder / name).unlink()
     with pytest.raises(UsageError, match=rf"{name}: No such file.*; set corpus\.path="):
         loaded(folder, "narrativeqa")
