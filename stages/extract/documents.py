@@ -212,17 +212,19 @@ def epub_text(content: bytes) -> Extracted:
 
     book = _Book(content)
     parts: list[str] = []
+    notes: dict[str, str] = {}
     missing: dict[str, list[str]] = {}
     for name in book.spine():
         try:
-            text = _page(book.read(name)).text
-            root, rest = html_tree(text), html_tree(text)
+            page = _page(book.read(name))
+            root, rest = html_tree(page.text), html_tree(page.text)
             etree.strip_elements(root, "nav", with_tail=False)
             etree.strip_elements(rest, "nav", *HEADINGS, with_tail=False)
             num_links = sum(bool(link.text_content().strip()) for link in rest.iter("a"))
             is_contents = num_links > 2 and _has_links_alone(rest)
             if not is_contents and (text := markdown(root)):
                 parts.append(text)
+            notes |= {page.note: name} if page.note else {}
         except UnreadableError as error:
             missing.setdefault(str(error).partition(";")[0], []).append(name)
     if not parts:
@@ -230,7 +232,8 @@ def epub_text(content: bytes) -> Extracted:
             raise UnreadableError("an encrypted EPUB; get one without copy protection")
         raise UnreadableError("no text in this EPUB, or it is none; fetch it again")
     lost = [f"{why}: {', '.join(names[:5])}" for why, names in missing.items()]
-    return Extracted("\n\n".join(parts), "; ".join(lost) or None)
+    note = "; ".join(f"{name}: {note}" for note, name in notes.items())
+    return Extracted("\n\n".join(parts), "; ".join(lost) or None, note=note or None)
 
 
 class _Book:
@@ -297,8 +300,11 @@ def _key(name: str) -> str:
 
 
 def _archive(content: bytes, kind: str) -> zipfile.ZipFile:
-    try:  # many do not declare that their names are UTF-8
-        return zipfile.ZipFile(io.BytesIO(content), metadata_encoding="utf-8")
+    try:
+        try:  # many do not declare that their names are UTF-8
+            return zipfile.ZipFile(io.BytesIO(content), metadata_encoding="utf-8")
+        except UnicodeError:
+            return zipfile.ZipFile(io.BytesIO(content))
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         why = f"damaged, encrypted, or no {kind} ({error})"
         raise UnreadableError(f"{why}; fetch it again, or save it without a password") from None

@@ -2,15 +2,18 @@
 loses only that file. The process is started when first needed, and again after a crash.
 
 The process runs this module, with folders of plugins as arguments, which it imports when a kind is
-not built in. Requests and replies are pickled.
+not built in. Requests are pickled; a reply is a line of JSON, since a plugin may return objects of
+its own classes.
 """
 
+import json
 import os
 import pickle
 import signal
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,13 +44,13 @@ class Extractor:
         cannot be read, or its process has crashed."""
         process = self._process = self._process or _start()
         assert process.stdin and process.stdout
-        with suppress(BrokenPipeError, EOFError, pickle.UnpicklingError):
+        with suppress(BrokenPipeError, ValueError):  # the reply is cut short
             pickle.dump((kind, content, _SECONDS), process.stdin)
             process.stdin.flush()
-            reply: Extracted | UnreadableError = pickle.load(process.stdout)
-            if isinstance(reply, UnreadableError):
-                raise reply
-            return reply
+            reply: dict[str, Any] = json.loads(process.stdout.readline())
+            if "wrong" in reply:
+                raise UnreadableError(reply["wrong"])
+            return Extracted(**reply)
         code = self._end(process)
         if code == -signal.SIGALRM:
             raise UnreadableError(f"not read within {_SECONDS:.0f} s; fix or delete it")
@@ -78,7 +81,7 @@ def _serve() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
-    replies = os.fdopen(os.dup(1), "wb")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # libraries may print, which must not mix with replies
     with suppress(EOFError):
         while True:
@@ -86,27 +89,28 @@ def _serve() -> None:
             signal.setitimer(signal.ITIMER_REAL, seconds)  # SIGALRM ends the process
             reply = _reply(kind, content)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            pickle.dump(reply, replies)
+            replies.write(f"{reply}\n")
             replies.flush()
 
 
-def _reply(kind: str, content: bytes) -> Extracted | UnreadableError:
-    extracted: Any = None
+def _reply(kind: str, content: bytes) -> str:
+    """The fields of Extracted, or what is `wrong`, as JSON."""
     with contained() as raised:
         if kind not in EXTRACTORS:
             load_plugins(sys.argv[1:])
-        extracted = EXTRACTORS[kind](content)
+        extracted: Any = EXTRACTORS[kind](content)
+        if not isinstance(extracted, Extracted):
+            what = type(extracted).__name__
+            raise UnreadableError(f"its extractor returned {what}; return Extracted")
+        return json.dumps(asdict(extracted))
     if isinstance(raised.error, UnreadableError):
-        return raised.error
-    if isinstance(raised.error, ImportError):
+        wrong = str(raised.error)
+    elif isinstance(raised.error, ImportError):
         missing = raised.error.name or raised.error
-        return UnreadableError(f"needs {missing}, which is not installed; {EXTRA}")
-    if raised.error:
-        return UnreadableError(f"damaged ({raised.line()}); fetch it again")
-    if not isinstance(extracted, Extracted):
-        what = type(extracted).__name__
-        return UnreadableError(f"its extractor returned {what}; return Extracted")
-    return extracted
+        wrong = f"needs {missing}, which is not installed; {EXTRA}"
+    else:
+        wrong = f"damaged ({raised.line()}); fetch it again"
+    return json.dumps({"wrong": wrong})
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import distributions
 from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -48,6 +50,7 @@ _TEXTS = (".txt", ".md", ".markdown")
 _FRONT_MATTER = re.compile(r"\A---[^\S\n]*\n(.*?\n)(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)\s*", re.DOTALL)
 _MOST_CHARS = 2**16  # more is no front matter
 _CACHE = "texts"  # the folder of extracted texts in the user's cache
+_LIBRARIES = ("pypdfium2", "pdfplumber", "pdfminer.six", "mammoth", "lxml", "html-to-markdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +197,8 @@ def _walk(folder: UPath, prefix: str, targets: set[UPath]) -> Iterator[ListedFil
             yield ListedFile(file, path)
         else:
             why = f"none of {' '.join(_suffixes())}; rename or convert it to be read"
+            if name == WAREHOUSE:
+                why = "its folder is a warehouse, whose own folders are not read; name another"
             yield ListedFile(file, path, left_out=why)
 
 
@@ -307,11 +312,12 @@ def without_front_matter(text: str) -> Extracted:
 
 
 def _extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted:
-    """The text of a file, from the user's cache if this `_VERSION` has extracted it before. Results
-    of plugins are not cached."""
+    """The text of a file, from the user's cache if this `_VERSION` has extracted it before with the
+    same libraries. Results of plugins are not cached."""
     if not is_ours(EXTRACTORS[kind]):
         return extractor.extract(kind, content)
-    entry = f"{sha([kind, hashlib.sha256(content).hexdigest(), _VERSION], 32)}.json.gz"
+    made_by = [kind, _VERSION, _versions()]
+    entry = f"{sha([hashlib.sha256(content).hexdigest(), made_by], 32)}.json.gz"
     if (packed := cached_content(_CACHE, entry)) is not None:
         with suppress(OSError, EOFError, zlib.error, ValueError, TypeError):  # damaged
             return Extracted(*json.loads(gzip.decompress(packed)))
@@ -319,3 +325,8 @@ def _extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracte
     row = [extracted.text, extracted.missing, {**extracted.metadata}, extracted.note]
     cache_content(_CACHE, entry, gzip.compress(json.dumps(row).encode(), 1, mtime=0))
     return extracted
+
+
+@cache
+def _versions() -> list[list[str]]:
+    return [[name, each.version] for name in _LIBRARIES for each in distributions(name=name)]

@@ -1,8 +1,8 @@
 """Find the files of a corpus and read their rows with line numbers: JSON lines, JSON lists, CSV and
 Parquet, gzip or not.
 
-Files are streamed, except those in UTF-16 and UTF-32. Where JSON or CSV cannot be read on, one row
-without a value stands for the rest.
+Files are streamed, except those in UTF-16 and UTF-32. Where a damaged file cannot be read on, one
+row without a value stands for the rest.
 """
 
 import csv
@@ -104,16 +104,19 @@ def rows_of(files: Sequence[UPath]) -> Iterator[Row]:
 def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]:
     """Yield the rows of one file. Its suffix before `.gz` tells its kind: `.parquet`, `.csv`,
     `.tsv`, or `.json` for a list of objects, one object, or JSON lines; others are JSON lines.
-    Raises UsageError, ending in `advice`, where the file cannot be opened, ends early or is no
-    Parquet."""
+    Raises UsageError, ending in `advice`, where the file cannot be opened or is no Parquet."""
     suffix = [suffix for suffix in ("", *file.suffixes) if suffix != ".gz"][-1]
     read = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv}.get(suffix, _json)
+    line = 0
     try:
         refuse_irregular(file)
-        yield from read(file)
-    except (*_GZIP_ERRORS, OSError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(f"{file}: {why}; {advice}") from error
+        for row in read(file):
+            line = row.line
+            yield row
+    except _GZIP_ERRORS as error:
+        yield Row(file, line + 1, None, f"the gzip file is damaged ({error}); fetch it again")
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror or error}; {advice}") from error
 
 
 @contextmanager
@@ -197,9 +200,10 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
         for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
             yield values.row_of(file, number, value)
     except (ijson.JSONError, UnicodeDecodeError) as error:
-        why = error.args[0]  # of ijson bytes, which also draw the place
-        why = why.decode(errors="replace").splitlines()[0] if isinstance(why, bytes) else error
-        yield Row(file, number + 1, None, f"not JSON from here on ({why}); fetch it again")
+        why = error.args[0]  # of ijson perhaps bytes; its other lines draw the place
+        why = why.decode(errors="replace") if isinstance(why, bytes) else str(error)
+        wrong = f"not JSON from here on ({why.splitlines()[0]}); fetch it again"
+        yield Row(file, number + 1, None, wrong)
 
 
 def _json_row(file: UPath, number: int, line: bytes) -> Row:

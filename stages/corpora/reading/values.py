@@ -39,7 +39,10 @@ def kind_of(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """A value as JSON for messages, cut after 80 characters."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        return "(nested too deeply)"
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
@@ -323,5 +326,8 @@ class Ids:
 
 
 def _sha(content: Any) -> str:
-    text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
+    try:
+        text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
+    except RecursionError:  # of a JSON list, whose rows may be nested to any depth
+        text = "nested too deeply"
     return hashlib.sha256(text.encode()).hexdigest()

@@ -175,6 +175,13 @@ def test_chapters_are_found_whatever_links_are_like(href: str, name: str, folder
     assert epub_text(bytes(unsaid)) == Extracted("One.\n\nTwo.")
 
 
+def test_doubts_about_a_chapter_and_names_that_are_no_utf_8() -> None:
+    book = epub({"a.xhtml": "<p>A</p>"}, more={
+        "OEBPS/a.xhtml": "<p>zwölf</p>".encode() + b"\x96", "12.png": ""})  # fmt: skip
+    text = epub_text(book.replace(b"12.png", b"\x81\x82.png"))
+    assert text.text.startswith("zwölf") and (text.note or "").startswith("OEBPS/a.xhtml: ")
+
+
 def opf(*references: str) -> dict[str, str | bytes | None]:
     refs = "".join(f'<itemref idref="{reference}"/>' for reference in references)
     return {"OEBPS/book.opf": '<package><manifest><item id="x" href="gone.xhtml"/><item id="y" '

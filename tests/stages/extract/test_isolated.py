@@ -49,6 +49,29 @@ def test_a_file_that_takes_too_long_costs_only_itself(
     assert extractor.extract("epub", BOOK).text == "A"
 
 
+PLUGIN = """
+from gistmill.plugin import Extracted, extractor
+
+class Text(str):
+    pass
+
+@extractor("odd")
+def odd(content: bytes) -> Extracted:
+    \"\"\"A text of a class of its own.\"\"\"
+    return Extracted(Text("A"), metadata={"by": Text} if content else {})
+"""
+
+
+def test_a_plugin_may_return_objects_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odd.py").write_text(PLUGIN)
+    monkeypatch.setattr(isolated, "loaded_folders", lambda: [tmp_path])
+    with Extractor() as process:
+        assert process.extract("odd", b"").text == "A"
+        assert unreadable(process, "odd", b"x").startswith("damaged (TypeError: ")
+
+
 def test_no_code_of_the_current_folder_is_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

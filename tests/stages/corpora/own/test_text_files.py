@@ -126,7 +126,7 @@ FOLDERS: dict[str, tuple[dict[str, str | bytes], dict[str, str], list[str]]] = {
     "a warehouse's own folders are not read": (
         {"a.txt": "A", "gistmill.json": "{}", "runs/n/report.md": "# n", "x/runs/b.txt": "B",
          "y/gistmill.json": "{}", "y/steps/s.md": "s"},
-        {"a": "A", "x/runs/b": "B"}, ["gistmill.json: none of ", "y/gistmill.json: none of "]),
+        {"a": "A", "x/runs/b": "B"}, ["gistmill.json: its", "y/gistmill.json: its"]),
     "documents of one name keep their suffix": (
         {"a.pdf": pdf(["Pdf."]), "a.txt": "A", "b.txt": "B", "sub/a.txt": "Below."},
         {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}, []),
@@ -316,8 +316,8 @@ def test_ids_in_rows(tmp_path: Path, form: Form) -> None:
     assert read_predictions(str(file)) == {"ü": "Zoe"}
 
 
-@pytest.mark.parametrize("change", ["name", "content", "version", "damage"])
-def test_a_file_is_extracted_once_for_its_content_and_the_version(
+@pytest.mark.parametrize("change", ["name", "content", "version", "libraries", "plugin", "damage"])
+def test_a_file_is_extracted_once_for_its_content_and_the_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     kinds: list[str] = []
@@ -338,6 +338,10 @@ def test_a_file_is_extracted_once_for_its_content_and_the_version(
         file.write_bytes(epub({"a.xhtml": f"<h1></h1><p>{LINE}</p>"}))
     elif change == "version":
         monkeypatch.setattr(text_files, "_VERSION", 0)
+    elif change == "libraries":
+        monkeypatch.setattr(text_files, "_versions", list)
+    elif change == "plugin":
+        monkeypatch.setitem(EXTRACTORS, "epub", lambda content: Extracted(LINE))
     else:
         entry.write_bytes(entry.read_bytes()[:-9])
     assert text_of_file(file, Extractor()) == Extracted(LINE)
