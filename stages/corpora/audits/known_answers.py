@@ -78,7 +78,9 @@ def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
     try:
         known = [Known(**json.loads(line)) for line in read(file).splitlines()]
     except (FileNotFoundError, ValueError, TypeError):
-        raise UsageError(f"{path}: missing or damaged; delete it and run rate audit again") from None
+        raise UsageError(
+            f"{path}: missing or damaged; delete it and run rate audit again"
+        ) from None
     answers = {(answer.kind, answer.question_id): answer for answer in known}
     for kind, _ in answers:
         if kind not in KINDS:

@@ -304,9 +304,10 @@ def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
 def without_front_matter(text: str) -> Extracted:
     """Markdown without its front matter (YAML between two lines `---`), which is the metadata."""
     matter = _FRONT_MATTER.match(text[:_MOST_CHARS])
-    with suppress(yaml.YAMLError, ValueError, RecursionError):
+    with suppress(yaml.YAMLError, ValueError, RecursionError, BadInputError):
         metadata = yaml.load(matter[1], YAML_LOADER) if matter else None
         if matter and isinstance(metadata, dict):
+            values.json_text(metadata)  # such as a date as a key cannot be written
             return Extracted(text[matter.end() :], metadata=metadata)
     return Extracted(text)
 

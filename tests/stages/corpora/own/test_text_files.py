@@ -85,6 +85,7 @@ def test_every_kind_of_document_in_folders_and_sub_folders(tmp_path: Path) -> No
         ("---\na: {1: &a [x], 2: *a}\n...\nText", "Text", {"a": {"1": ["x"], "2": ["x"]}}),
         *((text, text, {}) for text in (
             "# Tower\n", "---\na: [\n---\nText", "---\na: 1\nand no end", "---\n- a\n---\nText",
+            "---\n2024-01-01: x\n---\nText", "---\na: &a [*a]\n---\nText",
             "---\na: !!python/object:os.system x\n---\nText", "---\n---\nText")),
     ],
 )  # fmt: skip
