@@ -24,11 +24,11 @@ from pipeline.work.units import (
     plan_document,
 )
 from stages.corpora import load
-from stages.corpora.reading.corpus import Loaded, without_spaces
+from stages.corpora.reading.corpus import Loaded
 
 Warn = Callable[[str], None]
 _MOST_WARNINGS = 20
-_REMARKS = ("not read", "read in part", "paged by characters", "in doubt", "bad_input")
+_REMARKS = ("not read", "read in part", "in doubt", "bad_input")
 
 
 @dataclass(frozen=True)
@@ -134,8 +134,6 @@ def _remarks(loaded: Loaded) -> Iterator[tuple[str, str]]:
         return
     if loaded.note:
         yield "read in part", loaded.note
-    if line := without_spaces(document):
-        yield "paged by characters", line
     rows: tuple[Document | Question, ...] = (document, *loaded.questions)
     for row in rows:
         if row.detail:

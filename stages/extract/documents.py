@@ -206,17 +206,15 @@ def _has_links_alone(element: Any) -> bool:
 @extractor("epub")
 def epub_text(content: bytes) -> Extracted:
     """The text of all files that the book's spine names, in its order, without the table of
-    contents; without a usable spine, that of all its pages, by name. Chapters that are encrypted,
-    damaged or not in the archive are `missing`. Raises UnreadableError for a file that is torn, no
-    EPUB, encrypted, or has no text."""
+    contents. Chapters that are encrypted, damaged or not in the archive are `missing`. Raises
+    UnreadableError for a file that is torn, no EPUB, encrypted, or has no text."""
     from lxml import etree
 
     book = _Book(content)
-    spine = book.spine()
     parts: list[str] = []
     notes: dict[str, str] = {}
     missing: dict[str, list[str]] = {}
-    for name in spine or book.pages():
+    for name in book.spine():
         try:
             page = _page(book.read(name))
             root, rest = html_tree(page.text), html_tree(page.text)
@@ -234,7 +232,6 @@ def epub_text(content: bytes) -> Extracted:
             raise UnreadableError("an encrypted EPUB; get one without copy protection")
         raise UnreadableError("no text in this EPUB, or it is none; fetch it again")
     lost = [f"{why}: {', '.join(names[:5])}" for why, names in missing.items()]
-    lost += [] if spine else ["no order of chapters in it, read by name"]
     note = "; ".join(f"{name}: {note}" for note, name in notes.items())
     return Extracted("\n\n".join(parts), "; ".join(lost) or None, note=note or None)
 
@@ -250,10 +247,9 @@ class _Book:
         self._locked = {self._file(lock.get("URI", "")) for lock in locks}
 
     def spine(self) -> list[str]:
-        """The pages that the spine lists, each once; empty where the archive has none of them."""
+        """The pages that the spine lists, each once."""
         roots = self._elements(self._file("META-INF/container.xml"), "rootfile")
-        packages = [self._file(root.get("full-path", "")) for root in roots]
-        packages += sorted(name for name in self._names.values() if name.lower().endswith(".opf"))
+        packages = (self._file(root.get("full-path", "")) for root in roots)
         package = next(filter(None, packages), None)
         items = {item.get("id"): item for item in self._elements(package, "item")}
         folder = dirname(package or "")
@@ -263,12 +259,7 @@ class _Book:
             if item is not None and "nav" not in item.get("properties", "").split():
                 href = item.get("href", "")
                 names[self._file(href, folder) or normpath(f"{folder}/{href}")] = None
-        return [] if {*names}.isdisjoint(self._names.values()) else [*names]
-
-    def pages(self) -> list[str]:
-        ends = (".xhtml", ".html", ".htm")
-        names = (name for name in self._names.values() if not name.startswith("__MACOSX/"))
-        return sorted(name for name in names if name.lower().endswith(ends))
+        return [*names]
 
     def read(self, name: str) -> bytes:
         """Raises UnreadableError for a file that is encrypted, damaged or not in the archive."""

@@ -15,6 +15,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
+from pipeline.core.errors import contained
 from stages.extract.extracted import SOFT_HYPHEN, UnreadableError
 
 _HYPHEN = "\ufffe"  # PDFium's mark for a hyphen at a line's end; it puts both halves on one line
@@ -38,9 +39,6 @@ _LETTERS = {
 # Paths on a page: fewer cannot be a table's rules, more are a drawing.
 _LEAST_PATHS, _MOST_PATHS = 4, 3000
 _SECONDS = 120.0  # pdfplumber's share of the 600 that a file may take
-# Errors of pdfminer where a malformed file has a wrong type or is nested too deep.
-_MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
-              RecursionError, TypeError, ValueError)  # fmt: skip
 
 
 class Word(NamedTuple):
@@ -218,13 +216,11 @@ def _tables(content: bytes, pages: Sequence[int]) -> dict[int, list[Table]]:
     """The tables of these pages, by page. Where pdfplumber cannot read a page that PDFium can read,
     or time is up, this page and all after it are left out."""
     import pdfplumber
-    from pdfminer.psexceptions import PSException
-    from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
 
     tables: dict[int, list[Table]] = {}
     end = time.monotonic() + _SECONDS
-    wrong = (PSException, PdfminerException, MalformedPDFException, *_MALFORMED)
-    with suppress(*wrong), pdfplumber.open(io.BytesIO(content)) as document:
+    # Of a malformed file pdfminer raises anything.
+    with contained(), pdfplumber.open(io.BytesIO(content)) as document:
         for index in takewhile(lambda _: time.monotonic() < end, pages):
             page = document.pages[index]
             tables[index] = [

@@ -11,16 +11,14 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
 import regex
-from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import sha
-from pipeline.files.storage import as_path, exists, file_size, modified_at, read
+from pipeline.files.storage import as_path, read
 from stages.prompts.judging import AGREES, agreement, rubric_of
 from stages.text.words import num_words
 
@@ -77,9 +75,13 @@ def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
     """The answers in an audit's file by kind and question_id. Raises UsageError where it is missing
     or damaged, or has kinds that only earlier versions made."""
     file = as_path(path)
-    if not exists(file):
-        raise UsageError(f"{path}: no such file; gistmill rate audit run=NAME makes it")
-    answers = _read(file, modified_at(file), file_size(file))
+    try:
+        known = [Known(**json.loads(line)) for line in read(file).splitlines()]
+    except (FileNotFoundError, ValueError, TypeError):
+        raise UsageError(
+            f"{path}: missing or damaged; delete it and run rate audit again"
+        ) from None
+    answers = {(answer.kind, answer.question_id): answer for answer in known}
     for kind, _ in answers:
         if kind not in KINDS:
             raise UsageError(
@@ -87,16 +89,6 @@ def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
                 f"run={file.parent.name} and audit again"
             )
     return answers
-
-
-@lru_cache(maxsize=8)
-def _read(file: UPath, written: float, num_bytes: int) -> Mapping[tuple[str, str], Known]:
-    try:
-        rows = [json.loads(line) for line in read(file).splitlines()]
-        answers = [Known(r["question_id"], r["kind"], r["worth"], r["answer"]) for r in rows]
-    except (ValueError, TypeError, KeyError):
-        raise UsageError(f"{file}: damaged; delete it and audit again") from None
-    return {(answer.kind, answer.question_id): answer for answer in answers}
 
 
 @dataclass(frozen=True)

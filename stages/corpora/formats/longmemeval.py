@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pipeline.core.rows import Span
 from stages.corpora.reading import values
@@ -94,31 +94,16 @@ def _sessions_of(value: Value) -> list[Session]:
         about.append(texts or [None] * len(histories))
     sessions = []
     for index, (turns, date, session_id) in enumerate(zip(histories, *about, strict=True)):
-        lines, marked = _turns_of(turns, f"haystack_sessions[{index}]")
+        lines, marked = list[str](), list[int]()
+        where = f"haystack_sessions[{index}]"
+        for turn, (role, content) in values.texts_within(turns, where, "role", "content"):
+            text = f"{role}: {content}".replace(PAGE_BREAK, " ")
+            marked += [len(lines)] if turn.get("has_answer") is True else []
+            lines.append(_BLANK_LINES.sub("\n", text).strip())
         sessions.append(Session(session_id, date, lines, marked))
     with suppress(ValueError):
         sessions = sorted(sessions, key=lambda s: datetime.strptime(s.date or "", _DATE))
     return [session for session in sessions if session.turns]
-
-
-def _turns_of(turns: Any, where: str) -> tuple[list[str], list[int]]:
-    """The turns of a session, a list of objects with `role`, `content` and perhaps `has_answer`;
-    and the indexes of the turns that have the answer."""
-    if not isinstance(turns, list):
-        raise BadInputError(f"{where} is {values.kind_of(turns)}, not a list; fix it")
-    lines, marked = [], []
-    for number, turn in enumerate(turns):
-        if not isinstance(turn, dict):
-            kind = values.kind_of(turn)
-            raise BadInputError(f"{where}[{number}] is {kind}, not an object; fix it")
-        try:
-            role, content = values.text_of(turn, "role"), values.text_of(turn, "content")
-        except BadInputError as wrong:
-            raise BadInputError(f"{where}[{number}]: {wrong}") from wrong
-        lines.append(_BLANK_LINES.sub("\n", f"{role}: {content}".replace(PAGE_BREAK, " ")).strip())
-        if turn.get("has_answer") is True:
-            marked.append(number)
-    return lines, marked
 
 
 def _evidence(sessions: Sequence[Session], value: Value, role: str = "") -> list[Span]:

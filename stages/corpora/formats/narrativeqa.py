@@ -1,4 +1,4 @@
-"""NarrativeQA (google-deepmind/narrativeqa): documents.csv, qaps.csv, summaries.csv, the stories.
+"""NarrativeQA (google-deepmind/narrativeqa): documents.csv, qaps.csv and the stories.
 
 The csv files are in one folder; a story is <document_id>.content in its folder `tmp` or in another.
 A document whose story is missing, or was not downloaded completely, is skipped with its questions.
@@ -8,7 +8,6 @@ A story is cut out of its file, which is text or HTML.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pipeline.core.rows import Document
@@ -162,22 +161,15 @@ class NarrativeQACorpus(FileCorpus):
         questions = QuestionFile(
             row for row in pairs if (i := row.given_id("document_id")) in ids or i not in all_ids
         )
-        file = self.path / "summaries.csv"
-        summaries = {
-            row.given_id("document_id"): _repaired(str((row.value or {}).get("summary") or ""))
-            for row in (rows_of([file]) if file.exists() else ())
-        }
         document_ids = Ids()
         for row in chosen:
             given = document_ids.of_given(row, "document_id")
-            document = document_or_bad(row, given, partial(self._document, summaries))
+            document = document_or_bad(row, given, self._document)
             taken = questions.take(document)
             yield Loaded(document, () if document.skipped else taken)
         yield from questions.take_rest(document_ids)
 
-    def _document(
-        self, summaries: Mapping[str | None, str], value: Value, document_id: str
-    ) -> Document:
+    def _document(self, value: Value, document_id: str) -> Document:
         title = values.label_of(value, "wiki_title") or ""
         about: dict[str, Any] = {key: value.get(key) for key in _ABOUT}
         content = self._content(value, document_id)
@@ -189,8 +181,6 @@ class NarrativeQACorpus(FileCorpus):
         )
         cut = story(content, start, end)
         about["cut_by"] = cut.cut_by
-        if summary := summaries.get(document_id):
-            about["summary"] = summary
         document = self.document(document_id, cut.text, title, values.json_text(about))
         return replace(document, detail=cut.note and f"{document_id}.content: {cut.note}")
 

@@ -82,13 +82,9 @@ class QMSumCorpus(FileCorpus):
 
     def _lines(self, meeting: Value) -> list[str]:
         lines = []
-        for index, turn in enumerate(values.list_of(meeting, "meeting_transcripts")):
-            try:
-                if not isinstance(turn, dict):
-                    raise BadInputError(f"{values.kind_of(turn)}, not an object; fix it")
-                speaker, content = values.text_of(turn, "speaker"), values.text_of(turn, "content")
-            except BadInputError as wrong:
-                raise BadInputError(f"meeting_transcripts[{index}]: {wrong}") from wrong
+        key = "meeting_transcripts"
+        turns = values.texts_within(meeting.get(key), key, "speaker", "content")
+        for _, (speaker, content) in turns:
             if self.clean == "tags":
                 content = " ".join(_TAG.sub(" ", content).split())
             # An empty turn keeps its line, as evidence counts turns, and its space, as ReadAgent's
@@ -151,8 +147,8 @@ class QualityCorpus(FileCorpus):
     splits: ClassVar[tuple[str, ...]] = ("train", "dev", "test")
 
     def load(self) -> Iterator[Loaded]:
-        """Yield one Loaded per article_id, its questions in line order; all are in memory. Writers'
-        copies of an article may differ: the first readable one is used."""
+        """Yield one Loaded per article_id, its questions in line order; all are in memory. Of the
+        writers' copies of an article the first one is used."""
         articles: dict[Any, list[Row]] = {}  # by id or, without one, by place
         for row in self.rows():
             key = row.given_id("article_id") or (row.file, row.line)
@@ -160,10 +156,7 @@ class QualityCorpus(FileCorpus):
         document_ids, question_ids = Ids(), Ids()
         for rows in articles.values():
             given = document_id, _ = document_ids.of_given(rows[0], "article_id")
-            copies = (document_or_bad(row, given, self._document) for row in rows)
-            document = next(copies)
-            if document.problem:
-                document = next((copy for copy in copies if not copy.problem), document)
+            document = document_or_bad(rows[0], given, self._document)
             questions = (q for row in rows for q in _questions(row, document_id, question_ids))
             yield Loaded(document, tuple(questions))
 

@@ -29,7 +29,6 @@ from stages.corpora.reading.questions import (
 )
 from stages.corpora.reading.values import BadInputError, Ids, Row, Value
 
-_FIRST_ROWS = 100  # in which the keys of text and question must occur
 _KEYS_SHOWN = 30  # in a message
 Options = Annotated[tuple[str, ...], Field(strict=False)]  # YAML has lists
 
@@ -131,26 +130,19 @@ class RecordsCorpus(FileCorpus):
 
 
 def _refuse_unnamed(fields: Fields, rows: Iterator[Row]) -> None:
-    """Raise UsageError where no row has one of the keys, or none of the first 100 readable rows has
-    the key of text or question: a misspelt key would make every row bad, or its field empty."""
-    lacking, needed = fields.named(), list[str]()
-    keys: dict[str, None] = {}  # of all rows, in order, and `key.inner` for those of objects
-    where, num_rows = "", 0
+    """Raise UsageError where no row has one of the keys: a misspelt key would make every row bad,
+    or its field empty."""
+    lacking, keys = fields.named(), dict[str, None]()  # the keys of all rows, in order
+    file = ""
     for row in rows:
-        if row.value is None:
-            continue
-        where, num_rows = where or f"{row.file.name}:{row.line}", num_rows + 1
-        for key, inner in row.value.items():
-            keys[key] = None
-            objects = inner if isinstance(inner, list) else [inner]
-            keys |= {f"{key}.{name}": None for o in objects if isinstance(o, dict) for name in o}
+        file = row.file.name
+        keys |= dict.fromkeys(row.value or {})
         lacking = {key: name for key, name in lacking.items() if key not in keys}
-        needed = [key for key, name in lacking.items() if name in ("text", "question")]
-        if not lacking or (num_rows >= _FIRST_ROWS and needed):
-            break
-    for key in (needed or [*lacking]) if where else ():
+        if not lacking:
+            return
+    for key, name in lacking.items() if keys else ():
         has = ", ".join([*keys][:_KEYS_SHOWN])
-        raise UsageError(f"corpus.fields.{lacking[key]}={key}: not in {where}, which has {has}")
+        raise UsageError(f"corpus.fields.{name}={key}: not in {file}, which has {has}")
 
 
 _NOTHING = object()
@@ -167,15 +159,14 @@ def _taken(value: Any, path: str) -> tuple[Any, Any]:
         return texts if inner else _NOTHING, [rest for _, rest in pairs if rest != {}]
     if not isinstance(value, dict):
         return _NOTHING, value
-    if path in value:
-        return value[path], {key: inner for key, inner in value.items() if key != path}
-    for key in value:
-        if path.startswith(f"{key}."):
-            entry, rest = _taken(value[key], path.removeprefix(f"{key}."))
-            if entry is not _NOTHING:
-                without = {name: inner for name, inner in value.items() if name != key}
-                return entry, {**value, key: rest} if rest else without
-    return _NOTHING, value
+    key, _, path = (path, "", "") if path in value else path.partition(".")
+    entry, rest = value.get(key, _NOTHING), None
+    if path:
+        entry, rest = _taken(entry, path)
+    if entry is _NOTHING:
+        return _NOTHING, value
+    without = {name: inner for name, inner in value.items() if name != key}
+    return entry, {**value, key: rest} if rest else without
 
 
 _COLUMNS = frozenset({"document_id", "title", "text", "metadata"})

@@ -11,7 +11,6 @@ document by its id or by its path with the suffix. A single file has no question
 import gzip
 import hashlib
 import json
-import math
 import re
 import zlib
 from collections import Counter
@@ -20,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import distributions
-from pathlib import Path
+from pathlib import PurePath
 from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
@@ -28,14 +27,13 @@ from pydantic import Field
 from upath import UPath
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import hint
+from pipeline.core.registry import hint, is_ours
 from pipeline.core.rows import Document, Question
 from pipeline.core.settings import YAML_LOADER, sha
 from pipeline.files.model_hash import cache_content, cached_content
 from pipeline.files.storage import is_remote, refuse_unreachable_path
 from pipeline.store.shards.layout import FILE as WAREHOUSE
 from pipeline.store.shards.layout import FOLDERS
-from stages import extract
 from stages.corpora.reading import values
 from stages.corpora.reading.corpus import Address, FileCorpus, Loaded, bad_document
 from stages.corpora.reading.files import decoded_text, one_of, read_whole, refuse_binary, rows_of
@@ -136,7 +134,7 @@ class AskCorpus(FileCorpus):
         path."""
         files: dict[str, ListedFile] = {}
         for path in self.paths:
-            for listed in _list_files(path, (), "name another"):
+            for listed in _list_files(path):
                 file = listed.file if is_remote(listed.file) else listed.file.resolve()
                 files.setdefault(str(file), listed)
         times = Counter(name_of(listed.name) for listed in files.values())
@@ -147,26 +145,23 @@ class AskCorpus(FileCorpus):
         return _with_ids([*unlike], Ids())
 
 
-def _list_files(
-    path: UPath, without: Collection[str] = (), advice: str = "set corpus.path=..."
-) -> list[ListedFile]:
+def _list_files(path: UPath, without: Collection[str] = ()) -> list[ListedFile]:
     """The one file, or the files of a folder and its sub-folders, by name.
 
-    Left out are files of other kinds, hidden ones, links to a folder that is read anyway, so that
-    circular links end, and warehouses in sub-folders; a warehouse itself is read without its own
-    folders. After 100 files that are left out one entry stands for the rest. Raises UsageError,
-    ending in `advice`, where the folder has no document.
+    Left out are files of other kinds, hidden ones, and links to a folder that is read anyway, so
+    that circular links end; a warehouse is read without its own folders. After 100 files that are
+    left out one entry stands for the rest. Raises UsageError where the folder has no document.
     """
     if not path.is_dir():
         return [ListedFile(path, path.name)]
-    folders = {path if is_remote(path) else path.resolve()}
-    files = [listed for listed in _walk(path, "", folders) if listed.name not in without]
+    files = [listed for listed in _walk(path, "", set()) if listed.name not in without]
     files.sort(key=lambda listed: name_of(listed.name))
     left_out = [listed.name for listed in files if listed.left_out]
     if len(left_out) == len(files):
         first = ", ".join(left_out[:3])
         kinds = f"; files of other kinds: {len(files)} ({first})" if files else ""
-        raise UsageError(f"{path}: no {' '.join(_suffixes())} in this folder{kinds}; {advice}")
+        why = f"no {' '.join(_suffixes())} in this folder{kinds}; name another"
+        raise UsageError(f"{path}: {why}")
     if rest := left_out[_MOST_LEFT_OUT:]:
         unnamed, why = {*rest}, f"{len(rest)} more that are left out ({', '.join(rest[:3])} ...)"
         files = [listed for listed in files if listed.name not in unnamed]
@@ -175,56 +170,36 @@ def _list_files(
     return files
 
 
-def _walk(folder: UPath, prefix: str, folders: set[UPath]) -> Iterator[ListedFile]:
-    """Yield the files below a folder. `folders`: those that are being read, resolved."""
+def _walk(folder: UPath, prefix: str, targets: set[UPath]) -> Iterator[ListedFile]:
+    """Yield the files below a folder. `targets`: the folder and those that links led to."""
     whole = prefix.rstrip("/") or str(folder)
+    if not is_remote(folder) and (folder.is_symlink() or not prefix):
+        target = folder.resolve()
+        if any(target.is_relative_to(other) or other.is_relative_to(target) for other in targets):
+            why = "a link to a folder that is read under another name; delete it"
+            yield ListedFile(folder, whole, left_out=why)
+            return
+        targets.add(target)
     try:
-        files = sorted(folder.iterdir(), key=lambda file: file.name)
+        kinds = {file.name: (file, file.is_dir()) for file in folder.iterdir()}
     except OSError as error:
         yield ListedFile(folder, whole, wrong=f"{error.strerror}; fix or delete it")
         return
-    is_warehouse = any(file.name == WAREHOUSE for file in files)
-    if is_warehouse and prefix:
-        yield ListedFile(folder, whole, left_out="a warehouse of gistmill; move it elsewhere")
-        return
-    for file in files:
-        if is_warehouse and file.name in FOLDERS:
-            continue
-        name = prefix + file.name
-        try:
-            is_folder = file.is_dir()
-        except OSError as error:  # such as of a mount that is broken
-            yield ListedFile(file, name, wrong=f"{error.strerror}; fix or delete it")
-            continue
-        is_hidden = file.name.startswith(".")
-        if is_folder and not is_hidden and not _is_read_elsewhere(file, folders):
-            yield from _walk(file, f"{name}/", folders)
-        elif is_folder or is_hidden or not _suffix_of(name) or file.name == WAREHOUSE:
-            yield ListedFile(file, name, left_out=_why_left_out(file.name, is_folder))
+    if WAREHOUSE in kinds:
+        kinds = {name: kind for name, kind in kinds.items() if name not in FOLDERS}
+    for name, (file, is_folder) in sorted(kinds.items()):
+        path = prefix + name
+        if name.startswith("."):
+            yield ListedFile(file, path, left_out="hidden; rename it to have it read")
+        elif is_folder:
+            yield from _walk(file, f"{path}/", targets)
+        elif _suffix_of(name):
+            yield ListedFile(file, path)
         else:
-            yield ListedFile(file, name)
-
-
-def _why_left_out(name: str, is_folder: bool) -> str:
-    if name.startswith("."):
-        return "hidden; rename it to have it read"
-    if is_folder:
-        return "a link to a folder that is read under another name; delete it"
-    if name == WAREHOUSE:
-        return "its folder is a warehouse, whose own folders are not read; name another"
-    return f"none of {' '.join(_suffixes())}; rename or convert it to be read"
-
-
-def _is_read_elsewhere(folder: UPath, folders: set[UPath]) -> bool:
-    """True for a link to a folder that is in `folders`, within one of them, or contains one; the
-    target of another link is added to them."""
-    if is_remote(folder) or not folder.is_symlink():
-        return False
-    target = folder.resolve()
-    if any(target.is_relative_to(other) or other.is_relative_to(target) for other in folders):
-        return True
-    folders.add(target)
-    return False
+            why = f"none of {' '.join(_suffixes())}; rename or convert it to be read"
+            if name == WAREHOUSE:
+                why = "its folder is a warehouse, whose own folders are not read; name another"
+            yield ListedFile(file, path, left_out=why)
 
 
 def _with_ids(files: list[ListedFile], ids: Ids) -> list[ListedFile]:
@@ -256,8 +231,7 @@ def _stem(name: str) -> str:
     """The name without its suffix."""
     suffix = _suffix_of(name)
     if suffix is None:  # a single file of any name
-        folder, slash, last = name.rpartition("/")
-        return folder + slash + (last.rpartition(".")[0] or last)
+        return name.removesuffix(PurePath(name).suffix)
     is_packed = name.lower().endswith(".gz")
     return name[: -len(suffix) - 3 * is_packed] or name
 
@@ -302,62 +276,49 @@ def _loaded(corpus: FileCorpus, listed: ListedFile, extractor: Extractor) -> Loa
         missing = {"missing": extracted.missing} if extracted.missing else {}
         metadata = values.json_text({**extracted.metadata, **missing})
         document = corpus.document(document_id, extracted.text, document_id, metadata)
-    except BadInputError as wrong:
+    except (BadInputError, UnreadableError) as wrong:
         return Loaded(bad_document(document_id, f"{name}: {wrong}"), ())
+    except OSError as error:
+        why = f"{error.strerror}; fix or delete it"
+        return Loaded(bad_document(document_id, f"{name}: {why}"), ())
     if extracted.note:
         document = replace(document, detail=f"{name}: {extracted.note}")
     return Loaded(document, (), f"{name}: {extracted.missing}" if missing else None)
 
 
 def text_of_file(file: UPath, extractor: Extractor) -> Extracted:
-    """The text of a file by its suffix; an unknown suffix is plain text. Raises BadInputError where
-    no text can be read."""
-    suffix = _suffix_of(file.name) or ".txt"
-    try:
-        content = read_whole(file)
-        if suffix in _TEXTS:
-            decoded = decoded_text(content)
-            plain = suffix == ".txt"
-            text = Extracted(decoded.text) if plain else without_front_matter(decoded.text)
-            return replace(text, note=decoded.note)
-        if suffix in (".html", ".htm", ".xhtml"):
-            refuse_binary(content)
-        extracted = _extracted_once(suffix[1:], content, extractor)
-        return replace(extracted, text=values.without_lone_surrogates(extracted.text))
-    except UnreadableError as error:
-        raise BadInputError(str(error)) from None
-    except OSError as error:
-        raise BadInputError(f"{error.strerror}; fix or delete it") from None
+    """The text of a file by its suffix; an unknown suffix is plain text. Raises BadInputError,
+    UnreadableError or OSError where no text can be read."""
+    suffix, content = _suffix_of(file.name) or ".txt", read_whole(file)
+    if suffix in _TEXTS:
+        decoded = decoded_text(content)
+        plain = suffix == ".txt"
+        text = Extracted(decoded.text) if plain else without_front_matter(decoded.text)
+        return replace(text, note=decoded.note)
+    if suffix in (".html", ".htm", ".xhtml"):
+        refuse_binary(content)
+    extracted = _extracted_once(suffix[1:], content, extractor)
+    return replace(extracted, text=values.without_lone_surrogates(extracted.text))
 
 
 def without_front_matter(text: str) -> Extracted:
     """Markdown without its front matter (YAML between two lines `---`), which is the metadata."""
     matter = _FRONT_MATTER.match(text[:_MOST_CHARS])
-    with suppress(yaml.YAMLError, ValueError, RecursionError):
-        # Aliases can unfold to any size.
-        if matter and not any(
-            isinstance(event, yaml.AliasEvent) for event in yaml.parse(matter[1], YAML_LOADER)
-        ):
-            metadata = _plain(yaml.load(matter[1], YAML_LOADER))
-            if isinstance(metadata, dict):
-                return Extracted(text[matter.end() :], metadata=metadata)
+    with suppress(yaml.YAMLError, ValueError, RecursionError, BadInputError):
+        metadata = yaml.load(matter[1], YAML_LOADER) if matter else None
+        if matter and isinstance(metadata, dict):
+            values.json_text(metadata)  # such as a date as a key cannot be written
+            return Extracted(text[matter.end() :], metadata=metadata)
     return Extracted(text)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(value[key]) for key in value}
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracted:
-    """The text of a file, from the user's cache if the same code has extracted the same content.
-    Results of plugins are not cached."""
-    if not EXTRACTORS[kind].__module__.startswith(f"{extract.__name__}."):
+    """The text of a file, from the user's cache if this `_VERSION` has extracted it before with the
+    same libraries. Results of plugins are not cached."""
+    if not is_ours(EXTRACTORS[kind]):
         return extractor.extract(kind, content)
-    entry = f"{sha([kind, hashlib.sha256(content).hexdigest(), _code()], 32)}.json.gz"
+    made_by = [kind, _VERSION, _versions()]
+    entry = f"{sha([hashlib.sha256(content).hexdigest(), made_by], 32)}.json.gz"
     if (packed := cached_content(_CACHE, entry)) is not None:
         with suppress(OSError, EOFError, zlib.error, ValueError, TypeError):  # damaged
             return Extracted(*json.loads(gzip.decompress(packed)))
@@ -368,9 +329,5 @@ def _extracted_once(kind: str, content: bytes, extractor: Extractor) -> Extracte
 
 
 @cache
-def _code() -> str:
-    """A hash of the code that extracts texts: this package's and its libraries' versions."""
-    files = sorted(Path(extract.__file__).parent.glob("*.py"))
-    sources = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    versions = [[name, each.version] for name in _LIBRARIES for each in distributions(name=name)]
-    return sha([sources, versions], 32)
+def _versions() -> list[list[str]]:
+    return [[name, each.version] for name in _LIBRARIES for each in distributions(name=name)]

@@ -16,13 +16,7 @@ from pipeline.files.storage import AnyPath, as_path, refuse_unreachable_path
 from stages.corpora.reading.files import files_of, rows_of, split_of
 from stages.corpora.reading.values import BadInputError, GivenId, Row, Value
 from stages.text.encodings import without_c1
-from stages.text.words import (
-    LONGEST_WORD,
-    Paragraphs,
-    is_without_spaces,
-    num_words,
-    paragraph_spans,
-)
+from stages.text.words import Paragraphs, num_words, paragraph_spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +146,6 @@ def document_or_bad(row: Row, given: GivenId, make: Callable[[Value, str], Docum
     return replace(document, detail=document.detail or row.note)
 
 
-def without_spaces(document: Document) -> str | None:
-    """A line on why the document's pages end between characters; None where they do not."""
-    if not is_without_spaces(document.text):
-        return None
-    why = f"over {LONGEST_WORD:,} characters without white space; pages end between them"
-    return f"{document.document_id}: {why}"
-
-
 def plugin_documents(corpus: Corpus) -> Iterator[Loaded]:
     """Yield what a plugin's `load` yields. Raises UsageError, which names the plugin's file, for
     any error in it, for items of the wrong type and for repeated ids."""
@@ -179,9 +165,6 @@ def _wrong(loaded: Any, ids: set[str]) -> str | None:
     if type(loaded) is not Loaded or not isinstance(loaded.questions, tuple):
         return f"{type(loaded).__name__}, not Loaded(document, (question, ...))"
     document, questions = loaded.document, loaded.questions
-    for row, kind in ((document, Document), *((question, Question) for question in questions)):
-        if type(row) is not kind:
-            return f"{type(row).__name__}, not {kind.__name__}"
     if why := wrong_value(Document, [document]) or wrong_value(Question, questions):
         return why
     names = [f"document {document.document_id!r}"]

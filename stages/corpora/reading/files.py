@@ -10,7 +10,6 @@ import errno
 import gzip
 import io
 import json
-import math
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -108,15 +107,14 @@ def read_rows(file: UPath, advice: str = "set corpus.path=...") -> Iterator[Row]
     Raises UsageError, ending in `advice`, where the file cannot be opened or is no Parquet."""
     suffix = [suffix for suffix in ("", *file.suffixes) if suffix != ".gz"][-1]
     read = {".parquet": _parquet, ".csv": _csv, ".tsv": _csv}.get(suffix, _json)
-    row = Row(file, 1, None)
+    line = 0
     try:
         refuse_irregular(file)
         for row in read(file):
+            line = row.line
             yield row
     except _GZIP_ERRORS as error:
-        why = str(error).splitlines()[0]
-        wrong = f"the file ends early or is damaged ({why}); fetch it again"
-        yield Row(file, row.line + 1, None, wrong)
+        yield Row(file, line + 1, None, f"the gzip file is damaged ({error}); fetch it again")
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror or error}; {advice}") from error
 
@@ -128,8 +126,7 @@ def opened(file: UPath) -> Iterator[IO[bytes]]:
     with file.open("rb") as raw:
         content: Any = gzip.open(raw) if raw.read(2) == _GZIP else raw  # noqa: SIM115
         raw.seek(0)
-        # read1: of gzip that ends early, read would lose what comes before its end.
-        head = (content.read if content is raw else content.read1)(_HEAD_BYTES)
+        head = content.read(_HEAD_BYTES)
         refuse_binary(head)
         content.seek(0)
         if (marked(head) or unmarked_utf_16(head) or "utf-8-sig") != "utf-8-sig":
@@ -201,45 +198,24 @@ def _list(file: UPath, content: IO[bytes]) -> Iterator[Row]:
     number = 0
     try:
         for number, value in enumerate(ijson.items(content, "item", use_float=True), 1):
-            if isinstance(value, dict):
-                yield Row(file, number, value)
-            else:
-                wrong = f"{values.kind_of(value)}, not an object; fix or delete it"
-                yield Row(file, number, None, wrong)
+            yield values.row_of(file, number, value)
     except (ijson.JSONError, UnicodeDecodeError) as error:
-        wrong = f"not JSON from here on ({_reason(error)}); fetch it again"
+        why = error.args[0]  # of ijson perhaps bytes; its other lines draw the place
+        why = why.decode(errors="replace") if isinstance(why, bytes) else str(error)
+        wrong = f"not JSON from here on ({why.splitlines()[0]}); fetch it again"
         yield Row(file, number + 1, None, wrong)
 
 
 def _json_row(file: UPath, number: int, line: bytes) -> Row:
     try:
-        value = json.loads(line.rstrip(b"\r\n"), parse_float=_finite, parse_constant=_finite)
+        # NaN, which JSON lacks, is a missing value, as in Parquet.
+        value = json.loads(line.rstrip(b"\r\n"), parse_constant=lambda name: None)
         if _SURROGATE.search(line):
             text = json.dumps(value, ensure_ascii=False)
             value = json.loads(values.without_lone_surrogates(text))
     except (ValueError, RecursionError) as error:
-        return Row(file, number, None, f"not JSON ({_reason(error)}); fix or delete the line")
-    if isinstance(value, dict):
-        return Row(file, number, value)
-    wrong = f"{values.kind_of(value)}, not an object; fix or delete the line"
-    return Row(file, number, None, wrong)
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise ValueError(f"{number} is no JSON number")
-    return value
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, column {error.colno}"
-    if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start + 1} is not UTF-8, save the file as UTF-8"
-    message = error.args[0] if error.args else ""  # of ijson bytes, which also draw the place
-    text = message.decode(errors="replace") if isinstance(message, bytes) else str(error)
-    return text.splitlines()[0]
+        return Row(file, number, None, f"not JSON ({error}); fix or delete the line")
+    return values.row_of(file, number, value)
 
 
 def _csv(file: UPath) -> Iterator[Row]:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from pipeline.core.errors import UsageError
-from pipeline.core.registry import nearest
 from pipeline.core.rows import Document, Question, Span
 from stages.corpora.reading import values
 from stages.corpora.reading.corpus import FileCorpus, Loaded, bad_document, document_or_bad
@@ -221,11 +220,9 @@ class QuestionFile:
                 row = replace(row, value=_with_lists(row.value))
             columns |= dict.fromkeys(row.value or {})
             self._rows.setdefault(row.given_id("document_id"), []).append(row)
-        unknown = [key for key in columns if key not in _COLUMNS]
         for key in ("document_id", "question"):  # misspelt, it would make every row bad
             if columns and key not in columns:
-                near = f"rename {nearest(key, unknown, 1)} or add it" if unknown else "add it"
-                raise UsageError(f"{row.file}: no row has a {key}; {near}")
+                raise UsageError(f"{row.file}: no row has a {key}; add it")
 
     def take(self, document: Document, also: str | None = None) -> tuple[Question, ...]:
         """Remove and return the document's questions, in file order; without evidence where the
@@ -253,11 +250,8 @@ class QuestionFile:
         without_id = self._rows.pop(None, [])
         groups = [*self._rows.items(), *((None, [row]) for row in without_id)]
         for missing, rows in groups:
-            if missing is None:
-                document_id, wrong = document_ids.of_given(rows[0], "document_id")
-            else:
-                is_taken = document_ids.claim(missing, rows[0])
-                document_id = document_ids.of_place(rows[0]) if is_taken else missing
+            document_id, wrong = document_ids.of_given(rows[0], "document_id")
+            if missing is not None:
                 wrong = f"no document has the document_id {values.shown(missing)}"
                 wrong += "; add it or delete the question"
             detail = wrong or ""

@@ -136,6 +136,18 @@ def list_of(row: Value, key: str) -> list[Any]:
     return value
 
 
+def texts_within(entries: Any, where: str, *keys: str) -> Iterator[tuple[Value, list[str]]]:
+    """Yield each object of a list, with its texts under the keys. Raises BadInputError, which names
+    `where[index]`."""
+    for index, entry in enumerate(list_of({where: entries}, where)):
+        if not isinstance(entry, dict):
+            raise BadInputError(f"`{where}[{index}]` is {kind_of(entry)}, not an object; fix it")
+        try:
+            yield entry, [text_of(entry, key) for key in keys]
+        except BadInputError as wrong:
+            raise BadInputError(f"{where}[{index}]: {wrong}") from wrong
+
+
 def single(value: Any) -> tuple[Any, ...]:
     return () if value is None else (value,)
 
@@ -236,6 +248,13 @@ class Row:
         return f"{name_of(self.file.name)}:{self.line}: {within}{wrong}"
 
 
+def row_of(file: UPath, line: int, value: Any, inside: str = "") -> Row:
+    """The Row of any JSON value; it has none where that is no object."""
+    if isinstance(value, dict):
+        return Row(file, line, value, inside=inside)
+    return Row(file, line, None, f"{kind_of(value)}, not an object; fix or delete it", inside)
+
+
 def rows_within(row: Row, key: str) -> Iterator[Row]:
     """Yield a Row per entry of the list under `key`. It has no value where the entry is no object;
     one such Row stands for a `key` that holds no list."""
@@ -245,9 +264,7 @@ def rows_within(row: Row, key: str) -> Iterator[Row]:
         yield replace(row, value=None, wrong=wrong, inside=key)
         return
     for index, entry in enumerate(entries):
-        value = entry if isinstance(entry, dict) else None
-        wrong = "" if value is not None else f"{kind_of(entry)}, not an object; fix or delete it"
-        yield replace(row, value=value, wrong=wrong, inside=f"{key}[{index}]")
+        yield row_of(row.file, row.line, entry, f"{key}[{index}]")
 
 
 class Ids:
@@ -311,6 +328,6 @@ class Ids:
 def _sha(content: Any) -> str:
     try:
         text = json.dumps(content, ensure_ascii=True, sort_keys=True, default=str)
-    except RecursionError:  # a bad row, which needs an id nevertheless
+    except RecursionError:  # of a JSON list, whose rows may be nested to any depth
         text = "nested too deeply"
     return hashlib.sha256(text.encode()).hexdigest()

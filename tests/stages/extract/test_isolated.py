@@ -1,9 +1,8 @@
 """The process that extracts texts: what crashes it, or takes too long, costs one file."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from threading import Timer
 
 import pytest
 
@@ -28,33 +27,49 @@ def unreadable(extractor: Extractor, kind: str, content: bytes) -> str:
     return str(caught.value)
 
 
-def test_a_crash_costs_one_file(extractor: Extractor) -> None:
-    assert unreadable(extractor, "no such kind", b"").startswith("damaged (")
-    assert extractor.extract("epub", BOOK).text == "A"
+def test_what_an_extractor_raises_or_that_its_process_dies_costs_one_file(
+    extractor: Extractor,
+) -> None:
+    assert unreadable(extractor, "no such kind", b"").startswith("damaged (KeyError: ")
     assert unreadable(extractor, "pdf", b"x").startswith("damaged, or no PDF (")
     assert extractor.extract("epub", BOOK).text == "A"
+    assert extractor._process
+    extractor._process.kill()  # as the kernel does where memory ends
+    assert unreadable(extractor, "epub", BOOK).startswith("its process ended with exit code -9, ")
+    assert extractor.extract("epub", BOOK).text == "A"
 
 
-def test_a_file_that_takes_too_long_costs_only_itself() -> None:
-    with Extractor(seconds=0.01) as hasty:
-        said = unreadable(hasty, "pdf", pdf(["One."]))
-    assert said == "not read within 0 s; fix or delete it"
-
-
-def test_a_process_that_others_kill_was_not_late(
+def test_a_file_that_takes_too_long_costs_only_itself(
     extractor: Extractor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the kernel does where memory ends."""
+    with monkeypatch.context() as hasty:
+        hasty.setattr(isolated, "_SECONDS", 1e-6)
+        said = unreadable(extractor, "pdf", pdf(["One."]))
+    assert said == "not read within 0 s; fix or delete it"
+    assert extractor.extract("epub", BOOK).text == "A"
 
-    def killed(seconds: float, kill: Callable[[], None]) -> Timer:
-        assert extractor._process
-        extractor._process.kill()
-        return Timer(seconds, kill)
 
-    extractor.extract("epub", BOOK)
-    monkeypatch.setattr(isolated, "Timer", killed)
-    said = unreadable(extractor, "epub", BOOK)
-    assert said.startswith("its process was killed, perhaps for lack of memory; ")
+PLUGIN = """
+from gistmill.plugin import Extracted, extractor
+
+class Text(str):
+    pass
+
+@extractor("odd")
+def odd(content: bytes) -> Extracted:
+    \"\"\"A text of a class of its own.\"\"\"
+    return Extracted(Text("A"), metadata={"by": Text} if content else {})
+"""
+
+
+def test_a_plugin_may_return_objects_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odd.py").write_text(PLUGIN)
+    monkeypatch.setattr(isolated, "loaded_folders", lambda: [tmp_path])
+    with Extractor() as process:
+        assert process.extract("odd", b"").text == "A"
+        assert unreadable(process, "odd", b"x").startswith("damaged (TypeError: ")
 
 
 def test_no_code_of_the_current_folder_is_executed(

@@ -156,8 +156,8 @@ def test_answers(
     [
         ({"haystack_dates": [LATE]}, "2 sessions, 1 `haystack_dates`; fix them"),
         ({"haystack_sessions": None}, "`haystack_sessions` is null, not a list"),
-        ({"haystack_sessions": ["user: Hi.", []]}, "haystack_sessions[0] is a string, not a list"),
-        ({"haystack_sessions": [ONE, ["Hi."]]}, "haystack_sessions[1][0] is a string, not an obj"),
+        ({"haystack_sessions": ["user: Hi.", []]}, "`haystack_sessions[0]` is a string, not a"),
+        ({"haystack_sessions": [ONE, ["Hi."]]}, "`haystack_sessions[1][0]` is a string, not"),
         ({"haystack_sessions": [ONE, [{"role": "user"}]]}, "[1][0]: no `content`; add it"),
     ],
 )

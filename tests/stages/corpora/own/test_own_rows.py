@@ -117,8 +117,8 @@ def test_a_question_of_every_kind_costs_only_itself(tmp_path: Path, case: str) -
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"text": "txt"}, r"corpus\.fields\.text=txt: not in mine\.jsonl:2, which has story, book"),
-        ({"references": "in.txt"}, r"\.references=in\.txt: not in .*, in\.text, in\.start"),
+        ({"text": "txt"}, r"corpus\.fields\.text=txt: not in mine\.jsonl, which has story, book"),
+        ({"references": "in.txt"}, r"\.references=in\.txt: not in .*, extra, in$"),
         ({"document_id": "x"}, r"corpus\.fields\.document_id=x: not in "),
     ],
 )
@@ -141,7 +141,6 @@ NESTED: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
                            "answers.text", {}),
     "a key with a dot beside": ({"answers": {"text": ["x"]}, "answers.text": ["He", "he"]},
                                 "answers.text", {"answers": {"text": ["x"]}}),
-    "a key with a dot within": ({"a": {"b.c": {"d": ["He", "he"]}}}, "a.b.c.d", {}),
 }  # fmt: skip
 
 
@@ -171,11 +170,11 @@ def test_a_path_of_keys_leads_to_a_field(tmp_path: Path, case: str) -> None:
 def test_numbers_and_booleans_are_references_and_nan_is_null(
     tmp_path: Path, value: Any, texts: tuple[str, ...]
 ) -> None:
-    """In Parquet and, but for what JSON has no word for, in JSON. pandas has NaN where a table of
-    numbers or labels has a gap."""
+    """In Parquet and in JSON, which Python writes with NaN. pandas has NaN where a table of numbers
+    or labels has a gap."""
     row = {"text": TEXT, "question": "When?", "references": value}
     fields = {"references": "references"}
-    if not isinstance(value, (date, Decimal)) and value == value:
+    if not isinstance(value, (date, Decimal)):
         [item] = loaded(written(tmp_path / "rows.jsonl", row), "records", fields=fields)
         assert [question.references for question in item.questions] == [texts]
     if value in (None, []) or not isinstance(value, list):

@@ -82,10 +82,10 @@ def test_every_kind_of_document_in_folders_and_sub_folders(tmp_path: Path) -> No
         ("---\ntitle: The Tower\ntags: [oil, sea]\ndate: 1893-05-01\n1: x\n---\n\n# Tower\n",
          "# Tower\n",
          {"title": "The Tower", "tags": ["oil", "sea"], "date": "1893-05-01", "1": "x"}),
-        ("---\na: {2024-01-01: .nan}\n...\nText", "Text", {"a": {"2024-01-01": "nan"}}),
+        ("---\na: {1: &a [x], 2: *a}\n...\nText", "Text", {"a": {"1": ["x"], "2": ["x"]}}),
         *((text, text, {}) for text in (
             "# Tower\n", "---\na: [\n---\nText", "---\na: 1\nand no end", "---\n- a\n---\nText",
-            "---\na: &a [x]\nb: [*a, *a]\n---\nText",  # what is repeated unfolds to any size
+            "---\n2024-01-01: x\n---\nText", "---\na: &a [*a]\n---\nText",
             "---\na: !!python/object:os.system x\n---\nText", "---\n---\nText")),
     ],
 )  # fmt: skip
@@ -102,7 +102,7 @@ def test_the_front_matter_of_markdown_is_its_metadata(
 def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     placed(tmp_path, {
         "a.txt": LINE, "cover.jpg": b"\xff\xd8", "notes": "x", ".DS_Store": "x", ".git/a.txt": "x",
-        "deep/table.xlsx": "x", "warehouse/gistmill.json": "{}", "warehouse/runs/n/report.md": "x",
+        "deep/table.xlsx": "x",
     })  # fmt: skip
     (tmp_path / "deep" / "up").symlink_to(tmp_path)
     outside = placed(tmp_path.with_name("outside"), {"o.txt": "Out."})
@@ -114,11 +114,10 @@ def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
     said = left_out(corpus)
     assert {*said} == {
         "cover.jpg", "notes", ".DS_Store", ".git", "deep/table.xlsx", "deep/up", "twice",
-        "warehouse", "zz",
+        "zz",
     }  # fmt: skip
     for name in ("deep/up", "twice", "zz"):
         assert (said[name] or "").startswith(f"{name}: a link to a folder that is read under")
-    assert said["warehouse"] == "warehouse: a warehouse of gistmill; move it elsewhere"
     assert said[".git"] == ".git: hidden; rename it to have it read"
     assert (said["cover.jpg"] or "").startswith("cover.jpg: none of .txt .md")
 
@@ -126,8 +125,9 @@ def test_what_is_no_document_is_skipped_and_says_why(tmp_path: Path) -> None:
 # What is in a folder, the texts that are read by their ids, and the files that are left out.
 FOLDERS: dict[str, tuple[dict[str, str | bytes], dict[str, str], list[str]]] = {
     "a warehouse's own folders are not read": (
-        {"a.txt": "A", "gistmill.json": "{}", "runs/n/report.md": "# n", "x/runs/b.txt": "B"},
-        {"a": "A", "x/runs/b": "B"}, ["gistmill.json: its folder is a warehouse, "]),
+        {"a.txt": "A", "gistmill.json": "{}", "runs/n/report.md": "# n", "x/runs/b.txt": "B",
+         "y/gistmill.json": "{}", "y/steps/s.md": "s"},
+        {"a": "A", "x/runs/b": "B"}, ["gistmill.json: its", "y/gistmill.json: its"]),
     "documents of one name keep their suffix": (
         {"a.pdf": pdf(["Pdf."]), "a.txt": "A", "b.txt": "B", "sub/a.txt": "Below."},
         {"a.pdf": "Pdf.", "a.txt": "A", "b": "B", "sub/a": "Below."}, []),
@@ -177,7 +177,7 @@ def test_what_cannot_be_read_is_named_and_costs_no_other(tmp_path: Path) -> None
         ({"scan.pdf": scan(), "x.jpg": "x"}, "", "no document in it can be read: scan.pdf: no te"),
         ({"x.pdf": "x"}, "x.pdf", "x.pdf: no document in it can be read: x.pdf: damaged"),
         ({"x.jpg": "x", "questions.csv": "document_id,question\na,b\n"}, "",
-         "; files of other kinds: 1 (x.jpg); "),
+         "; files of other kinds: 1 (x.jpg); name another"),
     ],
 )  # fmt: skip
 def test_a_folder_in_which_nothing_can_be_read(
@@ -208,7 +208,7 @@ def test_questions_in_csv_name_documents_by_id_or_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"both questions\.jsonl and questions\.csv; keep one"):
         read(tmp_path, {"questions.jsonl": "{}"})
     (tmp_path / "questions.jsonl").unlink()
-    with pytest.raises(UsageError, match=r"questions\.csv: no row has a document_id; rename docu"):
+    with pytest.raises(UsageError, match=r"questions\.csv: no row has a document_id; add it"):
         read(tmp_path, {"questions.csv": "document,question\na,Who?\n"})
 
 
@@ -237,11 +237,11 @@ def test_files_that_are_asked_have_names_of_their_own(
 
 
 def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
-    """Lines on standard error: what was not read, read in part, paged by characters, or bad."""
+    """Lines on standard error: what was not read, read in part, or bad."""
     placed(tmp_path / "books", {
         "a.txt": LINE, "b.pdf": pdf([LINE], []), "c.pdf": b"x",
         "d.txt": "zwölf Löwen".encode("cp1252"), "e.txt": "zwölf ".encode() + b"\x96",
-        "f.txt": bytes(range(128, 256)), "g.txt": b"x" * 2000,
+        "f.txt": bytes(range(128, 256)),
         **{f"{n:02}.jpg": b"x" for n in range(22)},
         "questions.csv": "document_id,question\na,Löwen?\nd,Möwen?\n".encode("cp1252"),
     })  # fmt: skip
@@ -252,11 +252,10 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     assert [step.name for step in steps] == ["documents", "questions", "paginate", "gist"]
     shards, nothing = Shards(resolved.config.warehouse), Committed(units={}, inputs={})
     keys = [*load_corpus(resolved.config, shards, steps, nothing, said.append)]
-    assert len(keys) == 29
-    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 1 + 3 + 2
+    assert len(keys) == 28
+    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 3 + 2
     assert said[20] == "not read: and 2 more; their rows in documents and questions say why"
     assert said[21] == "read in part: b.pdf: no text in 1 of 2 pages (2)"
-    assert said[22].startswith("paged by characters: g: over 1,000 characters")
     notes = sorted(line for line in said if line.startswith("in doubt: "))
     assert [line.split(": ")[1] for line in notes] == ["d.txt", "e.txt", "questions.csv"]
     assert all(" read as cp1252; " in line for line in (notes[0], notes[2]))
@@ -265,25 +264,23 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     assert [line.split(": ")[1] for line in bad] == ["c.pdf", "f.txt"]
 
 
-@pytest.mark.parametrize(("name", "method"), [("z", "iterdir"), ("b.txt", "is_dir")])
-def test_what_may_not_be_looked_at_costs_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, method: str
+def test_a_folder_that_may_not_be_listed_costs_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder that cannot be listed, a file of which nothing is told. root may look at everything,
-    so the call is refused instead."""
-    placed(tmp_path, {"a.txt": LINE, "b.txt": "x", "z/c.txt": "x"})
+    """root may list every folder, so the call is refused instead."""
+    placed(tmp_path, {"a.txt": LINE, "z/c.txt": "x"})
     local = type(UPath(tmp_path))
-    allowed = getattr(local, method)
+    allowed = local.iterdir
 
     def forbidden(file: Any) -> Any:
-        if file.name == name:
+        if file.name == "z":
             raise PermissionError(13, "Permission denied")
         return allowed(file)
 
-    monkeypatch.setattr(local, method, forbidden)
+    monkeypatch.setattr(local, "iterdir", forbidden)
     corpus = loaded(tmp_path, "text")
-    assert texts(corpus)["a"] == LINE and len(texts(corpus)) == 2
-    assert details(corpus) == [f"{name}: Permission denied; fix or delete it"]
+    assert texts(corpus) == {"a": LINE}
+    assert details(corpus) == ["z: Permission denied; fix or delete it"]
 
 
 @pytest.mark.parametrize("on_disk", FORMS)
@@ -320,13 +317,10 @@ def test_ids_in_rows(tmp_path: Path, form: Form) -> None:
     assert read_predictions(str(file)) == {"ü": "Zoe"}
 
 
-# Texts of files that were extracted before.
-
-
-@pytest.fixture
-def extracted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kinds of the files that are extracted; their texts are kept in tmp_path."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+@pytest.mark.parametrize("change", ["name", "content", "version", "libraries", "plugin", "damage"])
+def test_a_file_is_extracted_once_for_its_content_and_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
     kinds: list[str] = []
 
     def extract(_: Extractor, kind: str, content: bytes) -> Extracted:
@@ -334,13 +328,7 @@ def extracted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return EXTRACTORS[kind](content)
 
     monkeypatch.setattr(Extractor, "extract", extract)
-    return kinds
-
-
-@pytest.mark.parametrize("change", ["name", "content", "code", "damage", "deleted"])
-def test_a_file_is_extracted_once_for_its_content_and_the_code(
-    extracted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = UPath(placed(tmp_path, {"a.epub": epub({"a.xhtml": f"<p>{LINE}</p>"})}) / "a.epub")
     assert text_of_file(file, Extractor()) == Extracted(LINE)
     cache = tmp_path / "cache" / "gistmill" / "texts"
@@ -349,21 +337,14 @@ def test_a_file_is_extracted_once_for_its_content_and_the_code(
         file = file.rename(file.parent / "other.epub")
     elif change == "content":
         file.write_bytes(epub({"a.xhtml": f"<h1></h1><p>{LINE}</p>"}))
-    elif change == "code":
-        monkeypatch.setattr(text_files, "_code", lambda: "another")
-    elif change == "damage":
-        entry.write_bytes(entry.read_bytes()[:-9])
+    elif change == "version":
+        monkeypatch.setattr(text_files, "_VERSION", 0)
+    elif change == "libraries":
+        monkeypatch.setattr(text_files, "_versions", list)
+    elif change == "plugin":
+        monkeypatch.setitem(EXTRACTORS, "epub", lambda content: Extracted(LINE))
     else:
-        entry.unlink()
+        entry.write_bytes(entry.read_bytes()[:-9])
     assert text_of_file(file, Extractor()) == Extracted(LINE)
-    assert extracted == ["epub"] * (1 if change == "name" else 2)
+    assert kinds == ["epub"] * (1 if change == "name" else 2)
     assert cache.stat().st_mode & 0o077 == 0, "nobody else may read it"
-
-
-def test_what_a_plugin_extracts_is_not_kept(
-    extracted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(EXTRACTORS, "srt", lambda content: Extracted(content.decode()))
-    file = UPath(placed(tmp_path, {"film.srt": LINE}) / "film.srt")
-    assert [text_of_file(file, Extractor()).text for _ in "ab"] == [LINE, LINE]
-    assert extracted == ["srt", "srt"]

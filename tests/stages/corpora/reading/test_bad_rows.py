@@ -36,7 +36,6 @@ LINE: dict[str, Any] = {
         ("qmsum", "", "no *.jsonl or *.json in this folder"),
         ("qmsum", "empty.dat", "empty.dat: no line or row in it is an object"),
         ("qmsum", "torn.dat", "torn.dat:1: not JSON"),
-        ("text", "", "; files of other kinds: 2 (empty.dat, torn.dat); set corpus.path="),
         ("tables", "", "no documents.jsonl or documents.parquet here"),
         ("tables", "empty.dat", "no documents.jsonl or documents.parquet here"),
     ],
