@@ -42,13 +42,9 @@ _WEIGHTS = (
 _CORRECTED = (
     "Means corrected for these mistakes (Rogan and Gladen 1978) [95% interval: Lang and Reiczigel "
     "2014, over the documents of the run and the questions of the audit], beside the raw ones. "
-    "Answers with a problem, which no rater sees, stay wrong."
+    "Answers with a problem, which no rater sees, stay wrong. cut: limited to 0 or 100. n/a: fewer "
+    f"than {LEAST_DOCUMENTS} documents."
 )
-_CUT = (
-    "cut: limited to 0 or 100; the rater accepts fewer of these answers than of those known to be "
-    "wrong, or more than of those known to be right: by chance, or as they are of other kinds."
-)
-_FEWER = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 
 
 class AuditedVerdict(NamedTuple):
@@ -247,12 +243,9 @@ def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
     sensitivity, specificity = 100 - right.mistakes, 100 - wrong.mistakes
     if sensitivity + specificity > 100:
         return None
-    what = f"accepts {sensitivity:.1f}% of right answers and {wrong.mistakes:.1f}% of wrong ones"
-    if {right.mistakes, wrong.mistakes} == {0.0, 100.0}:
-        what = f"{'rejects' if right.mistakes else 'accepts'} every answer"
     return (
-        f"the rater {what}, so its verdicts say nothing and no mean can be corrected; take another "
-        "rater model, or other prompts (family=)"
+        f"the rater accepts {sensitivity:.1f}% of right answers and {wrong.mistakes:.1f}% of wrong "
+        "ones, so no mean can be corrected; take another rater model, or other prompts (family=)"
     )
 
 
@@ -351,10 +344,6 @@ def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iter
         if corrected:
             yield _CORRECTED
             yield _corrected_table(corrected, headings)
-        if any(row.is_cut for row in corrected):
-            yield _CUT
-        if any(row.low is None for row in corrected):
-            yield _FEWER
 
 
 def _rates_table(rates: Sequence[Rate], headings: Mapping[str, str]) -> Table:

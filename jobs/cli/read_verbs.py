@@ -96,7 +96,7 @@ def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) 
     from jobs.compare.show_compare import comparison_parts
 
     compared = compare_methods(options, methods or [])
-    print_found(compared, lambda _: comparison_parts(compared, options.warehouse), json)
+    print_found(compared, lambda _: comparison_parts(compared), json)
 
 
 @reading(*RUN, "memory", "page")

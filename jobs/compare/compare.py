@@ -43,9 +43,7 @@ class ComparedPair:
     """Two methods by one metric. `figures` is None if no question has a value of both.
 
     `only_a`, `only_b`: questions of which the other method has no value; `otherwise`: questions
-    that the two runs ask differently under one id. `problems_a`, `problems_b`: of the n questions,
-    the number whose answer has a problem; `measures_answers`: such an answer counts 0, and more is
-    better.
+    that the two runs ask differently under one id.
     """
 
     metric: str
@@ -55,10 +53,6 @@ class ComparedPair:
     only_a: int
     only_b: int
     otherwise: int
-    problems_a: int
-    problems_b: int
-    measures_answers: bool
-    is_right_or_wrong: bool  # it measures answers, and all values are 0 or 100
     differences: tuple[Difference, ...]  # the highest first, so wins of a before losses
     by: str | None = None  # the group of questions
     p_holm: float | None = None
@@ -86,7 +80,6 @@ class QuestionValue:
     document_id: str
     question_id: str
     value: float
-    has_problem: bool
     content: str
 
 
@@ -149,12 +142,10 @@ def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = Fa
         wanted = [(metric, a, b) for metric in metrics for a, b in _pairs(runs, methods, metric)]
         if is_baseline:
             wanted = [(metric, b, a) for metric, a, b in wanted]
-        of_answers = {measure for run in runs for name, column in run.columns.items()
-                      if column.more_is_better or name in run.quality
-                      for measure in _parts(run.columns, name)}  # fmt: skip
-        rows = [_compared(metric, a, b, runs, metric in of_answers, by)
+        rows = [_compared(metric, a, b, runs, by)
                 for by in runs[0].groups for metric, a, b in wanted]  # fmt: skip
-        _refuse_nothing(rows, metrics)
+        if not any(row.figures for row in rows):
+            raise UsageError(f"no two methods have a value of {', '.join(metrics)} on one question")
         is_one_pair = len({(a, b) for _, a, b in wanted}) == 1
         if not is_one_pair:
             rows = [replace(row, differences=()) for row in rows]
@@ -271,7 +262,6 @@ def _compared(
     a: MethodOfRun,
     b: MethodOfRun,
     runs: Sequence[RunValues],
-    measures_answers: bool,
     by: str | None,
 ) -> ComparedPair:
     of_a, of_b = runs[0].values(a.method, metric, by), runs[-1].values(b.method, metric, by)
@@ -281,7 +271,6 @@ def _compared(
         for a, b in pairs
         if not is_tie(a.value, b.value)
     ]
-    is_all_or_nothing = all(value.value in (0, 100) for pair in pairs for value in pair)
     return ComparedPair(
         metric=metric,
         a=a,
@@ -290,10 +279,6 @@ def _compared(
         only_a=len(of_a) - num_both,
         only_b=len(of_b) - num_both,
         otherwise=num_both - len(pairs),
-        problems_a=sum(value.has_problem for value, _ in pairs),
-        problems_b=sum(value.has_problem for _, value in pairs),
-        measures_answers=measures_answers,
-        is_right_or_wrong=measures_answers and is_all_or_nothing,
         differences=tuple(sorted(differences, key=lambda d: (-d.difference, d.question_id))),
         by=by,
     )
@@ -309,21 +294,6 @@ def _figures(pairs: Sequence[tuple[QuestionValue, QuestionValue]]) -> Paired | N
         return None
     a, b = zip(*pairs, strict=True)
     return paired([v.value for v in a], [v.value for v in b], [v.document_id for v in a])
-
-
-def _refuse_nothing(rows: Sequence[ComparedPair], metrics: Sequence[str]) -> None:
-    of = ", ".join(metrics)
-    if not rows:
-        raise UsageError(
-            f"only one method has a value of {of}; there is nothing to compare it with"
-        )
-    if not any(row.figures for row in rows):
-        row = rows[0]
-        raise UsageError(
-            f"no question in common: {row.only_a} have a value of {of} by {row.a.method} of run "
-            f"{row.a.run} alone, {row.only_b} by {row.b.method} of run {row.b.run} alone, and "
-            f"{row.otherwise} ids stand for other questions in the other run"
-        )
 
 
 def against_each(run: RunValues, metric: str) -> dict[str, list[dict[str, Any]]]:

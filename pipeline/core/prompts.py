@@ -97,6 +97,8 @@ class Prompt(Generic[T]):
     assumed: ClassVar[str] = ""  # the assumptions of `expected`, printed below a plan
     # The prompts that it may follow in a conversation.
     follows: "ClassVar[tuple[type[Prompt[Any]], ...]]" = ()
+    # Values to test forms with: text to fill in -> the value that the parser must read.
+    form_values: ClassVar[Mapping[str, Any]] = {}
     # Raised when the same reply is read as another value; hashed into the steps that ask it.
     version: ClassVar[int | None] = None
     # Whether a truncated reply is a problem even if it can be parsed.
@@ -150,11 +152,6 @@ class Prompt(Generic[T]):
     def samples(cls) -> tuple[Self, ...]:
         """Instances to test templates with; each field is set in at least one. The first one parses
         a family's example replies."""
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        """Values to test forms with: text to fill in -> the value that the parser must read."""
-        return {}
 
     def shown(self) -> Sequence[Any]:
         """The values that the rendered prompt must show; by default every field's."""

@@ -71,6 +71,7 @@ class AnswerQuestion(OfPassages[int | str]):
     max_reply_tokens = 512
     version = 1
     form: ClassVar[str | None] = "Answer: ({})"  # of a question with options
+    form_values: ClassVar[Mapping[str, Any]] = {"A": 0, "B": 1, "C": 2, "D": 3}
     is_whole = True
     assumed = "as many words as are asked for"
     fills: ClassVar[Fills] = (
@@ -120,10 +121,6 @@ class AnswerQuestion(OfPassages[int | str]):
     def expected(self) -> str:
         words = self.answer_words or _BRIEF
         return "Answer: (A)" if self.options else " ".join(["answer"] * words)
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return {ascii_uppercase[index]: index for index in range(len(OPTIONS))}
 
     def shown(self) -> Sequence[Any]:
         """All fields except `answer_words`, which does not apply where the answer is a letter."""

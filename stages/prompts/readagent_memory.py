@@ -66,6 +66,7 @@ class PageEnd(parsing.Filled[int]):
     max_reply_tokens = 128
     version = 1
     form = "Break point: <{}>"
+    form_values = parsing.NUMBERS
     assumed = "the label in the middle"
     paragraphs: tuple[Labeled, ...]  # a field of every subclass
 
@@ -120,10 +121,6 @@ class PageEnd(parsing.Filled[int]):
         labels = self.labels()
         reason = "Because the scene ends here and another one begins."
         return f"Break point: <{labels[len(labels) // 2]}>\n{reason}"
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return {str(number): number for number in parsing.NUMBERS}
 
 
 @dataclass(frozen=True)
@@ -208,7 +205,7 @@ class StartsChapter(parsing.OneOf[_StartsNew]):
     name = "starts_chapter"
     max_reply_tokens = 16
     assumed = "no: pages are merged as long as two fit together"
-    replies: ClassVar[Mapping[str, _StartsNew]] = {"yes": "yes", "no": "no", "not sure": "not sure"}
+    form_values: ClassVar[Mapping[str, Any]] = {"yes": "yes", "no": "no", "not sure": "not sure"}
     fills = ((_TEXT, "CHAPTER {# II #}\n\nNobody."),)
     page: str
     next_page: str
@@ -222,8 +219,8 @@ class StartsChapter(parsing.OneOf[_StartsNew]):
         if _UNSURE.match(text):
             return "not sure"
         if verdict := _VERDICT.match(text):
-            return self.replies[verdict[1].lower()]
-        stated = [self.replies.get(said) for said in parsing.verdicts_stated(text)]
+            return self.form_values[verdict[1].lower()]
+        stated = [self.form_values.get(said) for said in parsing.verdicts_stated(text)]
         for starts in filter(None, map(_STARTS.match, _SENTENCE.split(text))):
             stated.append("no" if starts.lastgroup else "yes")
         return parsing.settled(filter(None, stated))

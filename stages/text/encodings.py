@@ -4,10 +4,11 @@ valid UTF-8, while declarations are often wrong."""
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import IO
 
 from charset_normalizer import from_bytes
 
@@ -112,29 +113,25 @@ def decoded(content: bytes) -> Decoded:
     return replace(whole, text=without_c1(text))  # before anything takes U+0085 for white space
 
 
-def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
+def decoded_lines(file: IO[bytes]) -> Iterator[Decoded]:
     """Decode a file line by line, as it is too large to decode as a whole. The first line that is
     not ASCII decides: if it is UTF-8, all lines are read as such; if not, that line and all after
     it are read in one encoding, detected from the first of them. If none fits, lone surrogates
     stand for the bytes."""
-    rest = iter(lines)
-    for line in rest:
+    for line in file:
         as_utf_8 = _read(line, "utf-8")
         if as_utf_8.num_lost:
             break
         yield as_utf_8
         if not line.isascii():
-            yield from (_read(line, "utf-8") for line in rest)
+            yield from (_read(line, "utf-8") for line in file)
     else:
         return
-    sample, size = [line], len(line)  # as many lines as are needed to detect an encoding
-    while size < _SAMPLE_BYTES and (line := next(rest, b"")):
-        sample.append(line)
-        size += len(line)
+    sample = [line, *file.readlines(_SAMPLE_BYTES)]  # enough to detect an encoding
     whole = None
     with suppress(UnicodeError):
         whole = decoded(b"".join(sample))
-    for line in chain(sample, rest):
+    for line in chain(sample, file):
         if whole is None:
             yield Decoded(line.decode("utf-8", "surrogateescape"), "utf-8")
         else:

@@ -3,11 +3,11 @@
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import lru_cache
 from threading import Lock
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 import regex
@@ -18,7 +18,6 @@ from stop_words import get_stop_words
 from stages.text.words import CHARACTERS, SYLLABLES
 
 Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
-T = TypeVar("T")
 Ranking = Literal["plus_on_stems", "okapi_on_words", "okapi_on_spaces"]
 
 # rank-bm25's defaults, stated here because the published baselines depend on them.
@@ -51,22 +50,6 @@ _STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _ASCII
 _STEMMER, _STEMMING = Stemmer.Stemmer("porter"), Lock()  # it serves one thread at a time
 _INDEXES = 16  # few documents are in flight in a worker; a book's index takes megabytes
 _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashes are
-
-
-def _built_once(build: Callable[..., T]) -> Callable[..., T]:
-    """Cache the last results of `build`; threads that need the same result at once wait for the
-    first, as methods that read the same pages ask for the same index, often at the same time."""
-    built = lru_cache(maxsize=_INDEXES)(build)
-    lock_of, looking = lru_cache(maxsize=_INDEXES)(lambda *_: Lock()), Lock()
-
-    @wraps(build)
-    def get(*args: Hashable) -> T:
-        with looking:
-            lock = lock_of(*args)
-        with lock:
-            return built(*args)
-
-    return get
 
 
 @lru_cache(maxsize=16_384)  # mostly sentences; a page takes a few kilobytes
@@ -127,7 +110,7 @@ def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, 
     return [(index, float(scores[index])) for index in order]
 
 
-@_built_once
+@lru_cache(maxsize=_INDEXES)
 def _okapi_index(bm25: Ranking, texts: tuple[str, ...]) -> BM25Okapi | None:
     """None where there is not a single word."""
     split = [_split(bm25, text) for text in texts]
@@ -183,7 +166,7 @@ def _indexed(texts: tuple[str, ...]) -> _TermIndex:
     return _TermIndex(bm25, num_texts_with, np.array(sums, dtype=np.float64) / most)
 
 
-_index, _index_of_pages = _built_once(_indexed), _built_once(_indexed)
+_index, _index_of_pages = (lru_cache(maxsize=_INDEXES)(_indexed) for _ in range(2))
 
 
 def _num_texts_with(texts: Sequence[str]) -> Counter[str]:

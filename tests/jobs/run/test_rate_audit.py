@@ -188,7 +188,7 @@ def test_a_judge_that_accepts_everything_corrects_no_mean(run: AuditedRun, tmp_p
     succeed("rate", *words, "rater=scripted", f"rater.script={tmp_path / 'kind.yaml'}")
     succeed("rate", "audit", *words, "n=12")
     text = succeed("report", *words, "rater=scripted:kind")
-    assert "every answer, so its verdicts say nothing and no mean" in text
+    assert "accepts 100.0% of right answers and 100.0% of wrong ones, so no mean can" in text
     assert "Means corrected" not in text
     (other,) = audits(words, "rater=scripted:judge")
     assert other["rater"].startswith("scripted:judge") and other["corrected"]

@@ -67,7 +67,7 @@ def test_what_is_expected_is_read(sample: Prompt[Any]) -> None:
         legal = sample.legal(form) if form else None
         if form and legal:
             text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-            named = {meant: said for said, meant in sample.form_values().items()}
+            named = {meant: said for said, meant in sample.form_values.items()}
             # STOP has no form, and reasons may go before an action.
             replies = {form.replace("{}", named.get(value, text)), text.upper(), reply}
             pattern = legal.regex or "|".join(map(re.escape, legal.choices))
