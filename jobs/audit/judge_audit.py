@@ -4,7 +4,7 @@ corrects the means of their verdicts; the parts of a report about both."""
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from statistics import NormalDist
@@ -30,10 +30,6 @@ _BY_PERSON = "Audit of {rater} by the labels of {source}, of answers to {questio
 _RATES = (
     "Of each kind, the share of mistakes in % [95% interval]: wrong answers accepted, right ones "
     "rejected."
-)
-_INCOMPLETE = (
-    "INCOMPLETE: {} inputs of the audit are not done, so that no mean is corrected; run the same "
-    "gistmill rate audit again."
 )
 _WEIGHTS = (
     "mean: over kinds, each of the same weight, without those marked *, which systems do not give, "
@@ -94,8 +90,7 @@ class Corrected:
 class JudgeAudit:
     """The audit of one rater by one source: a run of known answers, or a person. `means`: the mean
     rates of right and of wrong answers, over kinds of equal weight; for a person, over answers.
-    `unusable`: measures that cannot be corrected, and why. `not_done`: inputs of the audit's run
-    that are not done."""
+    `unusable`: measures that cannot be corrected, and why."""
 
     rater: str
     source: str
@@ -104,7 +99,6 @@ class JudgeAudit:
     means: tuple[Rate, ...]
     corrected: tuple[Corrected, ...]
     unusable: tuple[tuple[str, str], ...]
-    not_done: int = 0
 
 
 def judge_audits(
@@ -123,11 +117,9 @@ def judge_audits(
     audit = RunFolder(folder.warehouse, f"{folder.path.name}-audit")
     if audit.config() and (kinds := audit.report_facts().get("known_answers")):
         with connect(folder.warehouse, audit.path.name) as other:
-            (left,) = query(other, _SQL["not_done"])
             # A part of the known answers is not enough to correct means.
-            usable = () if left["not_done"] else rows
-            of_run = _of_run(other, audit.path.name, kinds, judged, usable, rater)
-            audits = [*(replace(of_rater, **left) for of_rater in of_run), *audits]
+            if not query(other, "from planned_done_rows where not_done limit 1"):
+                audits = [*_of_run(other, audit.path.name, kinds, judged, rows, rater), *audits]
     return tuple(audits)
 
 
@@ -335,8 +327,6 @@ def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iter
         questions = counted(audit.num_questions, "question")
         yield f"{how.format(rater=audit.rater, source=audit.source, questions=questions)} {_RATES}"
         yield _rates_table(rates, headings)
-        if audit.not_done:
-            yield _INCOMPLETE.format(audit.not_done)
         if audit.means and not is_by_person:
             yield _WEIGHTS
         yield from (line for measure, line in audit.unusable if measure in headings)

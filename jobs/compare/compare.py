@@ -60,11 +60,10 @@ class ComparedPair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All pairs, by metric. `is_best`: b is the best method by the same data. By run: `raters`, the
-    rater whose verdicts count, and `not_done`, the number of inputs not done yet."""
+    """All pairs, by metric. By run: `raters`, the rater whose verdicts count, and `not_done`, the
+    number of inputs not done yet."""
 
     rows: tuple[ComparedPair, ...]
-    is_best: bool
     is_one_pair: bool  # otherwise rows have no `differences`
     raters: dict[str, str | None]
     not_done: dict[str, int]
@@ -118,19 +117,11 @@ class RunValues:
         rows = query(self._connection, _SQL["values"])
         return {(row["document_id"], row["question_id"]): QuestionValue(**row) for row in rows}
 
-    def best(self, metric: str) -> str | None:
-        """The highest mean among methods with the most values; the first of equal ones."""
-        self._connection.execute("set variable metric = ?", [metric])
-        rows = query(self._connection, _SQL["means"])
-        most = max((row["n"] for row in rows), default=0)
-        means = {row["method"]: row["mean"] for row in rows if row["n"] == most}
-        return max((m for m in self.methods if m in means), key=means.__getitem__, default=None)
-
 
 def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = False) -> Comparison:
-    """Compare two methods, A and B; one as A with every other, or as B if it `is_baseline`; or, if
-    none is given, all with the best by each metric, as B. With two runs A is of the first and B of
-    the second. Raises UsageError for unknown names, and if nothing can be compared."""
+    """Compare two methods, A and B; or one as A with every other, or as B if it `is_baseline`. With
+    two runs A is of the first and B of the second, by default each method of both. Raises
+    UsageError for unknown names, and if nothing can be compared."""
     if len(methods) > 2:
         raise UsageError(f"{methods[2]}: a third method; compare takes two: gistmill compare A B")
     names = _run_names(options.run)
@@ -139,21 +130,19 @@ def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = Fa
                   for name in dict.fromkeys(names)}  # fmt: skip
         runs = [opened[name] for name in names]
         metrics, notes = chosen_metrics(runs, options.metric)
-        wanted = [(metric, a, b) for metric in metrics for a, b in _pairs(runs, methods, metric)]
+        pairs = _pairs(runs, methods)
         if is_baseline:
-            wanted = [(metric, b, a) for metric, a, b in wanted]
+            pairs = [(b, a) for a, b in pairs]
         rows = [_compared(metric, a, b, runs, by)
-                for by in runs[0].groups for metric, a, b in wanted]  # fmt: skip
+                for by in runs[0].groups for metric in metrics for a, b in pairs]  # fmt: skip
         if not any(row.figures for row in rows):
             raise UsageError(f"no two methods have a value of {', '.join(metrics)} on one question")
-        is_one_pair = len({(a, b) for _, a, b in wanted}) == 1
-        if not is_one_pair:
+        if len(pairs) > 1:
             rows = [replace(row, differences=()) for row in rows]
         adjusted = iter(holm([row.figures.p for row in rows if row.figures]))
         return Comparison(
             rows=tuple(replace(row, p_holm=next(adjusted)) if row.figures else row for row in rows),
-            is_best=not methods and len(runs) == 1,
-            is_one_pair=is_one_pair,
+            is_one_pair=len(pairs) == 1,
             raters={run.name: run.rater for run in runs},
             not_done={run.name: run.not_done for run in runs},
             notes=tuple(notes),
@@ -230,7 +219,7 @@ def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
 
 
 def _pairs(
-    runs: Sequence[RunValues], methods: Sequence[str], metric: str
+    runs: Sequence[RunValues], methods: Sequence[str]
 ) -> list[tuple[MethodOfRun, MethodOfRun]]:
     def resolved(run: RunValues, name: str) -> MethodOfRun:
         return MethodOfRun(run.name, resolve_method(name, run.methods, run.name))
@@ -247,14 +236,10 @@ def _pairs(
         if not in_both:
             raise UsageError(f"run={first.name},{last.name}: no method in both; name A and B")
         return [(MethodOfRun(first.name, m), MethodOfRun(last.name, m)) for m in in_both]
-    if methods:
-        a = resolved(first, methods[0])
-        return [(a, MethodOfRun(first.name, m)) for m in first.methods if m != a.method]
-    best = first.best(metric)
-    if best is None:
-        return []
-    b = MethodOfRun(first.name, best)
-    return [(MethodOfRun(first.name, m), b) for m in first.methods if m != best]
+    if not methods:
+        raise UsageError("name a method: gistmill compare A, or A B; the report marks the best")
+    a = resolved(first, methods[0])
+    return [(a, MethodOfRun(first.name, m)) for m in first.methods if m != a.method]
 
 
 def _compared(

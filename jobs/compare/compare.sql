@@ -12,7 +12,3 @@ select v.document_id, question_id, value, md5(to_json(
 from valued v join questions using (question_id)
 where method = getvariable('method') and measure = getvariable('metric')
   and by_value is not distinct from getvariable('by_value');
-
--- name: means
-select method, avg(value order by value) as mean, count(*) as n
-from valued where measure = getvariable('metric') group by method;

@@ -12,10 +12,6 @@ An answer with a problem counts 0 in metrics of answers.
 p: two-sided sign-flip test, whole documents flipped: in all ways where at most {all} differ, else \
 in {drawn:,} drawn ones.
 p (Holm): adjusted for the {tests} shown."""
-_BEST = (
-    "B has the highest mean over the most questions, by these same data: chosen so,",
-    "its lead is overstated and p too small; to test a claim, name both beforehand.",
-)
 
 
 def comparison_parts(comparison: Comparison) -> list[Part]:
@@ -71,7 +67,6 @@ def _lines(comparison: Comparison) -> list[str]:
     lines = [*comparison.notes]
     lines += [f"run {run}: {n} inputs are not done; means are over those that are"
               for run, n in comparison.not_done.items() if n]  # fmt: skip
-    lines += _BEST if comparison.is_best else ()
     shown = f"{tests} tests" if tests > 1 else "one test"
     lines.append(_NOTE.format(least=LEAST_DOCUMENTS, all=MOST_ENUMERATED, drawn=DRAWS, tests=shown))
     only_a, only_b = max(row.only_a for row in rows), max(row.only_b for row in rows)

@@ -137,9 +137,8 @@ def test_what_a_long_reply_says_of_a_page_is_read_near_it_up_to_a_bound() -> Non
         (SequentialLookUp, "I do not need Page 3", None),
     ):
         assert read(prompt.samples()[0], reply) == value, reply[:99]
-    mentioned = ["Page 3. " * 1_000, "Page 3. " * 1_001, "I want to look up Page 3.\nSTOP"]
     one = SequentialLookUp.samples()[0]
-    assert [one.read(reply, False) for reply in mentioned] == [3, None, None]
+    assert one.read("I want to look up Page 3.\nSTOP", False) is None
 
 
 @pytest.mark.sampled
