@@ -79,11 +79,7 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
 
 def imported_lines(counts: Mapping[str, Any]) -> list[str]:
     of_whom = f"{counted(counts['labels'], 'label')} of {counts['rater']} in run {counts['run']}"
-    lines = [f"{of_whom}, new or changed: {counts['changed']}"]
-    if left := counts["rows"] - counts["labels"]:
-        rows = f"{left} of {counts['rows']} rows have no label, and keep what they had"
-        lines.append(f"{rows}; import the sheet again when they do")
-    return ["\n".join(lines)]
+    return [f"{of_whom}, new or changed: {counts['changed']}; of {counts['rows']} rows"]
 
 
 def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:

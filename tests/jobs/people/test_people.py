@@ -109,8 +109,7 @@ def test_importing_twice_changes_nothing_and_a_later_label_replaces_an_earlier_o
     labels = sql_values(sheets.warehouse, query, "run=hand")
     assert labels == [("l2", "yes"), ("m1", "no"), ("m2", "partially")]  # E N P
     out = sheets.load("ann", lambda row: "Yes " if row["answer"] == "Peter." else "")
-    assert "1 label of human:ann in run hand, new or changed: 1" in out
-    assert "14 of 15 rows have no label" in out
+    assert "1 label of human:ann in run hand, new or changed: 1; of 15 rows" in out
     assert len(sql(sheets.warehouse, "from people", "run=hand")) == NUM_ANSWERS
 
 
