@@ -3,11 +3,11 @@
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import regex
@@ -18,6 +18,7 @@ from stop_words import get_stop_words
 from stages.text.words import CHARACTERS, SYLLABLES
 
 Scores = np.ndarray[tuple[int], np.dtype[np.float64]]
+T = TypeVar("T")
 Ranking = Literal["plus_on_stems", "okapi_on_words", "okapi_on_spaces"]
 
 # rank-bm25's defaults, stated here because the published baselines depend on them.
@@ -50,6 +51,18 @@ _STOP_WORDS = frozenset(part for word in get_stop_words("en") for part in _ASCII
 _STEMMER, _STEMMING = Stemmer.Stemmer("porter"), Lock()  # it serves one thread at a time
 _INDEXES = 16  # few documents are in flight in a worker; a book's index takes megabytes
 _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashes are
+
+
+def _built_once(build: Callable[..., T]) -> Callable[..., T]:
+    """Cache the last results of `build`, one thread at a time, as methods that read the same pages
+    ask for the same index, often at once."""
+    built, building = lru_cache(maxsize=_INDEXES)(build), Lock()
+
+    def get(*args: Hashable) -> T:
+        with building:
+            return built(*args)
+
+    return get
 
 
 @lru_cache(maxsize=16_384)  # mostly sentences; a page takes a few kilobytes
@@ -110,7 +123,7 @@ def ranking(bm25: Ranking, texts: Sequence[str], query: str) -> list[tuple[int, 
     return [(index, float(scores[index])) for index in order]
 
 
-@lru_cache(maxsize=_INDEXES)
+@_built_once
 def _okapi_index(bm25: Ranking, texts: tuple[str, ...]) -> BM25Okapi | None:
     """None where there is not a single word."""
     split = [_split(bm25, text) for text in texts]
@@ -166,7 +179,7 @@ def _indexed(texts: tuple[str, ...]) -> _TermIndex:
     return _TermIndex(bm25, num_texts_with, np.array(sums, dtype=np.float64) / most)
 
 
-_index, _index_of_pages = (lru_cache(maxsize=_INDEXES)(_indexed) for _ in range(2))
+_index, _index_of_pages = _built_once(_indexed), _built_once(_indexed)
 
 
 def _num_texts_with(texts: Sequence[str]) -> Counter[str]:

@@ -6,14 +6,18 @@ import os
 import re
 import subprocess
 import sys
+import time
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rank_bm25 import BM25
 
 from stages.text.excerpts import best_clauses, best_sentences, gist
-from stages.text.ranking import centrality, rank, ranking, relevance, terms
+from stages.text.ranking import Ranking, centrality, rank, ranking, relevance, terms
 from stages.text.words import num_words
 from tests.support.command import ROOT
 
@@ -151,6 +155,26 @@ print(gist(text), best_sentences([text], 'Where did w3 meet y5?', 40))"""
     command = [sys.executable, "-c", program]
     outputs = {subprocess.check_output(command, env=env, cwd=ROOT) for env in environments}
     assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("bm25", ["plus_on_stems", "okapi_on_words", "okapi_on_spaces"])
+def test_threads_that_ask_at_once_get_one_index(
+    bm25: Ranking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each thread has its own copies of the pages, as each method has."""
+    init, built = BM25.__init__, list[int]()
+
+    def slow(self: BM25, corpus: list[list[str]], *args: object) -> None:
+        built.append(len(corpus))
+        time.sleep(0.05)  # a second thread comes while the first builds
+        init(self, corpus, *args)
+
+    monkeypatch.setattr(BM25, "__init__", slow)
+    queries = ["bell", "rope", "bell", "mill"]
+    with ThreadPoolExecutor(len(queries)) as threads:
+        pages = [[f"{bm25} {word} {n}" for n, word in enumerate(queries)] for _ in queries]
+        rankings = list(threads.map(partial(ranking, bm25), pages, queries))
+    assert built == [4] and rankings[0] == rankings[2] == ranking(bm25, pages[0], "bell")
 
 
 CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
