@@ -74,14 +74,6 @@ def test_what_is_expected_is_read(sample: Prompt[Any]) -> None:
             assert any(re.fullmatch(pattern, said) for said in replies), reply
 
 
-def test_which_replies_are_a_problem_when_they_are_cut() -> None:
-    """Keys, clues and queries are searched with, cut or not."""
-    assert {prompt.name for prompt in OURS if prompt.is_whole} == {
-        "answer", "answer_chats", "answer_chats_con", "compress", "gist", "gist_chunk",
-        "gist_follow_up", "gist_for_task", "note", "read_leaf", "summarize", "update_summary",
-    }  # fmt: skip
-
-
 PASSAGES = (
     Passage("gist", 0, "The village wakes up."), Passage("page", 1, "The bell rings."),
     Passage("gist", 2, "Nobody admits it."),
@@ -98,15 +90,6 @@ def text(name: str, prompt: Prompt[Any]) -> str:
 def shared_prefix(*texts: str) -> str:
     ends = (i for i, chars in enumerate(zip(*texts, strict=False)) if len(set(chars)) > 1)
     return texts[0][: next(ends)]
-
-
-def test_published_settings() -> None:
-    """ReadAgent table 10; families that are not in it have generic's."""
-    published = {"narrativeqa_gutenberg": (500, 3000), "narrativeqa_movie": (600, 1000)}
-    for name in FAMILIES:
-        settings = family(name).settings
-        words = published.get(name.removeprefix("readagent_"), (280, 600))
-        assert (settings["min_words"], settings["max_words"]) == words, name
 
 
 @each_family
