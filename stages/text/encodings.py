@@ -5,7 +5,6 @@ valid UTF-8, while declarations are often wrong."""
 import codecs
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import IO
@@ -108,7 +107,7 @@ def decoded(content: bytes) -> Decoded:
         else:
             whole = _read(content, _detected(content), is_detected=True)
             if whole.num_lost > _MOST_LOST * len(whole.text):
-                raise UnicodeError("text of no encoding")
+                raise UnicodeError("text of no known encoding")
     text = whole.text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     return replace(whole, text=without_c1(text))  # before anything takes U+0085 for white space
 
@@ -116,8 +115,8 @@ def decoded(content: bytes) -> Decoded:
 def decoded_lines(file: IO[bytes]) -> Iterator[Decoded]:
     """Decode a file line by line, as it is too large to decode as a whole. The first line that is
     not ASCII decides: if it is UTF-8, all lines are read as such; if not, that line and all after
-    it are read in one encoding, detected from the first of them. If none fits, lone surrogates
-    stand for the bytes."""
+    it are read in one encoding, detected from the first of them. Raises UnicodeError where none
+    fits."""
     for line in file:
         as_utf_8 = _read(line, "utf-8")
         if as_utf_8.num_lost:
@@ -128,14 +127,9 @@ def decoded_lines(file: IO[bytes]) -> Iterator[Decoded]:
     else:
         return
     sample = [line, *file.readlines(_SAMPLE_BYTES)]  # enough to detect an encoding
-    whole = None
-    with suppress(UnicodeError):
-        whole = decoded(b"".join(sample))
+    whole = decoded(b"".join(sample))
     for line in chain(sample, file):
-        if whole is None:
-            yield Decoded(line.decode("utf-8", "surrogateescape"), "utf-8")
-        else:
-            yield _read(line, whole.encoding, whole.is_detected and not line.isascii())
+        yield _read(line, whole.encoding, whole.is_detected and not line.isascii())
 
 
 def marked(head: bytes) -> str | None:
@@ -206,7 +200,7 @@ def _detected(content: bytes) -> str:
         if len(content.translate(None, _ASCII)) < _ALMOST_ASCII * len(content):
             encoding = encoding or "cp1252"
     if encoding is None:
-        raise UnicodeError("text of no encoding")
+        raise UnicodeError("text of no known encoding")
     return encoding
 
 
