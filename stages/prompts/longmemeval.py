@@ -224,11 +224,8 @@ class ExtractEvents(ListFromChat[Event]):
         today = day_of(self.said_at)
         if stated or not relative or not today:
             return stated[0] if stated else ""
-        try:
-            day = date.fromisoformat(today.replace("/", "-"))
-            day += timedelta(_FROM_TODAY[relative[0].lower()])
-        except OverflowError:
-            return ""
+        day = date.fromisoformat(today.replace("/", "-"))
+        day += timedelta(_FROM_TODAY[relative[0].lower()])
         return day.isoformat().replace("-", "/")
 
     def expected(self) -> str:

@@ -111,8 +111,6 @@ class PageEnd(parsing.Filled[int]):
             similarity = product / math.sqrt(squares) if squares else 0.0
             # Without text after it there is nothing to compare: the window's end comes last.
             cohesion[paragraph.label] = similarity if after else math.inf
-        if not cohesion:
-            return "There is no label to break at."
         label = min(cohesion, key=lambda label: cohesion[label])
         reason = "The words change most from the text before it to that after it."
         return f"Break point: <{label}>\n{reason}"
