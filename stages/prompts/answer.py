@@ -75,13 +75,13 @@ class AnswerQuestion(OfPassages[int | str]):
     is_whole = True
     assumed = "as many words as are asked for"
     fills: ClassVar[Fills] = (
-        (MEMORY, QUESTION, OPTIONS, 8104),
+        (MEMORY, QUESTION, OPTIONS, None),
         (MEMORY, QUESTION, (), 8104),
         (TEXT_RUNS, QUESTION, (), 8104),
         (MEMORY, QUESTION, (), None),
         (MEMORY, QUESTION, (), 8104, DATE),
         ((), QUESTION, (), 8104),
-        ((), QUESTION, OPTIONS, 8104),
+        ((), QUESTION, OPTIONS, None),
     )
     answer_words: int | None  # about how long a free-form answer should be; null: brief
     asked_at: str = ""  # the date of the question, where it has one
@@ -121,11 +121,6 @@ class AnswerQuestion(OfPassages[int | str]):
     def expected(self) -> str:
         words = self.answer_words or _BRIEF
         return "Answer: (A)" if self.options else " ".join(["answer"] * words)
-
-    def shown(self) -> Sequence[Any]:
-        """All fields except `answer_words`, which does not apply where the answer is a letter."""
-        of_length = () if self.options else (self.answer_words,)
-        return (self.passages, self.question, self.options, self.asked_at, *of_length)
 
 
 # A letter in brackets, or one whose surroundings show that it is no word: "A man" and "U.S." are.

@@ -329,7 +329,7 @@ class AnswerFromChats(AnswerQuestion):
     max_reply_tokens = 500
 
     fills: ClassVar[Fills] = (
-        (_CHATS, QUESTION, OPTIONS, 8104, DATE),
+        (_CHATS, QUESTION, OPTIONS, None, DATE),
         (_CHATS, QUESTION, (), 8104, DATE),
         (_CHATS, QUESTION, (), None),
         ((), QUESTION, (), 8104, DATE),

@@ -4,7 +4,7 @@ itself or in the conversation that has shown the page; whether a chapter begins 
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -262,10 +262,6 @@ class ShownPageGist(PageGist):
 
     def earlier(self) -> tuple[Prompt[Any], str]:
         return self.after, str(self.ended)
-
-    def shown(self) -> Sequence[Any]:
-        """All fields except the page, which the templates show in parts."""
-        return (self.after, self.ended)
 
 
 @dataclass(frozen=True)
