@@ -217,7 +217,7 @@ class StartsChapter(parsing.OneOf[_StartsNew]):
         if _UNSURE.match(text):
             return "not sure"
         if verdict := _VERDICT.match(text):
-            return self.form_values[verdict[1].lower()]
+            return "yes" if verdict[1].lower() == "yes" else "no"
         stated = [self.form_values.get(said) for said in parsing.verdicts_stated(text)]
         for starts in filter(None, map(_STARTS.match, _SENTENCE.split(text))):
             stated.append("no" if starts.lastgroup else "yes")
