@@ -88,7 +88,7 @@ def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) 
     """Compare two methods on the questions that both have.
 
     Difference, interval, p-value, the questions that differ. A alone: against every other.
-    run=A_RUN,B_RUN: A of the one, B of the other; none: each method of both.
+    run=A_RUN,B_RUN: A of the one, B of the other; by default each method of both.
 
     Example: gistmill compare gist_only full_text metric=accuracy
     """

@@ -40,11 +40,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class ComparedPair:
-    """Two methods by one metric. `figures` is None if no question has a value of both.
-
-    `only_a`, `only_b`: questions of which the other method has no value; `otherwise`: questions
-    that the two runs ask differently under one id.
-    """
+    """Two methods by one metric. `figures` is None if no question has a value of both. `only_a`,
+    `only_b`: questions of which the other method has no value; `otherwise`: questions that the two
+    runs ask differently under one id."""
 
     metric: str
     a: MethodOfRun
@@ -243,11 +241,7 @@ def _pairs(
 
 
 def _compared(
-    metric: str,
-    a: MethodOfRun,
-    b: MethodOfRun,
-    runs: Sequence[RunValues],
-    by: str | None,
+    metric: str, a: MethodOfRun, b: MethodOfRun, runs: Sequence[RunValues], by: str | None
 ) -> ComparedPair:
     of_a, of_b = runs[0].values(a.method, metric, by), runs[-1].values(b.method, metric, by)
     pairs, num_both = _same(of_a, of_b), len(of_a.keys() & of_b.keys())

@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 _IS_HTML = re.compile(r"<(?:!doctype|html|head|body|div|p|br|h[1-6])\b", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n")
 # Browsers skip a marked section; some make HTMLParser raise. Where the section has no end, only
-# its opening sign is left out.
-MARKED_SECTION = re.compile(r"<!\[(?:[^<>]*>)?")
+# its opening sign is left out. What ends a comment for Internet Explorer is left to the parser.
+_MARKED_SECTION = re.compile(r"<!\[(?!endif\]-->)(?:[^<>]*>)?")
 _DROPPED = frozenset({"script", "style", "title"})
 _BLOCKS = frozenset({
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "div", "dl",
@@ -26,7 +26,7 @@ def article_text(article: str) -> str:
     style, title and comments are left out."""
     if _IS_HTML.search(article):
         parser = _HtmlText()
-        parser.feed(MARKED_SECTION.sub("", article))
+        parser.feed(_MARKED_SECTION.sub("", article))
         parser.close()
         return parser.text()
     paragraphs = (" ".join(part.split()) for part in _BLANK_LINES.split(article))

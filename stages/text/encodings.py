@@ -4,10 +4,9 @@ valid UTF-8, while declarations are often wrong."""
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import IO
 
 from charset_normalizer import from_bytes
 
@@ -112,23 +111,27 @@ def decoded(content: bytes) -> Decoded:
     return replace(whole, text=without_c1(text))  # before anything takes U+0085 for white space
 
 
-def decoded_lines(file: IO[bytes]) -> Iterator[Decoded]:
+def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
     """Decode a file line by line, as it is too large to decode as a whole. The first line that is
     not ASCII decides: if it is UTF-8, all lines are read as such; if not, that line and all after
     it are read in one encoding, detected from the first of them. Raises UnicodeError where none
     fits."""
-    for line in file:
+    rest = iter(lines)
+    for line in rest:
         as_utf_8 = _read(line, "utf-8")
         if as_utf_8.num_lost:
             break
         yield as_utf_8
         if not line.isascii():
-            yield from (_read(line, "utf-8") for line in file)
+            yield from (_read(line, "utf-8") for line in rest)
     else:
         return
-    sample = [line, *file.readlines(_SAMPLE_BYTES)]  # enough to detect an encoding
+    sample, size = [line], len(line)  # as many lines as are needed to detect an encoding
+    while size < _SAMPLE_BYTES and (line := next(rest, b"")):
+        sample.append(line)
+        size += len(line)
     whole = decoded(b"".join(sample))
-    for line in chain(sample, file):
+    for line in chain(sample, rest):
         yield _read(line, whole.encoding, whole.is_detected and not line.isascii())
 
 

@@ -155,7 +155,7 @@ def test_quality_lines_of_an_article_become_one_document(tmp_path: Path) -> None
         ("<p>one<br/>two<br>three<br/><br/>four</p>", "one\ntwo\nthree\n\nfour"),
         ("<p>un<i>believ</i>able &amp; caf&eacute; &#8220;x&#8221;</p>", "unbelievable & café “x”"),
         ("<html><head><title>T</title><style>p {}</style></head><p>a<script>b</script>", "a"),
-        ("<p>1 < 2<!-- no --><![if x]> a<p>b", "1 < 2 a\n\nb"),
+        ("<p>1 < 2<!-- no --><!--[if IE]>old<![endif]--><![if x]> a<p>b", "1 < 2 a\n\nb"),
         ("<p>a <![CDATA[x]]> b</p><script><![CDATA[x]]></script>c", "a b\n\nc"),
         ("<pre>rose\n red</pre><table><tr><td>1</td><td>2</td></tr></table>", "rose\nred\n\n1 2"),
         ("\n one\n two\n\n\n three\n \n", "one two\n\nthree"),
