@@ -148,6 +148,8 @@ def test_labels_of_answers_that_changed_do_not_count(sheets: Sheets) -> None:
     add_labels(as_path(sheets.people.parent), "ann", changed)
     out = json.loads(succeed("rate", "agreement", *sheets.words, "--json"))
     assert (out["labels"], out["outdated"]) == (16, 1)
+    ann = agreement(sheets)["human:ann", "scripted", "lr"]
+    assert (ann["n"], ann["unscored"]) == (14, 1)
     assert "Left out: 1 label of" in succeed("rate", "agreement", *sheets.words)
 
 

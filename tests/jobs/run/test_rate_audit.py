@@ -201,6 +201,7 @@ def test_a_judge_that_accepts_everything_corrects_no_mean(run: AuditedRun, tmp_p
     text = succeed("report", *words, "rater=scripted:kind")
     assert "accepts 100.0% of right answers and 100.0% of wrong ones, so no mean can" in text
     assert "Means corrected" not in text
+    assert "Audit of" not in succeed("report", *words, "rater=scripted:kind", "columns=rouge1_stem")
     (other,) = audits(words, "rater=scripted:judge")
     assert other["rater"].startswith("scripted:judge") and other["corrected"]
     assert len(audits(["run=night-audit", words[1]], "rater=scripted:kind")) == 2
