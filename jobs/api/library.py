@@ -95,8 +95,8 @@ def compare(
     rater: str | None = None,
 ) -> Comparison:
     """Compare methods A and B on the questions for which both have a value: a row per metric. One
-    method is compared, as A, with every other; without methods, all with the best, as B. `run` may
-    name two runs, `metric` several, separated by commas. Raises UsageError."""
+    method is compared, as A, with every other. `run` may name two runs, of which without methods
+    each method of both is compared; `metric` several, separated by commas. Raises UsageError."""
     options = ReadOptions(as_path(warehouse), run, where=where, metric=metric, rater=rater)
     return compare_methods(options, methods)
 

@@ -4,7 +4,7 @@ corrects the means of their verdicts; the parts of a report about both."""
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from statistics import NormalDist
@@ -31,10 +31,6 @@ _RATES = (
     "Of each kind, the share of mistakes in % [95% interval]: wrong answers accepted, right ones "
     "rejected."
 )
-_INCOMPLETE = (
-    "INCOMPLETE: {} inputs of the audit are not done, so that no mean is corrected; run the same "
-    "gistmill rate audit again."
-)
 _WEIGHTS = (
     "mean: over kinds, each of the same weight, without those marked *, which systems do not give, "
     "and those of fewer than 10 answers where others have more."
@@ -42,13 +38,9 @@ _WEIGHTS = (
 _CORRECTED = (
     "Means corrected for these mistakes (Rogan and Gladen 1978) [95% interval: Lang and Reiczigel "
     "2014, over the documents of the run and the questions of the audit], beside the raw ones. "
-    "Answers with a problem, which no rater sees, stay wrong."
+    "Answers with a problem, which no rater sees, stay wrong. cut: limited to 0 or 100. n/a: fewer "
+    f"than {LEAST_DOCUMENTS} documents."
 )
-_CUT = (
-    "cut: limited to 0 or 100; the rater accepts fewer of these answers than of those known to be "
-    "wrong, or more than of those known to be right: by chance, or as they are of other kinds."
-)
-_FEWER = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 
 
 class AuditedVerdict(NamedTuple):
@@ -98,8 +90,7 @@ class Corrected:
 class JudgeAudit:
     """The audit of one rater by one source: a run of known answers, or a person. `means`: the mean
     rates of right and of wrong answers, over kinds of equal weight; for a person, over answers.
-    `unusable`: measures that cannot be corrected, and why. `not_done`: inputs of the audit's run
-    that are not done."""
+    `unusable`: measures that cannot be corrected, and why."""
 
     rater: str
     source: str
@@ -108,7 +99,6 @@ class JudgeAudit:
     means: tuple[Rate, ...]
     corrected: tuple[Corrected, ...]
     unusable: tuple[tuple[str, str], ...]
-    not_done: int = 0
 
 
 def judge_audits(
@@ -127,11 +117,9 @@ def judge_audits(
     audit = RunFolder(folder.warehouse, f"{folder.path.name}-audit")
     if audit.config() and (kinds := audit.report_facts().get("known_answers")):
         with connect(folder.warehouse, audit.path.name) as other:
-            (left,) = query(other, _SQL["not_done"])
             # A part of the known answers is not enough to correct means.
-            usable = () if left["not_done"] else rows
-            of_run = _of_run(other, audit.path.name, kinds, judged, usable, rater)
-            audits = [*(replace(of_rater, **left) for of_rater in of_run), *audits]
+            if not query(other, "from planned_done_rows where not_done limit 1"):
+                audits = [*_of_run(other, audit.path.name, kinds, judged, rows, rater), *audits]
     return tuple(audits)
 
 
@@ -247,12 +235,9 @@ def _why_unusable(right: Rate | None, wrong: Rate | None) -> str | None:
     sensitivity, specificity = 100 - right.mistakes, 100 - wrong.mistakes
     if sensitivity + specificity > 100:
         return None
-    what = f"accepts {sensitivity:.1f}% of right answers and {wrong.mistakes:.1f}% of wrong ones"
-    if {right.mistakes, wrong.mistakes} == {0.0, 100.0}:
-        what = f"{'rejects' if right.mistakes else 'accepts'} every answer"
     return (
-        f"the rater {what}, so its verdicts say nothing and no mean can be corrected; take another "
-        "rater model, or other prompts (family=)"
+        f"the rater accepts {sensitivity:.1f}% of right answers and {wrong.mistakes:.1f}% of wrong "
+        "ones, so no mean can be corrected; take another rater model, or other prompts (family=)"
     )
 
 
@@ -342,8 +327,6 @@ def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iter
         questions = counted(audit.num_questions, "question")
         yield f"{how.format(rater=audit.rater, source=audit.source, questions=questions)} {_RATES}"
         yield _rates_table(rates, headings)
-        if audit.not_done:
-            yield _INCOMPLETE.format(audit.not_done)
         if audit.means and not is_by_person:
             yield _WEIGHTS
         yield from (line for measure, line in audit.unusable if measure in headings)
@@ -351,10 +334,6 @@ def audit_parts(audits: Sequence[JudgeAudit], columns: Sequence[Column]) -> Iter
         if corrected:
             yield _CORRECTED
             yield _corrected_table(corrected, headings)
-        if any(row.is_cut for row in corrected):
-            yield _CUT
-        if any(row.low is None for row in corrected):
-            yield _FEWER
 
 
 def _rates_table(rates: Sequence[Rate], headings: Mapping[str, str]) -> Table:

@@ -3,9 +3,6 @@
 select rater, measure, method, question_id, value > 0 as is_accepted from measures
 where rater is not null and problem is null and value is not null and measure in ({measures});
 
--- name: not_done
-select count(*) as not_done from planned_done_rows where not_done;
-
 -- name: sampled
 select count(distinct question_id) as n from predictions;
 

@@ -310,7 +310,7 @@ def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
     print_found(import_sheet(file, options), imported_lines, json)
 
 
-@reading(*RUN, "method", "where", of=rating)
+@reading(*RUN, of=rating)
 def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = False) -> None:
     """Compare people with raters, and with each other.
 

@@ -99,5 +99,5 @@ def _printed(
             raise UsageError(f"columns={options.columns}: {why}")
         options = replace(options, metric=",".join(measures))
     against = compare_methods(options, [baseline], True)
-    compared = [Heading("against the baseline", 2), *comparison_parts(against, options.warehouse)]
+    compared = [Heading("against the baseline", 2), *comparison_parts(against)]
     return {**vars(report), "baseline": against}, [*parts, *compared]

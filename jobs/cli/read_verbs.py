@@ -87,8 +87,8 @@ def trace(
 def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) -> None:
     """Compare two methods on the questions that both have.
 
-    Difference, interval, p-value, the questions that differ. A alone: against every other; none:
-    all against the best. run=A_RUN,B_RUN: A of the one, B of the other.
+    Difference, interval, p-value, the questions that differ. A alone: against every other.
+    run=A_RUN,B_RUN: A of the one, B of the other; by default each method of both.
 
     Example: gistmill compare gist_only full_text metric=accuracy
     """
@@ -96,7 +96,7 @@ def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) 
     from jobs.compare.show_compare import comparison_parts
 
     compared = compare_methods(options, methods or [])
-    print_found(compared, lambda _: comparison_parts(compared, options.warehouse), json)
+    print_found(compared, lambda _: comparison_parts(compared), json)
 
 
 @reading(*RUN, "memory", "page")

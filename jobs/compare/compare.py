@@ -40,13 +40,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class ComparedPair:
-    """Two methods by one metric. `figures` is None if no question has a value of both.
-
-    `only_a`, `only_b`: questions of which the other method has no value; `otherwise`: questions
-    that the two runs ask differently under one id. `problems_a`, `problems_b`: of the n questions,
-    the number whose answer has a problem; `measures_answers`: such an answer counts 0, and more is
-    better.
-    """
+    """Two methods by one metric. `figures` is None if no question has a value of both. `only_a`,
+    `only_b`: questions of which the other method has no value; `otherwise`: questions that the two
+    runs ask differently under one id."""
 
     metric: str
     a: MethodOfRun
@@ -55,10 +51,6 @@ class ComparedPair:
     only_a: int
     only_b: int
     otherwise: int
-    problems_a: int
-    problems_b: int
-    measures_answers: bool
-    is_right_or_wrong: bool  # it measures answers, and all values are 0 or 100
     differences: tuple[Difference, ...]  # the highest first, so wins of a before losses
     by: str | None = None  # the group of questions
     p_holm: float | None = None
@@ -66,11 +58,10 @@ class ComparedPair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All pairs, by metric. `is_best`: b is the best method by the same data. By run: `raters`, the
-    rater whose verdicts count, and `not_done`, the number of inputs not done yet."""
+    """All pairs, by metric. By run: `raters`, the rater whose verdicts count, and `not_done`, the
+    number of inputs not done yet."""
 
     rows: tuple[ComparedPair, ...]
-    is_best: bool
     is_one_pair: bool  # otherwise rows have no `differences`
     raters: dict[str, str | None]
     not_done: dict[str, int]
@@ -86,7 +77,6 @@ class QuestionValue:
     document_id: str
     question_id: str
     value: float
-    has_problem: bool
     content: str
 
 
@@ -125,19 +115,11 @@ class RunValues:
         rows = query(self._connection, _SQL["values"])
         return {(row["document_id"], row["question_id"]): QuestionValue(**row) for row in rows}
 
-    def best(self, metric: str) -> str | None:
-        """The highest mean among methods with the most values; the first of equal ones."""
-        self._connection.execute("set variable metric = ?", [metric])
-        rows = query(self._connection, _SQL["means"])
-        most = max((row["n"] for row in rows), default=0)
-        means = {row["method"]: row["mean"] for row in rows if row["n"] == most}
-        return max((m for m in self.methods if m in means), key=means.__getitem__, default=None)
-
 
 def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = False) -> Comparison:
-    """Compare two methods, A and B; one as A with every other, or as B if it `is_baseline`; or, if
-    none is given, all with the best by each metric, as B. With two runs A is of the first and B of
-    the second. Raises UsageError for unknown names, and if nothing can be compared."""
+    """Compare two methods, A and B; or one as A with every other, or as B if it `is_baseline`. With
+    two runs A is of the first and B of the second, by default each method of both. Raises
+    UsageError for unknown names, and if nothing can be compared."""
     if len(methods) > 2:
         raise UsageError(f"{methods[2]}: a third method; compare takes two: gistmill compare A B")
     names = _run_names(options.run)
@@ -146,23 +128,19 @@ def compare(options: ReadOptions, methods: Sequence[str], is_baseline: bool = Fa
                   for name in dict.fromkeys(names)}  # fmt: skip
         runs = [opened[name] for name in names]
         metrics, notes = chosen_metrics(runs, options.metric)
-        wanted = [(metric, a, b) for metric in metrics for a, b in _pairs(runs, methods, metric)]
+        pairs = _pairs(runs, methods)
         if is_baseline:
-            wanted = [(metric, b, a) for metric, a, b in wanted]
-        of_answers = {measure for run in runs for name, column in run.columns.items()
-                      if column.more_is_better or name in run.quality
-                      for measure in _parts(run.columns, name)}  # fmt: skip
-        rows = [_compared(metric, a, b, runs, metric in of_answers, by)
-                for by in runs[0].groups for metric, a, b in wanted]  # fmt: skip
-        _refuse_nothing(rows, metrics)
-        is_one_pair = len({(a, b) for _, a, b in wanted}) == 1
-        if not is_one_pair:
+            pairs = [(b, a) for a, b in pairs]
+        rows = [_compared(metric, a, b, runs, by)
+                for by in runs[0].groups for metric in metrics for a, b in pairs]  # fmt: skip
+        if not any(row.figures for row in rows):
+            raise UsageError(f"no two methods have a value of {', '.join(metrics)} on one question")
+        if len(pairs) > 1:
             rows = [replace(row, differences=()) for row in rows]
         adjusted = iter(holm([row.figures.p for row in rows if row.figures]))
         return Comparison(
             rows=tuple(replace(row, p_holm=next(adjusted)) if row.figures else row for row in rows),
-            is_best=not methods and len(runs) == 1,
-            is_one_pair=is_one_pair,
+            is_one_pair=len(pairs) == 1,
             raters={run.name: run.rater for run in runs},
             not_done={run.name: run.not_done for run in runs},
             notes=tuple(notes),
@@ -239,7 +217,7 @@ def resolve_method(name: str, methods: Sequence[str], run: str) -> str:
 
 
 def _pairs(
-    runs: Sequence[RunValues], methods: Sequence[str], metric: str
+    runs: Sequence[RunValues], methods: Sequence[str]
 ) -> list[tuple[MethodOfRun, MethodOfRun]]:
     def resolved(run: RunValues, name: str) -> MethodOfRun:
         return MethodOfRun(run.name, resolve_method(name, run.methods, run.name))
@@ -256,23 +234,14 @@ def _pairs(
         if not in_both:
             raise UsageError(f"run={first.name},{last.name}: no method in both; name A and B")
         return [(MethodOfRun(first.name, m), MethodOfRun(last.name, m)) for m in in_both]
-    if methods:
-        a = resolved(first, methods[0])
-        return [(a, MethodOfRun(first.name, m)) for m in first.methods if m != a.method]
-    best = first.best(metric)
-    if best is None:
-        return []
-    b = MethodOfRun(first.name, best)
-    return [(MethodOfRun(first.name, m), b) for m in first.methods if m != best]
+    if not methods:
+        raise UsageError("name a method: gistmill compare A, or A B; the report marks the best")
+    a = resolved(first, methods[0])
+    return [(a, MethodOfRun(first.name, m)) for m in first.methods if m != a.method]
 
 
 def _compared(
-    metric: str,
-    a: MethodOfRun,
-    b: MethodOfRun,
-    runs: Sequence[RunValues],
-    measures_answers: bool,
-    by: str | None,
+    metric: str, a: MethodOfRun, b: MethodOfRun, runs: Sequence[RunValues], by: str | None
 ) -> ComparedPair:
     of_a, of_b = runs[0].values(a.method, metric, by), runs[-1].values(b.method, metric, by)
     pairs, num_both = _same(of_a, of_b), len(of_a.keys() & of_b.keys())
@@ -281,7 +250,6 @@ def _compared(
         for a, b in pairs
         if not is_tie(a.value, b.value)
     ]
-    is_all_or_nothing = all(value.value in (0, 100) for pair in pairs for value in pair)
     return ComparedPair(
         metric=metric,
         a=a,
@@ -290,10 +258,6 @@ def _compared(
         only_a=len(of_a) - num_both,
         only_b=len(of_b) - num_both,
         otherwise=num_both - len(pairs),
-        problems_a=sum(value.has_problem for value, _ in pairs),
-        problems_b=sum(value.has_problem for _, value in pairs),
-        measures_answers=measures_answers,
-        is_right_or_wrong=measures_answers and is_all_or_nothing,
         differences=tuple(sorted(differences, key=lambda d: (-d.difference, d.question_id))),
         by=by,
     )
@@ -309,21 +273,6 @@ def _figures(pairs: Sequence[tuple[QuestionValue, QuestionValue]]) -> Paired | N
         return None
     a, b = zip(*pairs, strict=True)
     return paired([v.value for v in a], [v.value for v in b], [v.document_id for v in a])
-
-
-def _refuse_nothing(rows: Sequence[ComparedPair], metrics: Sequence[str]) -> None:
-    of = ", ".join(metrics)
-    if not rows:
-        raise UsageError(
-            f"only one method has a value of {of}; there is nothing to compare it with"
-        )
-    if not any(row.figures for row in rows):
-        row = rows[0]
-        raise UsageError(
-            f"no question in common: {row.only_a} have a value of {of} by {row.a.method} of run "
-            f"{row.a.run} alone, {row.only_b} by {row.b.method} of run {row.b.run} alone, and "
-            f"{row.otherwise} ids stand for other questions in the other run"
-        )
 
 
 def against_each(run: RunValues, metric: str) -> dict[str, list[dict[str, Any]]]:

@@ -23,7 +23,6 @@ LABELS = ("yes", "partially", "no")
 _COLUMNS = ("row", "question", "references", "answer", "label", "comment")
 _ADVICE = "name the sheet that rate sheet has written, as CSV"
 _PERSON = re.compile("[a-z0-9][a-z0-9_.-]{0,49}")
-_ANSWER = "method, repeat, document_id, question_id"
 _TWO = (LABELS[0], LABELS[-1])
 _NOTE = (
     "Of the answers that both labeled; unscored: the rater's verdict could not be read. kappa: "
@@ -80,11 +79,7 @@ def import_sheet(file: str, options: ReadOptions) -> dict[str, Any]:
 
 def imported_lines(counts: Mapping[str, Any]) -> list[str]:
     of_whom = f"{counted(counts['labels'], 'label')} of {counts['rater']} in run {counts['run']}"
-    lines = [f"{of_whom}, new or changed: {counts['changed']}"]
-    if left := counts["rows"] - counts["labels"]:
-        rows = f"{left} of {counts['rows']} rows have no label, and keep what they had"
-        lines.append(f"{rows}; import the sheet again when they do")
-    return ["\n".join(lines)]
+    return [f"{of_whom}, new or changed: {counts['changed']}; of {counts['rows']} rows"]
 
 
 def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
@@ -109,19 +104,16 @@ def _sheet_rows(file: str) -> dict[str, dict[str, Any]]:
 
 
 def agreements(options: ReadOptions) -> dict[str, Any]:
-    """The `agreements` of a run's people, on answers that `method=` and `where=` select; the number
-    of their `labels`; and how many of these are `outdated`, as the answer has changed since."""
+    """The `agreements` of a run's people, the number of their `labels`, and how many of these are
+    `outdated`, as the answer has changed since."""
     with connect(options.warehouse, options.run) as connection:
         if not query(connection, "from people limit 1"):
             raise UsageError(
                 "the run has no labels of people; make a sheet with gistmill rate sheet, and "
                 "import it with gistmill rate import"
             )
-        source = answers(connection, options.where, options.method)
-        is_all = options.where is None and options.method is None
-        chosen = "" if is_all else f"semi join {source} using ({_ANSWER})"
-        counts = query(connection, filled(_SQL["counts"], labels=_SQL["labels"], chosen=chosen))[0]
-        rows = query(connection, filled(_SQL["pairs"], labels=_SQL["labels"], source=source))
+        counts = query(connection, filled(_SQL["counts"], labels=_SQL["labels"]))[0]
+        rows = query(connection, filled(_SQL["pairs"], labels=_SQL["labels"]))
     groups = groupby(rows, itemgetter("person", "other", "rubric"))  # rows are sorted by these
     return {"agreements": [_agreement(key, [*of]) for key, of in groups], **counts}
 

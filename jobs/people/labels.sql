@@ -26,12 +26,10 @@ select p.*, a.problem is null and sha256(a.answer) is not distinct from p.answer
 from people p left join predictions a using (method, repeat, document_id, question_id);
 
 -- name: counts
-select count(*) as labels, count(*) filter (not is_current) as outdated from ({labels}) {chosen};
+select count(*) as labels, count(*) filter (not is_current) as outdated from ({labels});
 
 -- name: pairs
-with current as (
-  from ({labels}) semi join {source} using (method, repeat, document_id, question_id)
-  where is_current),
+with current as (from ({labels}) where is_current),
 pairs as (
   select c.rater as person, v.rater as other, rubric, has_partially, c.label as mine,
     v.label as theirs

@@ -4,7 +4,7 @@ name and returns an `Asked`. Importing a prompt's module registers its class in 
 import dataclasses
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
@@ -97,6 +97,8 @@ class Prompt(Generic[T]):
     assumed: ClassVar[str] = ""  # the assumptions of `expected`, printed below a plan
     # The prompts that it may follow in a conversation.
     follows: "ClassVar[tuple[type[Prompt[Any]], ...]]" = ()
+    # Values to test forms with: text to fill in -> the value that the parser must read.
+    form_values: ClassVar[Mapping[str, Any]] = {}
     # Raised when the same reply is read as another value; hashed into the steps that ask it.
     version: ClassVar[int | None] = None
     # Whether a truncated reply is a problem even if it can be parsed.
@@ -151,20 +153,9 @@ class Prompt(Generic[T]):
         """Instances to test templates with; each field is set in at least one. The first one parses
         a family's example replies."""
 
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        """Values to test forms with: text to fill in -> the value that the parser must read."""
-        return {}
-
-    def shown(self) -> Sequence[Any]:
-        """The values that the rendered prompt must show; by default every field's."""
-        return [getattr(self, field.name) for field in dataclasses.fields(self)]
-
 
 def rendered_values(part: Any) -> Iterator[str]:
     """The texts that a rendered prompt must show. `part`: the prompt, or a value within it."""
-    if isinstance(part, Prompt):
-        part = tuple(part.shown())
     if isinstance(part, tuple):
         for inner in part:
             yield from rendered_values(inner)

@@ -35,7 +35,7 @@ def check_family(folder: Path, roots: Sequence[Path]) -> list[str]:
                 failures.append(f"{key}: read {value}, expected {example.reads}")
     for prompt in PROMPTS.values():
         form = family.form(prompt) or ""
-        for text, meant in prompt.form_values().items() if form else ():
+        for text, meant in prompt.form_values.items() if form else ():
             reply = form.replace("{}", text)
             if (value := family.read(prompt.samples()[0], reply, is_cut=False)) != meant:
                 key = f"{file}: forms.{prompt.name}"

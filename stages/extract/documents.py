@@ -17,7 +17,6 @@ from unicodedata import normalize
 from urllib.parse import unquote
 
 from stages.extract.extracted import SOFT_HYPHEN, Extracted, UnreadableError, extractor
-from stages.text.article_text import without_marked_sections
 from stages.text.encodings import Decoded, decoded
 
 _TEXT = "\ufdd0"  # around the text of a line, so that nothing in it is Markdown syntax
@@ -67,7 +66,7 @@ def html_tree(html: str) -> Any:
     from lxml import etree
 
     html = _PRE.sub(lambda pre: _TAG_OR_LINE_END.sub(lambda m: m[1] or "<br>", pre[0]), html)
-    source = _NOT_IN_XML.sub("", without_marked_sections(html))
+    source = _NOT_IN_XML.sub("", html)
     parser = lxml.html.HTMLParser(
         encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True
     )

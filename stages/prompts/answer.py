@@ -71,16 +71,17 @@ class AnswerQuestion(OfPassages[int | str]):
     max_reply_tokens = 512
     version = 1
     form: ClassVar[str | None] = "Answer: ({})"  # of a question with options
+    form_values: ClassVar[Mapping[str, Any]] = {"A": 0, "B": 1, "C": 2, "D": 3}
     is_whole = True
     assumed = "as many words as are asked for"
     fills: ClassVar[Fills] = (
-        (MEMORY, QUESTION, OPTIONS, 8104),
+        (MEMORY, QUESTION, OPTIONS, None),
         (MEMORY, QUESTION, (), 8104),
         (TEXT_RUNS, QUESTION, (), 8104),
         (MEMORY, QUESTION, (), None),
         (MEMORY, QUESTION, (), 8104, DATE),
         ((), QUESTION, (), 8104),
-        ((), QUESTION, OPTIONS, 8104),
+        ((), QUESTION, OPTIONS, None),
     )
     answer_words: int | None  # about how long a free-form answer should be; null: brief
     asked_at: str = ""  # the date of the question, where it has one
@@ -120,15 +121,6 @@ class AnswerQuestion(OfPassages[int | str]):
     def expected(self) -> str:
         words = self.answer_words or _BRIEF
         return "Answer: (A)" if self.options else " ".join(["answer"] * words)
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return {ascii_uppercase[index]: index for index in range(len(OPTIONS))}
-
-    def shown(self) -> Sequence[Any]:
-        """All fields except `answer_words`, which does not apply where the answer is a letter."""
-        of_length = () if self.options else (self.answer_words,)
-        return (self.passages, self.question, self.options, self.asked_at, *of_length)
 
 
 # A letter in brackets, or one whose surroundings show that it is no word: "A man" and "U.S." are.

@@ -118,14 +118,14 @@ class YesOrNo(_RatingPrompt[Strict]):
     defines."""
 
     max_reply_tokens = 10  # of judges: the authors' evaluate_qa.py
-    replies: ClassVar[Mapping[str, Strict]] = {"yes": "yes", "no": "no"}
+    form_values: ClassVar[Mapping[str, Strict]] = {"yes": "yes", "no": "no"}
 
     def read(self, reply: str, is_cut: bool) -> Strict | None:
         verdict = parse_verdict(reply)
         return None if verdict == "partially" else verdict
 
     def extractive(self) -> str:
-        yes, no = self.replies
+        yes, no = self.form_values
         return yes if self.is_right() else no
 
     @abstractmethod
@@ -133,7 +133,7 @@ class YesOrNo(_RatingPrompt[Strict]):
         """The extractive engine's verdict, by the words of the answer."""
 
     def expected(self) -> str:
-        return [*self.replies][1]
+        return [*self.form_values][1]
 
 
 class StrictRating(YesOrNo):
@@ -141,7 +141,7 @@ class StrictRating(YesOrNo):
 
     name = "rate_strict"
     max_reply_tokens = 16
-    replies: ClassVar[Mapping[str, Strict]] = {"YES": "yes", "NO": "no"}
+    form_values: ClassVar[Mapping[str, Strict]] = {"YES": "yes", "NO": "no"}
 
     def is_right(self) -> bool:
         return agreement(self.answer, self.reference) >= AGREES
@@ -153,7 +153,7 @@ class PermissiveRating(_RatingPrompt[Verdict]):
 
     name = "rate_permissive"
     max_reply_tokens = 16
-    replies: ClassVar[Mapping[str, Verdict]] = {
+    form_values: ClassVar[Mapping[str, Verdict]] = {
         "Yes": "yes",
         "Yes, partially": "partially",
         "No": "no",

@@ -224,11 +224,8 @@ class ExtractEvents(ListFromChat[Event]):
         today = day_of(self.said_at)
         if stated or not relative or not today:
             return stated[0] if stated else ""
-        try:
-            day = date.fromisoformat(today.replace("/", "-"))
-            day += timedelta(_FROM_TODAY[relative[0].lower()])
-        except OverflowError:
-            return ""
+        day = date.fromisoformat(today.replace("/", "-"))
+        day += timedelta(_FROM_TODAY[relative[0].lower()])
         return day.isoformat().replace("-", "/")
 
     def expected(self) -> str:
@@ -332,7 +329,7 @@ class AnswerFromChats(AnswerQuestion):
     max_reply_tokens = 500
 
     fills: ClassVar[Fills] = (
-        (_CHATS, QUESTION, OPTIONS, 8104, DATE),
+        (_CHATS, QUESTION, OPTIONS, None, DATE),
         (_CHATS, QUESTION, (), 8104, DATE),
         (_CHATS, QUESTION, (), None),
         ((), QUESTION, (), 8104, DATE),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline.core.prompts import Constraint
 from pipeline.core.reply_forms import plain_text
@@ -138,6 +138,7 @@ class Triage(Filled[int]):
     max_reply_tokens = 512
     version = 1
     form = "Action: {}"
+    form_values: ClassVar[Mapping[str, Any]] = {"0": 0, "1": 1, "2": 2, "-1": REVERT}
     assumed = "the child in the middle"
     fills = (
         (_SUMMARIES, QUESTION, True, ()),
@@ -176,10 +177,6 @@ class Triage(Filled[int]):
         left = [action for action in self.actions() if action != REVERT]
         return f"{_EXPECTED_REASON if self.reasoning else ''}Action: {left[len(left) // 2]}"
 
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return {str(action): action for action in (0, 1, 2, REVERT)}
-
 
 @dataclass(frozen=True)
 class ReadLeaf(Filled[_LeafReply]):
@@ -190,6 +187,11 @@ class ReadLeaf(Filled[_LeafReply]):
     max_reply_tokens = 512
     version = 1
     form = "Action: {}"
+    form_values: ClassVar[Mapping[str, Any]] = {
+        "-1": (REVERT,),
+        "-2\nAnswer: (A)": (ANSWER, 0),
+        "-2\nAnswer: (D)": (ANSWER, 3),
+    }
     is_whole = True
     assumed = "the first segment read has the answer"
     fills = (
@@ -241,12 +243,6 @@ class ReadLeaf(Filled[_LeafReply]):
     def expected(self) -> str:
         answer = self._answer().expected().removeprefix("Answer: ")
         return f"{_EXPECTED_REASON if self.reasoning else ''}Action: {ANSWER}\nAnswer: {answer}"
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        letters = enumerate(ascii_uppercase[: len(OPTIONS)])
-        answers = {f"{ANSWER}\nAnswer: ({letter})": (ANSWER, index) for index, letter in letters}
-        return {str(REVERT): (REVERT,), **answers}
 
 
 def answer_text(reply: str) -> str:

@@ -87,7 +87,7 @@ def text_before(text: str, match: re.Match[str]) -> str:
 
 
 _REGEX_SIGNS = {ord(sign): f"\\{sign}" for sign in "\\^$.*+?()[]{}|"}
-NUMBERS = (0, 1, 9, 10, 57, 100, 2748)  # samples of each length, to check forms with
+NUMBERS = {str(number): number for number in (0, 1, 9, 10, 57, 100, 2748)}  # of each length
 
 
 def one_of(form: str, values: Iterable[object], *others: str) -> Constraint:
@@ -117,14 +117,10 @@ class OneOf(Filled[V]):
 
     version = 1
     form = "{}"
-    replies: ClassVar[Mapping[str, Any]]  # as the prompt asks for them -> the values
+    form_values: ClassVar[Mapping[str, Any]]  # all replies, as the prompt asks for them
 
     def legal(self, form: str) -> Constraint:
-        return one_of(form, self.replies)
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return cls.replies
+        return one_of(form, self.form_values)
 
 
 _LINE_END = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")

@@ -4,8 +4,7 @@ one at a time until STOP (ReadAgent-S)."""
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pipeline.core.prompts import Constraint, Refusals
 from pipeline.core.reply_forms import plain_text
@@ -130,6 +129,11 @@ class ParallelLookUp(OfPassages[tuple[int, ...]]):
     max_reply_tokens = 128
     version = 1
     form = "I want to look up Page [{}]"
+    form_values: ClassVar[Mapping[str, Any]] = {
+        "": (),
+        "57": (57,),
+        "0, 1, 9, 10, 57, 100, 2748": (*NUMBERS.values(),),
+    }
     assumed = f"{100 * _EXPECTED_SHARE:.0f}% of the pages allowed"
     fills = (
         (MEMORY, QUESTION, (), 1),
@@ -162,11 +166,6 @@ class ParallelLookUp(OfPassages[tuple[int, ...]]):
         wanted = max(1, round(self.max_pages * _EXPECTED_SHARE))
         pages = gists[:: max(1, len(gists) // wanted)][:wanted]
         return f"I want to look up Page {pages} to find what the question is about"
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        lists = [NUMBERS[:length] for length in range(len(NUMBERS) + 1)]
-        return {", ".join(map(str, pages)): pages for pages in lists}
 
 
 def list_of(form: str, pages: Sequence[int], max_pages: int) -> Constraint:
@@ -259,7 +258,6 @@ def _numbers(listed: str) -> tuple[int, ...] | None:
 
 STOP = "STOP"
 _Turn = int | Literal["stop"]
-_MOST_MENTIONS = 1_000  # of pages, whose sentences are looked at
 _EXPECTED_TURNS = 3  # before a look-up stops
 _PAGE = re.compile(
     r"\b(?:pages?|pg\b\.?|p\.)(?:\s+(?:number\b|no\b\.?))?\s*+(?:[:=\[<({]\s?){0,3}+"
@@ -299,6 +297,7 @@ class SequentialLookUp(OfPassages[_Turn]):
     max_reply_tokens = 128
     version = 1
     form = "Page {}"
+    form_values = NUMBERS
     others = (STOP,)
     assumed = f"STOP after {_EXPECTED_TURNS} pages"
     fills = (
@@ -325,9 +324,6 @@ class SequentialLookUp(OfPassages[_Turn]):
         text = _plain(reply)
         if _OR_STOP.search(text):
             return None
-        mentioned = [*islice(_PAGE.finditer(text), _MOST_MENTIONS + 1)]
-        if len(mentioned) > _MOST_MENTIONS:
-            return None
 
         def unless_conditional(stop: re.Match[str]) -> str:
             before, after = _sentence_around(text, stop)
@@ -338,7 +334,7 @@ class SequentialLookUp(OfPassages[_Turn]):
         text = _STOP.sub(unless_conditional, text)
         pages = [
             page
-            for page in mentioned
+            for page in _PAGE.finditer(text)
             if not _ANOTHER.match(text, page.end())  # no other number is named with the page
             and not _PAGE_CONDITION.match(_sentence_around(text, page)[0])
             and not _is_declined(text, page)
@@ -374,7 +370,3 @@ class SequentialLookUp(OfPassages[_Turn]):
         left = self._left(_numbers_of(self.passages, ("gist",)))
         is_over = len(self.pages_read) >= _EXPECTED_TURNS or not left
         return STOP if is_over else f"Page {left[len(left) // 2]}"
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return {str(number): number for number in NUMBERS}

@@ -4,7 +4,7 @@ itself or in the conversation that has shown the page; whether a chapter begins 
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -66,6 +66,7 @@ class PageEnd(parsing.Filled[int]):
     max_reply_tokens = 128
     version = 1
     form = "Break point: <{}>"
+    form_values = parsing.NUMBERS
     assumed = "the label in the middle"
     paragraphs: tuple[Labeled, ...]  # a field of every subclass
 
@@ -110,8 +111,6 @@ class PageEnd(parsing.Filled[int]):
             similarity = product / math.sqrt(squares) if squares else 0.0
             # Without text after it there is nothing to compare: the window's end comes last.
             cohesion[paragraph.label] = similarity if after else math.inf
-        if not cohesion:
-            return "There is no label to break at."
         label = min(cohesion, key=lambda label: cohesion[label])
         reason = "The words change most from the text before it to that after it."
         return f"Break point: <{label}>\n{reason}"
@@ -120,10 +119,6 @@ class PageEnd(parsing.Filled[int]):
         labels = self.labels()
         reason = "Because the scene ends here and another one begins."
         return f"Break point: <{labels[len(labels) // 2]}>\n{reason}"
-
-    @classmethod
-    def form_values(cls) -> Mapping[str, Any]:
-        return {str(number): number for number in parsing.NUMBERS}
 
 
 @dataclass(frozen=True)
@@ -208,7 +203,7 @@ class StartsChapter(parsing.OneOf[_StartsNew]):
     name = "starts_chapter"
     max_reply_tokens = 16
     assumed = "no: pages are merged as long as two fit together"
-    replies: ClassVar[Mapping[str, _StartsNew]] = {"yes": "yes", "no": "no", "not sure": "not sure"}
+    form_values: ClassVar[Mapping[str, Any]] = {"yes": "yes", "no": "no", "not sure": "not sure"}
     fills = ((_TEXT, "CHAPTER {# II #}\n\nNobody."),)
     page: str
     next_page: str
@@ -222,8 +217,8 @@ class StartsChapter(parsing.OneOf[_StartsNew]):
         if _UNSURE.match(text):
             return "not sure"
         if verdict := _VERDICT.match(text):
-            return self.replies[verdict[1].lower()]
-        stated = [self.replies.get(said) for said in parsing.verdicts_stated(text)]
+            return "yes" if verdict[1].lower() == "yes" else "no"
+        stated = [self.form_values.get(said) for said in parsing.verdicts_stated(text)]
         for starts in filter(None, map(_STARTS.match, _SENTENCE.split(text))):
             stated.append("no" if starts.lastgroup else "yes")
         return parsing.settled(filter(None, stated))
@@ -267,10 +262,6 @@ class ShownPageGist(PageGist):
 
     def earlier(self) -> tuple[Prompt[Any], str]:
         return self.after, str(self.ended)
-
-    def shown(self) -> Sequence[Any]:
-        """All fields except the page, which the templates show in parts."""
-        return (self.after, self.ended)
 
 
 @dataclass(frozen=True)

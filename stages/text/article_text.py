@@ -4,15 +4,13 @@ In the result, blank lines separate paragraphs; a hard-wrapped paragraph is join
 """
 
 import re
-from html import escape
 from html.parser import HTMLParser
 
 _IS_HTML = re.compile(r"<(?:!doctype|html|head|body|div|p|br|h[1-6])\b", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\n\s*\n")
 # Browsers skip a marked section; some make HTMLParser raise. Where the section has no end, only
-# its opening sign is left out.
-_MARKED_SECTION = re.compile(r"<!\[(?:[^<>]*>)?")
-_TEXT_BEGINS, _TEXT_ENDS = "<![CDATA[", "]]>"  # of a marked section that is text, in XHTML
+# its opening sign is left out. What ends a comment for Internet Explorer is left to the parser.
+_MARKED_SECTION = re.compile(r"<!\[(?!endif\]-->)(?:[^<>]*>)?")
 _DROPPED = frozenset({"script", "style", "title"})
 _BLOCKS = frozenset({
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "div", "dl",
@@ -28,21 +26,11 @@ def article_text(article: str) -> str:
     style, title and comments are left out."""
     if _IS_HTML.search(article):
         parser = _HtmlText()
-        parser.feed(without_marked_sections(article))
+        parser.feed(_MARKED_SECTION.sub("", article))
         parser.close()
         return parser.text()
     paragraphs = (" ".join(part.split()) for part in _BLANK_LINES.split(article))
     return "\n\n".join(filter(None, paragraphs))
-
-
-def without_marked_sections(html: str) -> str:
-    """The HTML without marked sections, except CDATA, which becomes ordinary text."""
-    before, *sections = html.split(_TEXT_BEGINS)
-    parts = [before]
-    for section in sections:
-        text, end, after = section.partition(_TEXT_ENDS)
-        parts.append(escape(text) + after if end else section)
-    return _MARKED_SECTION.sub("", "".join(parts))
 
 
 class _HtmlText(HTMLParser):

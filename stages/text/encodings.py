@@ -5,7 +5,6 @@ valid UTF-8, while declarations are often wrong."""
 import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -107,7 +106,7 @@ def decoded(content: bytes) -> Decoded:
         else:
             whole = _read(content, _detected(content), is_detected=True)
             if whole.num_lost > _MOST_LOST * len(whole.text):
-                raise UnicodeError("text of no encoding")
+                raise UnicodeError("text of no known encoding")
     text = whole.text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     return replace(whole, text=without_c1(text))  # before anything takes U+0085 for white space
 
@@ -115,8 +114,8 @@ def decoded(content: bytes) -> Decoded:
 def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
     """Decode a file line by line, as it is too large to decode as a whole. The first line that is
     not ASCII decides: if it is UTF-8, all lines are read as such; if not, that line and all after
-    it are read in one encoding, detected from the first of them. If none fits, lone surrogates
-    stand for the bytes."""
+    it are read in one encoding, detected from the first of them. Raises UnicodeError where none
+    fits."""
     rest = iter(lines)
     for line in rest:
         as_utf_8 = _read(line, "utf-8")
@@ -131,14 +130,9 @@ def decoded_lines(lines: Iterable[bytes]) -> Iterator[Decoded]:
     while size < _SAMPLE_BYTES and (line := next(rest, b"")):
         sample.append(line)
         size += len(line)
-    whole = None
-    with suppress(UnicodeError):
-        whole = decoded(b"".join(sample))
+    whole = decoded(b"".join(sample))
     for line in chain(sample, rest):
-        if whole is None:
-            yield Decoded(line.decode("utf-8", "surrogateescape"), "utf-8")
-        else:
-            yield _read(line, whole.encoding, whole.is_detected and not line.isascii())
+        yield _read(line, whole.encoding, whole.is_detected and not line.isascii())
 
 
 def marked(head: bytes) -> str | None:
@@ -209,7 +203,7 @@ def _detected(content: bytes) -> str:
         if len(content.translate(None, _ASCII)) < _ALMOST_ASCII * len(content):
             encoding = encoding or "cp1252"
     if encoding is None:
-        raise UnicodeError("text of no encoding")
+        raise UnicodeError("text of no known encoding")
     return encoding
 
 

@@ -5,7 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import lru_cache
 from threading import Lock
 from typing import Literal, TypeVar
 
@@ -54,16 +54,12 @@ _LONG_TERM = 12  # characters; few stems are longer, but web addresses and hashe
 
 
 def _built_once(build: Callable[..., T]) -> Callable[..., T]:
-    """Cache the last results of `build`; threads that need the same result at once wait for the
-    first, as methods that read the same pages ask for the same index, often at the same time."""
-    built = lru_cache(maxsize=_INDEXES)(build)
-    lock_of, looking = lru_cache(maxsize=_INDEXES)(lambda *_: Lock()), Lock()
+    """Cache the last results of `build`, one thread at a time, as methods that read the same pages
+    ask for the same index, often at once."""
+    built, building = lru_cache(maxsize=_INDEXES)(build), Lock()
 
-    @wraps(build)
     def get(*args: Hashable) -> T:
-        with looking:
-            lock = lock_of(*args)
-        with lock:
+        with building:
             return built(*args)
 
     return get

@@ -229,8 +229,9 @@ def _csv(file: UPath) -> Iterator[Row]:
                 yield line.text
 
         lines, names, before = texts(), list[str](), 0
-        header = next(lines, "").removeprefix("\ufeff")
-        try:  # the separator is the sign that splits the header into the most columns
+        try:
+            header = next(lines, "").removeprefix("\ufeff")
+            # The separator is the sign that splits the header into the most columns.
             signs = "\t" if ".tsv" in file.suffixes else ",;\t|"
             columns = {sign: next(csv.reader([header], delimiter=sign), []) for sign in signs}
             delimiter = max(columns, key=lambda sign: len(columns[sign]))
@@ -247,6 +248,8 @@ def _csv(file: UPath) -> Iterator[Row]:
                     doubts.clear()
         except csv.Error as error:
             yield Row(file, before + 1, None, f"no CSV from here on ({error}); fix the quotes")
+        except UnicodeError as error:
+            yield Row(file, before + 1, None, f"{error} from here on; save the file as UTF-8")
 
 
 def _record(row: Row, names: Sequence[str], cells: Sequence[str], doubts: Sequence[Decoded]) -> Row:
@@ -255,10 +258,6 @@ def _record(row: Row, names: Sequence[str], cells: Sequence[str], doubts: Sequen
     if any(names[len(cells) :]) or any(cells[len(names) :]):
         wrong = f"{len(cells)} cells, the header has {len(names)}; quote what holds a separator"
         return replace(row, wrong=wrong)
-    try:
-        "".join(cells).encode()
-    except UnicodeEncodeError:
-        return replace(row, wrong="text of no known encoding; save the file as UTF-8")
     is_alone = names.count("") == 1
     value = {
         name or ("" if is_alone else f"column {number}"): cell or None

@@ -7,16 +7,12 @@ from scipy.stats import binomtest
 
 from jobs.audit.judge_audit import (
     AuditedVerdict,
-    JudgeAudit,
-    Rate,
-    audit_parts,
     corrected_interval,
     effective_size,
     exact_interval,
     mean_rate,
     rogan_gladen,
 )
-from pipeline.work.stage import Column
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 7), (7, 7), (3, 50), (49, 50), (1, 1)])
@@ -94,11 +90,3 @@ def test_every_kind_weighs_the_same(
     found = mean_rate(verdicts)
     assert found and found.mistakes == pytest.approx(mistakes) and found.n == n
     assert mean_rate([]) is None
-
-
-def test_a_part_of_an_audit_says_so() -> None:
-    rate = Rate("lr_1", "vague", False, True, 9, 0.0, 0.0, 33.6)
-    audit = JudgeAudit("judge", "run night-audit", 9, (rate,), (), (), (), not_done=4)
-    parts = [*audit_parts([audit], [Column("lr_1", "LR-1", 30)])]
-    assert str(parts[2]).startswith("INCOMPLETE: 4 inputs of the audit are not done")
-    assert [*audit_parts([audit], [Column("em", "em", 40)])] == [], "it is not of these columns"

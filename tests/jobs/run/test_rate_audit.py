@@ -160,6 +160,17 @@ def test_answers_of_other_kinds_are_read_and_not_added_to(run: AuditedRun, tmp_p
     assert audits(words) == before
 
 
+def test_a_part_of_an_audit_corrects_no_mean(
+    run: AuditedRun, audited: list[str], tmp_path: Path
+) -> None:
+    """A file of its verdicts is lost."""
+    shutil.copytree(audited[1].removeprefix("warehouse="), tmp_path / "warehouse")
+    of_run = {file.name for file in run.warehouse.glob("tables/ratings/*/*")}
+    verdicts = (tmp_path / "warehouse").glob("tables/ratings/*/*")
+    next(file for file in verdicts if file.name not in of_run).unlink()
+    assert audits([audited[0], f"warehouse={tmp_path / 'warehouse'}"]) == []
+
+
 def test_mistakes(run: AuditedRun, tmp_path: Path) -> None:
     words = run.copied(tmp_path)
     assert refused("rate", "audit", *words, "n=0").startswith("n=0: ")
@@ -188,8 +199,9 @@ def test_a_judge_that_accepts_everything_corrects_no_mean(run: AuditedRun, tmp_p
     succeed("rate", *words, "rater=scripted", f"rater.script={tmp_path / 'kind.yaml'}")
     succeed("rate", "audit", *words, "n=12")
     text = succeed("report", *words, "rater=scripted:kind")
-    assert "every answer, so its verdicts say nothing and no mean" in text
+    assert "accepts 100.0% of right answers and 100.0% of wrong ones, so no mean can" in text
     assert "Means corrected" not in text
+    assert "Audit of" not in succeed("report", *words, "rater=scripted:kind", "columns=rouge1_stem")
     (other,) = audits(words, "rater=scripted:judge")
     assert other["rater"].startswith("scripted:judge") and other["corrected"]
     assert len(audits(["run=night-audit", words[1]], "rater=scripted:kind")) == 2

@@ -122,7 +122,7 @@ def test_the_form_is_the_familys_and_free_text_has_none() -> None:
 def test_every_form_is_read_in_every_family(name: str) -> None:
     """With a reason after it that names another value."""
     for prompt in PROMPTS.values():
-        form, values = family(name).form(prompt), list(prompt.form_values().items())
+        form, values = family(name).form(prompt), list(prompt.form_values.items())
         if form is None or form == "{}":
             continue
         for (text, value), (other, _) in zip(values, reversed(values), strict=True):

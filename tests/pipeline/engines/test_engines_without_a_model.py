@@ -79,7 +79,7 @@ VALUES: list[tuple[Prompt[Any], Any]] = [
     # A page ends where the words change.
     *((BreakPoint("", paragraphs), label) for paragraphs, label in (
         (labelled(WHALES, WHALES, BREAD, BREAD), 8),
-        ((), None), ((Labeled(WHALES, None),), None), ((Labeled(WHALES, 9),), 9),
+        ((Labeled(WHALES, 9),), 9),
         ((Labeled(WHALES, None), Labeled(BREAD, 2), Labeled(BREAD, 3)), 2),
         (labelled("", ""), 7), (labelled("中文。", "中文。", "雨雪。"), 8))),
     # The best pages come first.

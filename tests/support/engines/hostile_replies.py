@@ -35,7 +35,7 @@ def legal_replies(prompt: Prompt[Any]) -> list[str]:
     """What the prompt's own module replies, its form with every value, the first and the last of
     the legal choices, and free text of nine times the usual length."""
     form = family().form(type(prompt))
-    filled = [form.replace("{}", text) for text in type(prompt).form_values()] if form else []
+    filled = [form.replace("{}", text) for text in prompt.form_values] if form else []
     legal = prompt.legal(form) if form else None
     extremes = [legal.choices[0], legal.choices[-1]] if legal and legal.choices else []
     long = [] if form else [" ".join([prompt.expected()] * 9)]
