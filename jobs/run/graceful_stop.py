@@ -106,8 +106,8 @@ class GracefulStop:
     def _of_workers(self, folder: RunFolder) -> CommandError | None:
         """The reason to stop that the heartbeats show: in the grace period no document is in
         flight, or no call and no unit was finished for `stall_minutes`. An engine that starts, or
-        waits for its server, has its own limits. While storage refuses progress files or
-        heartbeats, the minutes are not counted: workers may work unseen."""
+        waits for its server, has its own limits. While storage refuses heartbeats, the
+        minutes are not counted: workers may work unseen."""
         now = time.monotonic()
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return None
@@ -115,11 +115,10 @@ class GracefulStop:
         workers: list[dict[str, Any]] | None = None
         with ignore_refusals():
             workers = folder.alive(self._launch)
-        if workers is not None:
-            self._on_heartbeats(workers)
-        if workers is None or folder.advisory.is_refused:
+        if workers is None:
             self._moved += waited
             return None
+        self._on_heartbeats(workers)
         is_seen = self.has_begun and time.time() - self._signalled_at >= _SECONDS_TO_SEE
         if is_seen and not any(worker["documents"] for worker in workers):
             return self._ended()

@@ -117,8 +117,7 @@ class RunExecutor:
         self._cluster = prepared.run.config.cluster
         self._folder, self._launch = folder, uuid.uuid4().hex
         self._publish = partial(folder.write_progress, self._launch)  # for `status`
-        refused = folder.advisory.state
-        self.progress = Progress(self.plan.num_pending, self._publish, refused=refused)
+        self.progress = Progress(self.plan.num_pending, self._publish)
 
     def execute(self, stop: GracefulStop) -> None:
         """Execute the phases, until `stop` has begun. Raises UsageError if there is no Ray to join,

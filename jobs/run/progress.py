@@ -20,17 +20,16 @@ _NAMES = [field.name for field in fields(UsageCounters)]
 
 
 class Progress:
-    """The progress of one launch. `publish` gets each new state; `refused` is `Advisory.state`."""
+    """The progress of one launch. `publish` gets each new state."""
 
     def __init__(
         self,
         num_units: int,
         publish: Callable[[Mapping[str, Any]], None] = lambda state: None,
         clock: Callable[[], float] = time.monotonic,
-        refused: Callable[[], Mapping[str, Any] | None] = lambda: None,
     ) -> None:
         self._num_units = num_units
-        self._publish, self._clock, self._refused = publish, clock, refused
+        self._publish, self._clock = publish, clock
         self.calls: Counter[str] = Counter()  # by step_id, of finished documents
         self.workers: dict[str, Counter[str]] = {}  # phase -> worker -> units committed
         self.ended: str | None = None  # why the run ended early; None if it did not
@@ -143,7 +142,6 @@ class Progress:
             "problems": total["problems"],
             "calls": total["calls"],
             "tokens": total["prompt_tokens"] + total["reply_tokens"],
-            "refused": self._refused(),
             "waiting_for": self._waiting_for,
             # Of several documents in flight, the share shows the progress.
             "inside": self._inside[0] if len(self._inside) == 1 else None,
@@ -175,7 +173,7 @@ def progress_line(state: Mapping[str, Any]) -> str:
 
 
 def _parts(state: Mapping[str, Any]) -> str:
-    refused, document = state.get("refused"), document_text(state.get("inside"))
+    document = document_text(state.get("inside"))
     hours, minutes = divmod(round((state["seconds_left"] or 0.0) / 60), 60)
     if hours:
         left = f"{hours} h {minutes} min"
@@ -184,7 +182,6 @@ def _parts(state: Mapping[str, Any]) -> str:
     parts = (
         (state["ends_at"], f"ends {str(state['ends_at'])[11:]}, in {left}"),
         (state.get("waiting_for"), f"waiting for {state.get('waiting_for')}"),
-        (refused, f"progress {refusal_text(refused)}" if refused else ""),
         (document, document),
         (True, f"{state['units']}/{state['planned_units']} units"),
         (state["problems"], counted(state["problems"], "problem")),
@@ -200,7 +197,3 @@ def document_text(document: Mapping[str, Any] | None) -> str:
     if not document or not document.get("about"):
         return ""
     return f"{document['table']} {document['done']} of about {document['about']}"
-
-
-def refusal_text(refused: Mapping[str, Any]) -> str:
-    return f"could not be written for {refused['seconds']:.0f} s ({refused['error']})"

@@ -385,9 +385,8 @@ def _left_over(root: UPath, before: float) -> Iterator[UPath]:
     yield from storage.list_paths(root, _CHECKED)
     yield from storage.list_paths(root / _READERS, "*.lease")
     before = min(before, time.time() - _SECONDS_OF_A_WRITE)
-    for file in [] if storage.is_remote(root) else storage.list_paths(root, "**/.*.part"):
-        is_old = storage.is_abandoned(file.name) or _modified(file) <= before
-        if is_old and storage.path_kind(file) == "file":
+    for file in [] if storage.is_remote(root) else root.rglob(".*.part"):
+        if _modified(file) <= before and storage.path_kind(file) == "file":
             yield file
 
 
