@@ -1,8 +1,10 @@
 """`python -m gistmill` is the command `gistmill`."""
 
-from pipeline.core.errors import interruptible
+import signal
 
-interruptible()  # the imports take half a second
+from pipeline.core.errors import end_at_signal
+
+signal.signal(signal.SIGTERM, end_at_signal)  # now, as the imports take half a second
 
 from jobs.cli import main
 

@@ -21,19 +21,8 @@ from jobs.cli import (  # noqa: F401  # in the order of `gistmill --help`
 from jobs.cli.app import app, complain, warn
 from jobs.config.options import WORDS
 from jobs.output.print_tables import warn_in_lines
-from pipeline.core.errors import (
-    INTERRUPTED,
-    CommandError,
-    IncompleteError,
-    UsageError,
-    raise_at_ctrl_c,
-)
+from pipeline.core.errors import INTERRUPTED, CommandError, IncompleteError, UsageError
 from pipeline.files.storage import filesystem_errors, refusal_error
-
-_EXECUTING = {"run", "ask", "score", "retry", "rate", "plan"}
-if sys.argv[1:] and sys.argv[1] in _EXECUTING and "--help" not in sys.argv:
-    # Now, as Ctrl-C still ends the process: what it raises in an import may become another error.
-    import jobs.api.library  # noqa: F401
 
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
@@ -45,7 +34,6 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
-    raise_at_ctrl_c()
     if isinstance(sys.stdout, TextIOWrapper):  # its encoding may lack a character
         sys.stdout.reconfigure(errors="replace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)

@@ -3,7 +3,6 @@ and the redaction of secrets in all that leaves the process."""
 
 import os
 import re
-import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -173,19 +172,6 @@ def end_at_signal(number: int, frame: FrameType | None) -> None:
     """End without raising: what a handler raises may hit a library while it holds a lock. A run
     whose workers are at work ends gracefully instead (jobs/run/graceful_stop.py)."""
     end_process(INTERRUPTED)
-
-
-def interruptible() -> None:
-    """Let Ctrl-C and SIGTERM end this process in one line, also while it imports modules."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has it
-            signal.signal(number, end_at_signal)
-
-
-def raise_at_ctrl_c() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt, for verbs that do more than end."""
-    if signal.getsignal(signal.SIGINT) is end_at_signal:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def proxies() -> list[str]:

@@ -78,7 +78,7 @@ def plugin(folder: Path, table: str, view: str, measure: str) -> str:
     [
         ("readings", "weight",
          "makes the table or view 'readings', which is that of stages.tables.answers.Answer"),
-        ("runs", "weight", "the view 'runs': not a name that SQL can use, or that of"),
+        ("runs", "weight", "makes the table or view 'runs', which is that of every warehouse"),
         ("third", "speed",
          "makes the measure 'speed', which is that of gistmill_plugins.plugin_firsts"),
         ("third", "firsts_told", "makes the measure 'firsts_told', which is that of gistmill_"),
