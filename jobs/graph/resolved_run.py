@@ -149,7 +149,7 @@ def expanded(
 def _check_family(
     config: RunConfig, family: Family, variants: Sequence[Variant], judging: Sequence[StageSpec]
 ) -> None:
-    """Raise UsageError for settings and budgets that nothing uses, and templates that fail."""
+    """Raise UsageError for settings, budgets and names in templates that nothing uses."""
     for line in wrong_settings(family):
         raise UsageError(line)
     for name in config.reply_tokens:
@@ -159,8 +159,8 @@ def _check_family(
     specs += [spec for variant in variants for method in variant.methods for spec in method.stages]
     stages = [spec.stage for spec in (*specs, *judging)]
     for prompt in dict.fromkeys(p for s in stages for p in (*s.prompts, *s.leaves_room_for)):
-        for sample in prompt.samples():
-            family.render(sample)
+        for template in (prompt, *prompt.follows):
+            family.check_template(template)
 
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:

@@ -10,17 +10,18 @@ import math
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import jinja2
 import yaml
-from jinja2.meta import find_referenced_templates
+from jinja2 import nodes
+from jinja2.meta import find_referenced_templates, find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ConfigDict, PositiveInt, StrictInt, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Constraint, Message, Prompt, Refusals, rendered_values
@@ -30,6 +31,7 @@ from pipeline.core.settings import read_yaml, sha, text_of
 
 T = TypeVar("T")
 GENERIC = "generic"
+_Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
 # Errors that an expression in a template may raise; the sandbox's own is a TemplateError.
 _TEMPLATE_ERRORS = (
     jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError,
@@ -43,8 +45,14 @@ class Example(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     reply: str
-    # Strict: YAML reads yes and no as booleans, unless they are in quotes.
-    reads: StrictInt | str | tuple[StrictInt | str | tuple[str, ...], ...] | None
+    reads: int | str | tuple[int | str | tuple[str, ...], ...] | None
+
+    @field_validator("reads", mode="before")
+    @classmethod
+    def _no_bool(cls, reads: object) -> object:
+        if isinstance(reads, bool):
+            raise ValueError("YAML reads yes and no as booleans; put them in quotes")
+        return reads
 
 
 class FamilyFile(BaseModel):
@@ -52,7 +60,7 @@ class FamilyFile(BaseModel):
     from generic, or else from the prompt's module."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    base: tuple[str, ...] = ()  # families whose parts it takes before generic's, in order
+    base: tuple[_Name, ...] = ()  # families whose parts it takes before generic's, in order
     wording: Literal["ours", "authors"] | None = None  # whose words the templates are in
     settings: dict[str, Any] = {}  # values of stages' settings, by their names
     judging: dict[str, dict[str, Any] | None] | None = None  # stages that follow every method
@@ -71,7 +79,7 @@ class FamilyFile(BaseModel):
 def read_family_file(folder: Path) -> FamilyFile:
     """`family.yaml` in a folder. Raises UsageError naming the file and the key that is wrong."""
     path = folder / "family.yaml"
-    file = read_yaml(path, FamilyFile)
+    file = read_yaml(path, FamilyFile, unchecked=frozenset({"examples"}))
     for key in ("reply_tokens", "forms", "refusals", "examples"):
         for name in getattr(file, key):
             if name not in PROMPTS:
@@ -89,25 +97,27 @@ def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]
     """The folders that a family is read from, with their family.yaml, in order of precedence: the
     family; its bases, each followed by its own bases; then every `generic`, first the one beside
     the family, then those in `roots` (folders of families). Raises UsageError for a folder without
-    a family, and for a base that is unknown."""
+    a family, and for a base that is unknown or its own base."""
     if not (folder / "family.yaml").is_file():
         raise UsageError(f"{folder}: no family.yaml there; name a folder of prompts")
     layers: dict[Path, FamilyFile] = {}
 
-    def add(family: Path) -> None:
+    def add(family: Path, above: tuple[Path, ...]) -> None:
+        key = f"{family / 'family.yaml'}: base"
+        if family in above:
+            names = " -> ".join(path.name for path in (*above[above.index(family) :], family))
+            raise UsageError(f"{key}: {names} is a circle; remove one of them")
         layers[family] = file = read_family_file(family)
         for name in file.base:
             named = [root / name for root in (family.parent, *roots)]
             bases = [path for path in named if (path / "family.yaml").is_file()]
             if not bases:
-                key, names = f"{family / 'family.yaml'}: base", ", ".join(_names(roots))
+                names = ", ".join(_names(roots))
                 raise UsageError(f"{key}: no family {name!r}; there are {names}")
             # A base with the family's own name is another folder of that name, if there is one.
-            base = min(bases, key=lambda path: path == family)
-            if base not in layers:
-                add(base)
+            add(min(bases, key=lambda path: path == family), (*above, family))
 
-    add(folder)
+    add(folder, ())
     for path in (root / GENERIC for root in (folder.parent, *roots)):
         if path.is_dir() and path not in layers:
             has_file = (path / "family.yaml").is_file()
@@ -163,6 +173,7 @@ class Family:
         return read_reply(prompt, form, reply, is_cut, refusals)
 
     def constraint(self, prompt: Prompt[Any]) -> Constraint | None:
+        """The legal replies in the family's form; None if replies are free text."""
         form = self.form(type(prompt))
         return None if form is None else prompt.legal(form)
 
@@ -174,8 +185,9 @@ class Family:
         for sample in prompt.samples():
             if self.read(sample, "These words are no reply.", is_cut=False) is not None:
                 continue  # the prompt reads any text
-            values = list(filter(None, rendered_values(sample)))
-            text = "\n".join(message["content"] for message in self.render(sample))
+            values, text = list(filter(None, rendered_values(sample))), ""
+            with suppress(UsageError):  # `prompts check` reports templates that fail
+                text = "\n".join(message["content"] for message in self.render(sample))
             for line in filter(None, map(str.strip, text.splitlines())):
                 begins = lead and _compared(line).startswith(lead)  # or it is an instruction
                 is_of_sample = any(value in line or line in value for value in values)
@@ -202,19 +214,46 @@ class Family:
 
     def sha(self, prompt: type[Prompt[Any]]) -> str:
         """8 hex of the sha256 of the prompt's template and of every template it includes."""
-        names, waiting = set[str](), {f"{prompt.name}.jinja"}
-        while waiting:
-            names.add(name := waiting.pop())
-            included = _included(self.sources[name])
-            if None in included:
-                raise UsageError(f"{self.files[name]}: includes a computed name; write it out")
-            waiting |= included - names
-        texts = [self.sources[name].encode() for name in sorted(names)]
+        texts = [self.sources[name].encode() for name in sorted(self._parsed(prompt))]
         return hashlib.sha256(b"\0".join(texts)).hexdigest()[:8]
+
+    def check_template(self, prompt: type[Prompt[Any]]) -> None:
+        """Raise UsageError if the template of `prompt`, or one that it includes, is missing, does
+        not parse, or uses a name that is no field of the prompt. Nothing is rendered."""
+        parsed = self._parsed(prompt)
+        names = {"max_reply_tokens", *(field.name for field in fields(prompt))}
+        names |= self._environment.globals.keys()
+        for tree in parsed.values():
+            names |= {macro.name for macro in tree.find_all(nodes.Macro)}
+            names |= {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
+        for name, tree in parsed.items():
+            for unknown in sorted(_undeclared(tree) - names):
+                raise UsageError(f"{self.files[name]}: {unknown!r} is undefined")
+
+    def _parsed(self, prompt: type[Prompt[Any]]) -> dict[str, nodes.Template]:
+        """The prompt's template and all that it includes, by name."""
+        parsed: dict[str, nodes.Template] = {}
+        waiting = [f"{prompt.name}.jinja"]
+        while waiting:
+            name = waiting.pop()
+            with self._in_one_line(name):
+                if name not in self.sources:
+                    raise jinja2.TemplateNotFound(name)
+                parsed[name] = _parsed(self.sources[name], self.files[name])
+            for included in find_referenced_templates(parsed[name]):
+                if included is None:
+                    raise UsageError(f"{self.files[name]}: includes a computed name; write it out")
+                waiting += [included] if included not in parsed else []
+        return parsed
 
     @cached_property
     def _environment(self) -> SandboxedEnvironment:
-        return _environment(tuple(self.sources.items()))
+        return SandboxedEnvironment(
+            loader=jinja2.DictLoader(dict(self.sources)),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
 
     @contextmanager
     def _in_one_line(self, file: str) -> Iterator[None]:
@@ -247,20 +286,12 @@ def _compared(text: str) -> str:
     return " ".join(plain_text(text).casefold().split())
 
 
-@cache  # with the compiled templates, which every run of a family renders as it starts
-def _environment(sources: tuple[tuple[str, str], ...]) -> SandboxedEnvironment:
-    return SandboxedEnvironment(
-        loader=jinja2.DictLoader(dict(sources)),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
 @cache  # many steps ask for the same template
-def _included(source: str) -> frozenset[Any]:
-    """The names of the templates that a template includes; None: a computed one."""
-    return frozenset(find_referenced_templates(SandboxedEnvironment().parse(source)))
+def _parsed(source: str, file: str) -> nodes.Template:
+    return SandboxedEnvironment().parse(source, filename=file)
+
+
+_undeclared = cache(find_undeclared_variables)
 
 
 def find_family(name: str, roots: Sequence[Path], key: str = "") -> Path:
@@ -336,17 +367,19 @@ def export_family(name: str, folder: Path, plugins: str | None) -> dict[str, Any
         base = (source.name,)
     prompts = [p for name, p in sorted(PROMPTS.items()) if f"{name}.jinja" in family.sources]
     content = {
-        "base": base,
+        **({"base": [*base]} if base else {}),
         "wording": family.wording,
-        "settings": family.settings,
-        "judging": family.judging,
+        "settings": dict(family.settings),
+        "judging": dict(family.judging),
         "reply_tokens": {prompt.name: family.max_reply_tokens(prompt) for prompt in prompts},
         "forms": {p.name: form for p in prompts if (form := family.form(p)) is not None},
-        "refusals": family.refusals,
-        "examples": _merged(file.examples for file in layers.values()),
+        "refusals": {key: words.model_dump(mode="json") for key, words in family.refusals.items()},
+        "examples": {
+            prompt: [example.model_dump(mode="json") for example in examples]
+            for prompt, examples in _merged(file.examples for file in layers.values()).items()
+        },
     }
-    dumped = FamilyFile.model_validate(content).model_dump(mode="json", exclude_defaults=True)
-    text = yaml.safe_dump(dumped, width=math.inf, allow_unicode=True, sort_keys=False)
+    text = yaml.safe_dump(content, width=math.inf, allow_unicode=True, sort_keys=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, written in {**family.sources, "family.yaml": text}.items():
