@@ -24,6 +24,11 @@ from jobs.output.print_tables import warn_in_lines
 from pipeline.core.errors import INTERRUPTED, CommandError, IncompleteError, UsageError
 from pipeline.files.storage import filesystem_errors, refusal_error
 
+_EXECUTING = {"run", "ask", "score", "retry", "rate", "plan"}
+if sys.argv[1:] and sys.argv[1] in _EXECUTING and "--help" not in sys.argv:
+    # Now, as Ctrl-C still ends the process: what it raises in an import may become another error.
+    import jobs.api.library  # noqa: F401
+
 # ClickException of the click that Typer uses: newer versions of Typer bundle a copy of their own.
 _CLICK_ERROR: Any = typer.BadParameter.__mro__[2]
 

@@ -18,7 +18,6 @@ def profile(frame, event, argument):
         files.add(code.co_filename[len(root):])
 sys.argv = ["gistmill", *sys.argv[2:]]
 sys.path.insert(0, root)
-import jobs.api.library
 from jobs.cli import main
 threading.setprofile(profile)
 sys.setprofile(profile)
