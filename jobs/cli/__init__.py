@@ -6,6 +6,7 @@ problems than allowed, 4 incomplete (the same command resumes).
 """
 
 import gc
+import signal
 import sys
 from io import TextIOWrapper
 from typing import Any
@@ -21,7 +22,13 @@ from jobs.cli import (  # noqa: F401  # in the order of `gistmill --help`
 from jobs.cli.app import app, complain, warn
 from jobs.config.options import WORDS
 from jobs.output.print_tables import warn_in_lines
-from pipeline.core.errors import INTERRUPTED, CommandError, IncompleteError, UsageError
+from pipeline.core.errors import (
+    INTERRUPTED,
+    CommandError,
+    IncompleteError,
+    UsageError,
+    end_at_signal,
+)
 from pipeline.files.storage import filesystem_errors, refusal_error
 
 _EXECUTING = {"run", "ask", "score", "retry", "rate", "plan"}
@@ -39,6 +46,8 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
+    if signal.getsignal(signal.SIGINT) is end_at_signal:  # verbs do more than end
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if isinstance(sys.stdout, TextIOWrapper):  # its encoding may lack a character
         sys.stdout.reconfigure(errors="replace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)

@@ -7,13 +7,12 @@ a server (4) cannot be fixed by a restart: then the job is stopped, which Ray sh
 KubeRay does not restart.
 """
 
-import signal
 import sys
 
-from pipeline.core.errors import end_at_signal
+from pipeline.core.errors import interruptible
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, end_at_signal)  # now, as the imports take half a second
+    interruptible()  # the imports take half a second
 
 from jobs.cli import main
 from jobs.submit.ray_job import take_marker

@@ -106,8 +106,8 @@ class GracefulStop:
     def _of_workers(self, folder: RunFolder) -> CommandError | None:
         """The reason to stop that the heartbeats show: in the grace period no document is in
         flight, or no call and no unit was finished for `stall_minutes`. An engine that starts, or
-        waits for its server, has its own limits. While storage refuses heartbeats, the
-        minutes are not counted: workers may work unseen."""
+        waits for its server, has its own limits. While storage refuses to list
+        heartbeats, the minutes are not counted: workers may work unseen."""
         now = time.monotonic()
         if now - self._looked < min(_SECONDS_BETWEEN_LOOKS, 15 * self._stall_minutes):
             return None

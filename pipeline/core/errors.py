@@ -3,6 +3,7 @@ and the redaction of secrets in all that leaves the process."""
 
 import os
 import re
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -172,6 +173,13 @@ def end_at_signal(number: int, frame: FrameType | None) -> None:
     """End without raising: what a handler raises may hit a library while it holds a lock. A run
     whose workers are at work ends gracefully instead (jobs/run/graceful_stop.py)."""
     end_process(INTERRUPTED)
+
+
+def interruptible() -> None:
+    """Let Ctrl-C and SIGTERM end this process in one line, also while it imports modules."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as a shell's & has it
+            signal.signal(number, end_at_signal)
 
 
 def proxies() -> list[str]:

@@ -227,7 +227,7 @@ def unpickle_with_plugins(pickled: bytes) -> Any:
     plugins, content = pickle.loads(pickled)
     try:
         with tempfile.TemporaryDirectory(prefix="gistmill-plugin-") as parent:
-            for name in plugins.keys() - _FOLDERS.keys():
+            for name in (name for name in plugins if name not in _FOLDERS):  # as they were loaded
                 folder = Path(parent).resolve() / name
                 folder.mkdir()  # a plugin may have no modules, only configuration
                 for path, text in plugins[name].items():

@@ -50,7 +50,7 @@ def sha_of_json(content: str, digits: int = 64) -> str:
 def text_of(file: Path) -> str:
     """The text of a file. Raises UsageError naming it if it cannot be read."""
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -50,6 +50,8 @@ def sql_sections(file: Path) -> Mapping[str, str]:
         lines = section.splitlines()
         while lines and _COMMENT.match(lines[-1]):  # they belong to the next section
             lines.pop()
+        if name in sections:
+            raise UsageError(f"{file}: section {name!r}: twice; rename one")
         sections[name] = "\n".join(lines).strip().removesuffix(";").rstrip()
     return MappingProxyType(sections)
 

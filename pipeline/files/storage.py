@@ -165,8 +165,9 @@ def map_files(
 
 def make_folder(path: UPath) -> None:
     """Make a local folder, and those above it, but none of `never_made`."""
-    if all(root.exists() for root in never_made.intersection((path, *path.parents))):
-        with_retries(partial(path.mkdir, parents=True, exist_ok=True), path)
+    if path not in never_made and not path.is_dir():
+        make_folder(path.parent)
+        with_retries(partial(path.mkdir, exist_ok=True), path)
 
 
 def commit(path: UPath, content: bytes) -> bool:
@@ -196,7 +197,12 @@ def write(path: UPath, content: bytes) -> None:
             path.fs.pipe_file(path.path, content)
             return
         with _written_beside(path, content, sync=False) as part:
-            part.replace(path)
+            try:
+                part.replace(path)
+            except FileNotFoundError:
+                # NFS repeats a rename whose answer was lost, and then reports a missing file.
+                if path.read_bytes() != content:
+                    raise
 
     with_retries(attempt, path)
 

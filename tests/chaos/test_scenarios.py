@@ -155,7 +155,7 @@ FAULTS: dict[str, list[dict[str, Any]]] = {
     # As NFS, where the answer to an operation is lost and the client sends it again.
     "answers_lost": [
         *failing("EEXIST", 4, is_done=True, link=5, mkdir=3),
-        *failing("ENOENT", 4, is_done=True, unlink=7),
+        *failing("ENOENT", 4, is_done=True, replace=9, unlink=7),
     ],
 }
 

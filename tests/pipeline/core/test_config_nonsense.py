@@ -57,7 +57,7 @@ def check(values: dict[str, Any], key: tuple[str, ...], value: Any) -> None:
         assert said.isprintable() and len(said) < 1500, (key, value)
         assert any(name in said for name in (key[-1], key[0], f"{value}"[:40])), said
         return
-    json.dumps(run.config.model_dump(mode="json")).encode()
+    json.dumps(run.config.model_dump(mode="json"), allow_nan=False).encode()
 
 
 @pytest.mark.slow

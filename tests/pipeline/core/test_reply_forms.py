@@ -132,6 +132,15 @@ def test_every_form_is_read_in_every_family(name: str) -> None:
             assert family(name).read(prompt.samples()[0], reply, is_cut=False) == value, reply
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.text(max_size=40), st.text(max_size=80), st.booleans())
+def test_nothing_raises(form: str, reply: str, is_cut: bool) -> None:
+    words = form.replace("{}", "")  # families have it once in a form
+    for sample in (prompt.samples()[0] for prompt in PROMPTS.values()):
+        read_reply(sample, f"{words}{{}}", reply, is_cut)
+        read_reply(sample, f"{{}} {words}", reply, is_cut)
+
+
 # Constraints.
 
 

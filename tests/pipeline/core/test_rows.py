@@ -102,6 +102,7 @@ def test_fields_of_sql_are_filled_once() -> None:
     ("content", "told"),
     [
         (b"select 1;\n-- name: a\nselect 2;\n", "SQL before the first section"),
+        (b"-- name: a\nselect 1;\n-- name: a\nselect 2\n", "section 'a': twice"),
         (b"-- name: a\nselect '\xe4'\n", "not UTF-8 (invalid continuation byte)"),
     ],
 )

@@ -131,6 +131,17 @@ def test_who_won_is_known_after_a_lost_reply(
     assert storage.read(path) == b"mine"
 
 
+def test_a_rename_that_is_repeated_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As NFS does where an answer is lost: the second one does not find the file any more."""
+    path, replace = storage.as_path(tmp_path / "progress"), os.replace
+    monkeypatch.setattr(os, "replace", lambda *paths: [replace(*paths) for _ in range(2)])
+    storage.write(path, b"first")
+    monkeypatch.setattr(os, "replace", failing(os_error("ENOENT")))
+    with pytest.raises(StorageError, match="No such file"):
+        storage.write(path, b"second")
+    assert storage.read(path) == b"first"
+
+
 def test_what_is_not_there_is_no_refusal(tmp_path: Path, pauses: list[float]) -> None:
     gone, folder = storage.as_path(tmp_path / "gone"), storage.as_path(tmp_path)
     for function in (storage.read, storage.modified_at):
