@@ -6,6 +6,7 @@ problems than allowed, 4 incomplete (the same command resumes).
 """
 
 import gc
+import signal
 import sys
 from io import TextIOWrapper
 from typing import Any
@@ -26,7 +27,7 @@ from pipeline.core.errors import (
     CommandError,
     IncompleteError,
     UsageError,
-    raise_at_ctrl_c,
+    end_at_signal,
 )
 from pipeline.files.storage import filesystem_errors, refusal_error
 
@@ -45,7 +46,8 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
-    raise_at_ctrl_c()
+    if signal.getsignal(signal.SIGINT) is end_at_signal:  # verbs do more than end
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if isinstance(sys.stdout, TextIOWrapper):  # its encoding may lack a character
         sys.stdout.reconfigure(errors="replace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)

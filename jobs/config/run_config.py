@@ -22,7 +22,7 @@ from pipeline.core.compose import compose
 from pipeline.core.engine import ENGINES, EngineSettings
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import conf_folders
-from pipeline.core.settings import CONF, ClusterSettings, Settings, refuse_nonsense, sha
+from pipeline.core.settings import CONF, ClusterSettings, Settings, sha
 from pipeline.engines.embedder import EmbedderSettings
 from pipeline.files.storage import as_path
 from pipeline.work.methods import stage_specs
@@ -216,7 +216,6 @@ def composed_values(overrides: Sequence[str]) -> dict[str, Any]:
 
 def parsed_config(values: Mapping[str, Any]) -> RunConfig:
     """The config of plain values. Raises UsageError for a value that is not of its kind."""
-    refuse_nonsense(values)
     sections = [key for key in ("corpus", *SECTIONS.values()) if key in values]
     parsed = {key: _section(key, values[key]) for key in sections}
     raters = tuple(_section("rater", rater) for rater in values["raters"])

@@ -37,9 +37,9 @@ from jobs.trace import trace
 from jobs.trace.trace import Rows, Section
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import load_plugins, plugin_folders
-from pipeline.core.rows import PLACE, RawText, columns_line, lines_of
+from pipeline.core.rows import PLACE, RawText, columns_line
 from pipeline.core.sql_files import filled, sql_beside
-from pipeline.files.storage import as_path, delete_abandoned, part_name
+from pipeline.files.storage import part_name
 from pipeline.store import connect
 from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
@@ -262,7 +262,7 @@ class Source:
         if record is not None and record.drawn:
             content = {"rows": [{k: v for k, v in r.items() if k not in PLACE} for r in rows]}
         else:
-            lines = lines_of(record.trace_all, rows) if record else map(columns_line, rows)
+            lines = record.trace_all(rows) if record else map(columns_line, rows)
             content = {"lines": [
                 {"lead": line.lead, "text": line.text} if isinstance(line, RawText) else line
                 for line in lines
@@ -341,7 +341,6 @@ def write_page(options: ReadOptions, file: Path) -> dict[str, Any]:
     the new one is whole. Raises UsageError as `gistmill report` does, and for an unwritable
     file."""
     check_page_name(file)
-    delete_abandoned(as_path(file))
     beside = file.with_name(part_name(file.name))
     console = Console(stderr=True, no_color=True)
     with closing(Source(options)) as source:

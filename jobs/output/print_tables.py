@@ -24,7 +24,6 @@ from upath import UPath
 from pipeline.core.errors import LeftOutWarning, UsageError
 from pipeline.files.storage import (
     as_path,
-    delete_abandoned,
     is_remote,
     path_kind,
     refuse_unreachable_path,
@@ -241,7 +240,6 @@ class Target:
             sys.stdout.write(text)
             return
         with refuse_unreachable_path(self.path, "to") if is_remote(self.path) else nullcontext():
-            delete_abandoned(self.path)
             write(self.path, text.encode())
 
 

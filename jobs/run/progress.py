@@ -189,7 +189,3 @@ def document_text(document: Mapping[str, Any] | None) -> str:
     if not document or not document.get("about"):
         return ""
     return f"{document['table']} {document['done']} of about {document['about']}"
-
-
-def refusal_text(refused: Mapping[str, Any]) -> str:
-    return f"could not be written for {refused['seconds']:.0f} s ({refused['error']})"

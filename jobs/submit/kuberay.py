@@ -55,7 +55,7 @@ class _Overlay(BaseModel, extra="allow"):
 def _patched(manifest: str, overlay: Path) -> str:
     """The manifest, merged by kustomize: lists of named elements by their names."""
     try:
-        patch = read_yaml(overlay, _Overlay, unchecked=frozenset({"spec"})).model_dump()
+        patch = read_yaml(overlay, _Overlay).model_dump()
     except ValueError as error:  # of a date
         raise UsageError(f"{overlay}: not YAML: {error}") from None
     job = yaml.safe_load(manifest)

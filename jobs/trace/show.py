@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 from textwrap import indent, shorten
 from typing import Any
@@ -13,7 +12,7 @@ from jobs.output.print_tables import Part, Verbatim, counted, print_json, print_
 from jobs.trace.trace import Section, Trace, stored_id, trace
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import load_plugins, plugin_folders
-from pipeline.core.rows import Line, RawText, columns_line, lines_of, titled
+from pipeline.core.rows import Line, RawText, columns_line, titled
 from pipeline.core.sql_files import sql_beside
 from pipeline.store.shards.layout import SHARED
 from pipeline.store.sql.connection import query
@@ -93,7 +92,7 @@ def _texts(of_question: Trace, full: bool, options: ReadOptions) -> Iterator[str
         lines: list[Line] = []
         for section in sections:
             if section.record is not None:
-                lines += lines_of(section.record.trace_all, section.rows)
+                lines += section.record.trace_all(section.rows)
             else:
                 lines += [f"{section.stage}: {columns_line(row)}" for row in section.rows]
         yield f"{title}\n{_text(lines, full, '  ')}"
@@ -127,10 +126,10 @@ def _memory_lines(sections: Sequence[Section], full: bool) -> Iterator[Sequence[
             if section.record is None:
                 yield titled(title, rows if full else bad, lambda row: [columns_line(row)])
                 continue
-            lines = lines_of(section.record.trace_all, rows)
+            lines = section.record.trace_all(rows)
             if lines and not full:
                 head = lines[0] if isinstance(lines[0], str) else title
-                lines = lines_of(partial(titled, head, trace=section.record.trace), bad)
+                lines = titled(head, bad, section.record.trace)
             yield lines
 
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from omegaconf.omegaconf import register_default_resolvers
 
-from pipeline.core.errors import LeftOutWarning, UsageError, refuse_secret, remember_key
+from pipeline.core.errors import UsageError, refuse_secret, remember_key
 from pipeline.core.registry import hint
 from pipeline.core.settings import CONF
 
@@ -50,8 +49,6 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
     from hydra import initialize_config_dir  # imported here: 0.1 s, which other verbs do not need
     from hydra.errors import HydraException, OverrideParseException
 
-    for word in overrides:
-        refuse_secret(word)
     with initialize_config_dir(str(CONF), version_base="1.3"):
         for name in _RESOLVERS:  # allow no interpolations but `${other.key}` and `${conf_dir:}`
             OmegaConf.clear_resolver(name)
@@ -70,17 +67,13 @@ def compose(overrides: Sequence[str], folders: Sequence[Path] = ()) -> dict[str,
     composed = {str(key): value for key, value in resolved.items()}
     leaves = [(k, v) for k, v in _paths(composed, "") if not isinstance(v, Mapping | list)]
     for variable in (str(value) for key, value in leaves if value and key.endswith("_env")):
-        secret = os.environ.get(variable, "")
-        if remember_key(secret) != secret:
-            why = f"white space around the key in {variable}"
-            warnings.warn(why, LeftOutWarning, stacklevel=2)
+        remember_key(os.environ.get(variable, ""))
     for key, value in leaves:
         refuse_secret(f"{key}={value}")
     return composed
 
 
 def _paths(section: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """Every key below a section or list, and its value."""
     for name, value in section.items() if isinstance(section, Mapping) else enumerate(section):
         yield f"{prefix}{name}", value
         if isinstance(value, Mapping | list):

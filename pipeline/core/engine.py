@@ -5,26 +5,26 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, get_args
 
 from pydantic import (
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
-    field_validator,
     model_validator,
 )
 
-from pipeline.core.errors import CommandError, Problem, UsageError, contained
+from pipeline.core.errors import Problem
 from pipeline.core.prompts import Constraint, Message, Prompt
 from pipeline.core.registry import Registry
 from pipeline.core.reply_forms import split_reply
-from pipeline.core.settings import Settings, sha
+from pipeline.core.settings import Settings
 
 Seconds = Annotated[float, Field(gt=0, le=100_000_000)]  # at most three years
 NumWorkers = Annotated[int, Field(gt=0, le=100_000)]
 Money = Annotated[float, Field(ge=0, le=1e12)]
+Temperature = Annotated[NonNegativeFloat, Field(le=10)]
 FinishReason = Literal["stop", "length", "abort"]
 ENGINES: "Registry[type[EngineSettings]]" = Registry("is the engine {!r}", "engines")
 _HALF = re.compile(r"[\ud800-\udfff]")
@@ -58,7 +58,8 @@ class Reply:
 
 class Engine(Protocol):
     """The interface of an engine. Only a dead engine raises `EngineError`, and only a server that
-    stays unreachable `OutageError`; every other failure is a Reply with a problem."""
+    stays unreachable `OutageError`; every other failure is a Reply with a problem. One that holds
+    connections, processes or GPU memory has `async def close(self) -> None`, too."""
 
     name: str
     context_tokens: int  # of prompt and answer together, tokens for thinking already subtracted
@@ -66,13 +67,6 @@ class Engine(Protocol):
     async def generate(self, request: Request) -> Reply: ...
 
     async def count_tokens(self, messages: Sequence[Message]) -> int: ...  # as `generate` renders
-
-
-@runtime_checkable
-class Closable(Protocol):
-    """An engine that must be closed, to release connections, processes or GPU memory."""
-
-    async def close(self) -> None: ...
 
 
 class Price(Settings):
@@ -85,10 +79,9 @@ class Price(Settings):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        if (self.input is None) != (self.output is None):
+        is_lone = self.input is None and self.cached_input is not None
+        if is_lone or (self.input is None) != (self.output is None):
             raise ValueError("set both input and output, money for a million tokens")
-        if self.input is None and self.cached_input is not None:
-            raise ValueError("cached_input alone is no price; set input and output, too")
         return self
 
     @property
@@ -109,7 +102,7 @@ class EngineSettings(Settings):
 
     name: str
     context_tokens: PositiveInt | None  # prompt and reply; null: the model's maximum
-    temperature: Annotated[NonNegativeFloat, Field(le=10)] | None  # null: the server's own
+    temperature: Temperature | None  # null: the server's own
     seed: NonNegativeInt
     sequences: PositiveInt = Field(le=100_000)  # concurrent sequences of one engine
     deadline_seconds: Seconds  # of a request, from its admission to the engine
@@ -120,7 +113,6 @@ class EngineSettings(Settings):
     keep_prompts: bool = True  # the messages of every call, in the table calls
     price: Price = Price()  # money a million tokens, where the engine's YAML has this key
 
-    leaves_out_temperature: ClassVar[bool] = False  # true: where it is null
     is_model: ClassVar[bool] = True  # false: its verdicts are not called ratings
     is_deterministic: ClassVar[bool] = False
     keeps_deadline: ClassVar[bool] = False  # true: the engine itself ends late requests
@@ -131,13 +123,6 @@ class EngineSettings(Settings):
     def __pydantic_init_subclass__(cls, **more: Any) -> None:
         for name in get_args(cls.model_fields["name"].annotation):
             ENGINES.add(name, cls)
-
-    @field_validator("temperature")
-    @classmethod
-    def _is_sent(cls, temperature: float | None) -> float | None:
-        if temperature is None and not cls.leaves_out_temperature:
-            raise ValueError("only a server has a temperature of its own; write a number")
-        return temperature
 
     @property
     def takes_constraints(self) -> bool:
@@ -169,17 +154,12 @@ class EngineSettings(Settings):
 
     def identity(self) -> dict[str, Any]:
         """The settings that change replies, which are hashed; limits and addresses are not. Raises
-        UsageError where `own_identity` raises, or returns what is no JSON."""
+        as `own_identity` does."""
+        of_all = {"engine": self.name, "context_tokens": self.context_tokens}
         sampling: dict[str, Any] = {"temperature": self.temperature}
         if self.temperature != 0:
             sampling["seed"] = self.seed
-        with contained(CommandError) as raised:
-            of_all = {"engine": self.name, "context_tokens": self.context_tokens}
-            identity = {**of_all, **self.own_identity(), **sampling}
-            sha(identity)
-            return identity
-        method = f"engine={self.name}: {type(self).__name__}.own_identity"
-        raise UsageError(f"{method}: {raised.line()}; return what JSON can hold")
+        return {**of_all, **self.own_identity(), **sampling}
 
     def token_rates(self) -> tuple[float, float] | None:
         """The uncached prompt tokens and the reply tokens that one engine processes in a second, if

@@ -178,14 +178,8 @@ def end_at_signal(number: int, frame: FrameType | None) -> None:
 def interruptible() -> None:
     """Let Ctrl-C and SIGTERM end this process in one line, also while it imports modules."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as a shell's & has it
             signal.signal(number, end_at_signal)
-
-
-def raise_at_ctrl_c() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt, for verbs that do more than end."""
-    if signal.getsignal(signal.SIGINT) is end_at_signal:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def proxies() -> list[str]:

@@ -9,16 +9,14 @@ one in the entry point group `gistmill.plugins`, as gistmill does with its own s
 import difflib
 import importlib
 import importlib.metadata
-import importlib.util
 import pickle
 import platform
 import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache
-from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -89,7 +87,6 @@ def first_sentence(documented: Any) -> str:
 
 
 def is_ours(maker: Any) -> bool:
-    """True for a class or function of gistmill's own."""
     return maker.__module__.split(".")[0] in ("pipeline", "stages")
 
 
@@ -150,10 +147,9 @@ def import_installed(part: str = "") -> tuple[Path, ...]:
     subfolder of our modules to import: `tables` saves a reading command a fifth of a second."""
     folders = []
     for entry in importlib.metadata.entry_points(group="gistmill.plugins"):
-        is_gistmill, plugin = entry.value == "stages", f"{entry.name} ({entry.value})"
-        with nullcontext() if is_gistmill else _in_one_line(f"the installed plugin {plugin}"):
+        with _in_one_line(f"the installed plugin {entry.name} ({entry.value})"):
             package: ModuleType = entry.load()
-            of_part = f"{entry.value}.{part}" if part and is_gistmill else None
+            of_part = f"{entry.value}.{part}" if part and entry.value == "stages" else None
             import_all(importlib.import_module(of_part) if of_part else package)
             folders.append(Path(next(iter(package.__path__))))
     return tuple(folders)
@@ -178,9 +174,8 @@ def _files(folder: Path, *endings: str) -> list[Path]:
 
 
 def _load_folder(folder: Path, word: str) -> Path:
-    """Import a plugin's modules once; returns the folder. After a failure no module stays imported,
-    so that a notebook can try the import again."""
-    name, before = folder.name, {*sys.modules}
+    """Import a plugin's modules once; returns the folder."""
+    name = folder.name
     if not folder.is_dir():
         raise UsageError(f"{word}: no such folder; name one that holds Python modules")
     if not name.isidentifier():
@@ -189,23 +184,15 @@ def _load_folder(folder: Path, word: str) -> Path:
         raise UsageError(f"{word}: {_FOLDERS[name]} has the same name; rename one of the folders")
     if name in _FOLDERS:
         return folder
-    try:
-        with _in_one_line(word):
-            importlib.invalidate_caches()
-            parent = ModuleSpec(PARENT, None, is_package=True)
-            sys.modules.setdefault(PARENT, importlib.util.module_from_spec(parent))
-            spec = PathFinder.find_spec(f"{PARENT}.{name}", [str(folder.parent)])
-            assert spec is not None, "any folder is at least a namespace package"
-            package = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = package
-            if spec.loader is not None:
-                spec.loader.exec_module(package)
-            import_all(package)
-    except UsageError:
-        for module in {*sys.modules} - before:
-            if module.startswith(f"{PARENT}.{name}"):
-                del sys.modules[module]
-        raise
+    with _in_one_line(word):
+        importlib.invalidate_caches()
+        for module in [m for m in sys.modules if f"{m}.".startswith(f"{PARENT}.{name}.")]:
+            del sys.modules[module]  # of an import that failed, as a notebook may try again
+        parent = sys.modules.setdefault(PARENT, ModuleType(PARENT))
+        parent.__path__ = [str(folder.parent)]  # for this import alone
+        package = importlib.import_module(f"{PARENT}.{name}")
+        parent.__path__ = []
+        import_all(package)
     _FOLDERS[name] = folder
     return folder
 
@@ -240,7 +227,7 @@ def unpickle_with_plugins(pickled: bytes) -> Any:
     plugins, content = pickle.loads(pickled)
     try:
         with tempfile.TemporaryDirectory(prefix="gistmill-plugin-") as parent:
-            for name in plugins.keys() - _FOLDERS.keys():
+            for name in (name for name in plugins if name not in _FOLDERS):  # as they were loaded
                 folder = Path(parent).resolve() / name
                 folder.mkdir()  # a plugin may have no modules, only configuration
                 for path, text in plugins[name].items():

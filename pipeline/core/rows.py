@@ -19,7 +19,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict, is_typeddict
 
-from pipeline.core.errors import Problem, UsageError, contained
+from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import Registry
 from pipeline.core.sql_files import table_sql, view_names
 
@@ -71,15 +71,6 @@ def columns_line(row: Row) -> str:
     return ", ".join(f"{name} {value}" for name, value in shown.items() if not is_vector(value))
 
 
-def lines_of(
-    trace: Callable[[Sequence[Row]], Sequence[Line]], rows: Sequence[Row]
-) -> Sequence[Line]:
-    """The lines that `trace` makes of rows; if it raises, its error and the rows' columns."""
-    with contained() as raised:
-        return trace(rows)
-    return [raised.line(), *map(columns_line, rows)]
-
-
 def titled(title: str, rows: Iterable[Row], trace: Callable[[Row], Sequence[Line]]) -> list[Line]:
     """The title, then the lines of all rows, indented by two spaces."""
     lines = [line for row in rows for line in trace(row)]
@@ -117,19 +108,15 @@ class Record:
         table = cls.__dict__.get("table")
         if table is None:
             return
-        names = {table, *view_names(cls.sql())}
-        if not TABLE_NAME.fullmatch(table) or not names.isdisjoint(VIEWS):
-            name = min(names & {*VIEWS}, default=table)
-            raise UsageError(
-                f"{cls.__module__}: the {'table' if name == table else 'view'} {name!r}: not a "
-                "name that SQL can use, or that of a view; rename it"
-            )
+        taken = dict.fromkeys(VIEWS, "every warehouse")
         for other in (record for name, record in RECORDS.items() if name != table):
-            if taken := names & {other.table, *view_names(other.sql())}:
-                raise UsageError(
-                    f"{cls.__module__}: {cls.__name__} makes the table or view {min(taken)!r}, "
-                    f"which is that of {other.__module__}.{other.__name__}; give it another name"
-                )
+            names = (other.table, *view_names(other.sql()))
+            taken |= dict.fromkeys(names, f"{other.__module__}.{other.__name__}")
+        what = f"{cls.__module__}: {cls.__name__} makes the table or view"
+        if not TABLE_NAME.fullmatch(table):
+            raise UsageError(f"{what} {table!r}: not a name that SQL can use; rename it")
+        for name in (n for n in (table, *view_names(cls.sql())) if n in taken):
+            raise UsageError(f"{what} {name!r}, which is that of {taken[name]}; rename it")
         RECORDS.add(table, cls)
 
     @classmethod

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pipeline.core.errors import UsageError
+from pipeline.core.settings import text_of
 
 PARTS = (  # docs/schema.md has the columns of those that are also views
     "measures",  # whose means reports show
@@ -41,11 +42,7 @@ def sql_beside(module_file: str) -> Mapping[str, str]:
 @cache
 def sql_sections(file: Path) -> Mapping[str, str]:
     """The sections of a file, by name. Raises UsageError for a mistake."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file}: byte {error.start} is no UTF-8; save it as UTF-8") from None
-    head, *parts = re.split(r"^-- name: *(.*?) *$\n?", text, flags=re.MULTILINE)
+    head, *parts = re.split(r"^-- name: *(.*?) *$\n?", text_of(file), flags=re.MULTILINE)
     if not all(map(_COMMENT.match, head.splitlines())):
         raise UsageError(f"{file}: SQL before the first section; begin it with `-- name: NAME`")
     sections: dict[str, str] = {}
@@ -53,8 +50,6 @@ def sql_sections(file: Path) -> Mapping[str, str]:
         lines = section.splitlines()
         while lines and _COMMENT.match(lines[-1]):  # they belong to the next section
             lines.pop()
-        if not lines:
-            raise UsageError(f"{file}: section {name!r}: no SQL; write it or remove the section")
         if name in sections:
             raise UsageError(f"{file}: section {name!r}: twice; rename one")
         sections[name] = "\n".join(lines).strip().removesuffix(";").rstrip()

@@ -52,7 +52,6 @@ class OpenAISettings(EngineSettings):
     structured_outputs: Literal["vllm", "none"]
 
     keeps_deadline: ClassVar[bool] = True
-    leaves_out_temperature: ClassVar[bool] = True
 
     @field_validator("base_url", "api_key_env")
     @classmethod

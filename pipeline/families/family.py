@@ -14,14 +14,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jinja2
 import yaml
 from jinja2 import nodes
 from jinja2.meta import find_referenced_templates, find_undeclared_variables
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
+from pydantic import BaseModel, ConfigDict, PositiveInt, StrictInt, field_validator
 
 from pipeline.core.errors import UsageError
 from pipeline.core.prompts import PROMPTS, Constraint, Message, Prompt, Refusals, rendered_values
@@ -31,7 +31,6 @@ from pipeline.core.settings import read_yaml, sha, text_of
 
 T = TypeVar("T")
 GENERIC = "generic"
-_Name = Annotated[str, Field(max_length=63)]  # at most 255 bytes, as a folder's must be
 # Errors that an expression in a template may raise; the sandbox's own is a TemplateError.
 _TEMPLATE_ERRORS = (
     jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, MemoryError,
@@ -45,14 +44,8 @@ class Example(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     reply: str
-    reads: int | str | tuple[int | str | tuple[str, ...], ...] | None
-
-    @field_validator("reads", mode="before")
-    @classmethod
-    def _no_bool(cls, reads: object) -> object:
-        if isinstance(reads, bool):
-            raise ValueError("YAML reads yes and no as booleans; put them in quotes")
-        return reads
+    # Strict: YAML reads yes and no as booleans, unless they are in quotes.
+    reads: StrictInt | str | tuple[StrictInt | str | tuple[str, ...], ...] | None
 
 
 class FamilyFile(BaseModel):
@@ -60,7 +53,7 @@ class FamilyFile(BaseModel):
     from generic, or else from the prompt's module."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    base: tuple[_Name, ...] = ()  # families whose parts it takes before generic's, in order
+    base: tuple[str, ...] = ()  # families whose parts it takes before generic's, in order
     wording: Literal["ours", "authors"] | None = None  # whose words the templates are in
     settings: dict[str, Any] = {}  # values of stages' settings, by their names
     judging: dict[str, dict[str, Any] | None] | None = None  # stages that follow every method
@@ -79,7 +72,7 @@ class FamilyFile(BaseModel):
 def read_family_file(folder: Path) -> FamilyFile:
     """`family.yaml` in a folder. Raises UsageError naming the file and the key that is wrong."""
     path = folder / "family.yaml"
-    file = read_yaml(path, FamilyFile, unchecked=frozenset({"examples"}))
+    file = read_yaml(path, FamilyFile)
     for key in ("reply_tokens", "forms", "refusals", "examples"):
         for name in getattr(file, key):
             if name not in PROMPTS:
@@ -97,27 +90,25 @@ def family_layers(folder: Path, roots: Sequence[Path]) -> dict[Path, FamilyFile]
     """The folders that a family is read from, with their family.yaml, in order of precedence: the
     family; its bases, each followed by its own bases; then every `generic`, first the one beside
     the family, then those in `roots` (folders of families). Raises UsageError for a folder without
-    a family, and for a base that is unknown or its own base."""
+    a family, and for a base that is unknown."""
     if not (folder / "family.yaml").is_file():
         raise UsageError(f"{folder}: no family.yaml there; name a folder of prompts")
     layers: dict[Path, FamilyFile] = {}
 
-    def add(family: Path, above: tuple[Path, ...]) -> None:
-        key = f"{family / 'family.yaml'}: base"
-        if family in above:
-            names = " -> ".join(path.name for path in (*above[above.index(family) :], family))
-            raise UsageError(f"{key}: {names} is a circle; remove one of them")
+    def add(family: Path) -> None:
         layers[family] = file = read_family_file(family)
         for name in file.base:
             named = [root / name for root in (family.parent, *roots)]
             bases = [path for path in named if (path / "family.yaml").is_file()]
             if not bases:
-                names = ", ".join(_names(roots))
+                key, names = f"{family / 'family.yaml'}: base", ", ".join(_names(roots))
                 raise UsageError(f"{key}: no family {name!r}; there are {names}")
             # A base with the family's own name is another folder of that name, if there is one.
-            add(min(bases, key=lambda path: path == family), (*above, family))
+            base = min(bases, key=lambda path: path == family)
+            if base not in layers:
+                add(base)
 
-    add(folder, ())
+    add(folder)
     for path in (root / GENERIC for root in (folder.parent, *roots)):
         if path.is_dir() and path not in layers:
             has_file = (path / "family.yaml").is_file()
@@ -367,19 +358,17 @@ def export_family(name: str, folder: Path, plugins: str | None) -> dict[str, Any
         base = (source.name,)
     prompts = [p for name, p in sorted(PROMPTS.items()) if f"{name}.jinja" in family.sources]
     content = {
-        **({"base": [*base]} if base else {}),
+        "base": base,
         "wording": family.wording,
-        "settings": dict(family.settings),
-        "judging": dict(family.judging),
+        "settings": family.settings,
+        "judging": family.judging,
         "reply_tokens": {prompt.name: family.max_reply_tokens(prompt) for prompt in prompts},
         "forms": {p.name: form for p in prompts if (form := family.form(p)) is not None},
-        "refusals": {key: words.model_dump(mode="json") for key, words in family.refusals.items()},
-        "examples": {
-            prompt: [example.model_dump(mode="json") for example in examples]
-            for prompt, examples in _merged(file.examples for file in layers.values()).items()
-        },
+        "refusals": family.refusals,
+        "examples": _merged(file.examples for file in layers.values()),
     }
-    text = yaml.safe_dump(content, width=math.inf, allow_unicode=True, sort_keys=False)
+    dumped = FamilyFile.model_validate(content).model_dump(mode="json", exclude_defaults=True)
+    text = yaml.safe_dump(dumped, width=math.inf, allow_unicode=True, sort_keys=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, written in {**family.sources, "family.yaml": text}.items():

@@ -84,7 +84,7 @@ def lease(folder: UPath, name: str) -> Iterator[Lease | None]:
     files = _files(folder, name)
     new = [] if is_remote(folder) else [f for f in (folder, *folder.parents) if not exists(f)]
     taken = Lease(folder, name, max(files, default=0) + 1)
-    if _holder(files) is not None or not taken.take():
+    if holder(folder, name) is not None or not taken.take():
         yield None
         return
     threading.Thread(target=taken.renew, daemon=True, name=f"lease {name}").start()
@@ -97,13 +97,9 @@ def lease(folder: UPath, name: str) -> Iterator[Lease | None]:
 
 
 def holder(folder: UPath, name: str) -> str | None:
-    """The process that holds the lease, as host-pid; None if none does."""
-    return _holder(_files(folder, name))
-
-
-def _holder(files: dict[int, UPath]) -> str | None:
-    """The holder that the newest of a lease's files names. None also if the lease has expired, if
-    its holder is known to have ended, and if that file is no lease."""
+    """The process that holds the lease, as host-pid. None also if the lease has expired, if its
+    holder is known to have ended, and if the newest of its files is no lease."""
+    files = _files(folder, name)
     content = read_object(files[max(files)]) if files else {}
     try:
         process = f"{content['host']}-{int(content['pid'])}"

@@ -6,8 +6,7 @@ time and status change time. No program can set the last, so it reveals even a w
 the modification time (`rsync --times`).
 
 The cache has small files in $XDG_CACHE_HOME/gistmill or ~/.cache/gistmill, which may be deleted at
-any time; those not used for 30 days are. If the folder cannot be read or written, nothing is
-cached.
+any time; those older than 30 days are. If the folder cannot be read or written, nothing is cached.
 """
 
 import hashlib
@@ -29,9 +28,7 @@ _CHUNK_BYTES = 2**24  # hashed by one thread; several at once keep a fast disk b
 _THREADS = min(16, os.cpu_count() or 1)
 _SILENT_SECONDS = 5.0  # a notice is printed when hashing a model takes longer
 _DOCUMENTATION_SUFFIXES = {".md", ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".svg"}
-# The coarsest time resolution of filesystems: a second change within it may not show.
-_COARSEST_TIME_NS = 2_000_000_000
-_SECONDS_UNUSED = 30 * 24 * 3600.0
+_SECONDS_KEPT = 30 * 24 * 3600.0
 
 # By entry of the cache; the only copy if the cache's folder cannot be written.
 _hashes_of_this_process: dict[str, bytes] = {}
@@ -64,9 +61,8 @@ def _is_of_model(folder: Path, file: PurePath) -> bool:
 
 
 def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
-    """The hash of a file. Cached for a large file, unless it changed less than 2 s before."""
     try:
-        began_ns, stat = time.time_ns(), file.stat()  # a link's target
+        stat = file.stat()  # a link's target
         if stat.st_size < _CHUNK_BYTES:
             return _read_and_hash(file, stat.st_size, threads)
         state = (stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
@@ -78,9 +74,8 @@ def _file_hash(file: Path, threads: ThreadPoolExecutor) -> str:
         raise UsageError(
             f"{file}: {error.strerror}; make it readable, as its content identifies the model"
         ) from None
-    if began_ns - stat.st_ctime_ns >= _COARSEST_TIME_NS:
-        _hashes_of_this_process[entry] = computed.encode()
-        cache_content("file_hashes", entry, computed.encode())
+    _hashes_of_this_process[entry] = computed.encode()
+    cache_content("file_hashes", entry, computed.encode())
     return computed
 
 
@@ -97,13 +92,8 @@ def _read_and_hash(file: Path, size: int, threads: ThreadPoolExecutor) -> str:
 
 
 def cached_content(kind: str, entry: str) -> bytes | None:
-    """The content of an entry of the cache, which is marked as used; None if there is none."""
     with suppress(OSError, RuntimeError):
-        file = _cache_folder(kind) / entry
-        content = file.read_bytes()
-        with suppress(OSError):
-            os.utime(file)
-        return content
+        return (_cache_folder(kind) / entry).read_bytes()
     return None
 
 
@@ -113,13 +103,13 @@ def cache_content(kind: str, entry: str, content: bytes) -> None:
         folder = _cache_folder(kind)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write(as_path(folder / entry), content)
-        _delete_unused(folder)
+        _delete_old(folder)
 
 
 @cache  # once per process
-def _delete_unused(folder: Path) -> None:
+def _delete_old(folder: Path) -> None:
     for file in folder.iterdir():
-        if file.is_file() and file.stat().st_mtime < time.time() - _SECONDS_UNUSED:
+        if file.is_file() and file.stat().st_mtime < time.time() - _SECONDS_KEPT:
             file.unlink(missing_ok=True)
 
 

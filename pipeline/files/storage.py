@@ -10,27 +10,23 @@ import json
 import math
 import os
 import random
-import re
-import shutil
 import socket
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any, TypeVar
-from unicodedata import normalize
 
 from upath import UPath
 
-from pipeline.core.errors import StorageError, UsageError, proxies
+from pipeline.core.errors import StorageError, UsageError
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -53,14 +49,6 @@ _OF_NETWORKS = (
 _OF_SETTINGS = (
     ("botocore.exceptions", "BotoCoreError"), ("google.auth.exceptions", "GoogleAuthError"),
 )  # fmt: skip
-_FIXES = {
-    errno.ENOSPC: "free some space",
-    errno.EDQUOT: "free some space or raise the quota",
-    errno.EFBIG: "raise the limit on the size of files",
-    errno.EROFS: "make it writable",
-    errno.EACCES: "grant access to it",
-    errno.ENOENT: "put the folder back",
-}
 
 _seconds = 60.0  # of this process
 _seconds_here: ContextVar[float] = ContextVar("seconds_here", default=math.inf)
@@ -75,22 +63,11 @@ def as_path(path: AnyPath) -> UPath:
     for such an address is installed."""
     try:
         if not is_remote(local := UPath(path)):
-            return _as_spelled(local)
+            return local
         # Listings are not cached, so that files written by other machines are seen.
         return UPath(path, use_listings_cache=False)
     except (ImportError, ValueError) as error:
         raise UsageError(f"{path}: {str(error).splitlines()[0]}") from None
-
-
-def _as_spelled(path: UPath) -> UPath:
-    """The path in the Unicode form (NFC or NFD) in which it exists: Macs decompose accents."""
-    with suppress(OSError):  # the name may be invalid for files
-        if str(path).isascii() or path.exists():
-            return path
-        folder, name = _as_spelled(path.parent), normalize("NFC", path.name)
-        there = (file for file in folder.iterdir() if normalize("NFC", file.name) == name)
-        return next(there, folder / path.name)
-    return path
 
 
 def is_remote(path: UPath) -> bool:
@@ -158,9 +135,6 @@ def _local_names(folder: UPath) -> list[str]:
 def _local_paths(folder: UPath, pattern: str) -> list[UPath]:
     # Not by pathlib's `glob`: it raises if a folder vanishes meanwhile, and takes far longer.
     first, _, rest = pattern.partition("/")
-    if first == "**":
-        walk = os.walk(str(folder))  # used for temporary files only: unreadable folders are skipped
-        return [UPath(top, n) for top, _, names in walk for n in names if fnmatchcase(n, rest)]
     paths = [folder / name for name in _local_names(folder) if fnmatchcase(name, first)]
     return [below for path in paths for below in _local_paths(path, rest)] if rest else paths
 
@@ -191,14 +165,9 @@ def map_files(
 
 def make_folder(path: UPath) -> None:
     """Make a local folder, and those above it, but none of `never_made`."""
-    if path in never_made:
-        return
-    make = partial(path.mkdir, exist_ok=True)
-    try:
-        with_retries(make, path, (FileNotFoundError,))
-    except FileNotFoundError:
+    if path not in never_made and not path.is_dir():
         make_folder(path.parent)
-        with_retries(make, path)
+        with_retries(partial(path.mkdir, exist_ok=True), path)
 
 
 def commit(path: UPath, content: bytes) -> bool:
@@ -260,7 +229,6 @@ def _written_beside(path: UPath, content: bytes, sync: bool) -> Iterator[UPath]:
 
 
 def delete(path: UPath) -> None:
-    """Delete a file if it exists."""
     with_retries(lambda: path.unlink(missing_ok=True), path)
 
 
@@ -277,16 +245,7 @@ def delete_if_empty(path: UPath) -> None:
             path.rmdir()
 
 
-def delete_abandoned(path: UPath) -> None:
-    """Delete the temporary files for a local file that killed processes left beside it."""
-    if not is_remote(path):
-        for part in list_paths(path.parent, f".{path.name}.*.part"):
-            if is_abandoned(part.name):
-                delete_folder(part)
-
-
 def process_name() -> str:
-    """The host's name and the process id."""
     return f"{_HOST}-{os.getpid()}"
 
 
@@ -305,23 +264,8 @@ def has_ended(name: str) -> bool:
 
 
 def part_name(name: str) -> str:
-    """A name for this process's temporary file, beside the file that it becomes."""
-    return f".{name}.{process_name()}.{uuid.uuid4().hex[:8]}.part"
-
-
-def is_abandoned(part: str) -> bool:
-    """True if a temporary file's writer was on this machine and has ended."""
-    name = re.search(rf"\.({re.escape(_HOST)}-\d+)\.[0-9a-f]{{8}}\.part$", part)
-    return name is not None and has_ended(name[1])
-
-
-def own_folder(kind: str) -> Path:
-    """A new temporary folder of this process; deletes those of processes that have ended."""
-    start = f"gistmill-{kind}-"
-    for folder in Path(tempfile.gettempdir()).glob(f"{start}*"):
-        if has_ended(f"{_HOST}-{folder.name.removeprefix(start).partition('-')[0]}"):
-            shutil.rmtree(folder, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{start}{os.getpid()}-"))
+    """A name for a temporary file, beside the file that it becomes."""
+    return f".{name}.{uuid.uuid4().hex}.part"
 
 
 def retry_for(seconds: float) -> None:
@@ -385,57 +329,27 @@ def storage_errors() -> tuple[type[Exception], ...]:
 
 def refusal_error(path: UPath | str, error: Exception) -> StorageError | UsageError:
     """An error in one line with the path and what to do; a UsageError if the name is too long."""
-    number = errno.EACCES if isinstance(error, PermissionError) else getattr(error, "errno", 0)
     reason = refusal_reason(error)
-    if number == errno.ENAMETOOLONG:
+    if getattr(error, "errno", 0) == errno.ENAMETOOLONG:
         return UsageError(f"{str(path)[:80]}...: {reason}; take a shorter one")
-    otherwise = "make sure that it answers" if _is_transient(error) else "put that right"
-    fix = _FIXES.get(number, otherwise)
-    return StorageError(f"{path}: {reason}; {fix}, then run the same command to resume")
+    return StorageError(f"{path}: {reason}; put that right, then run the same command to resume")
 
 
 def refusal_reason(error: Exception) -> str:
     if isinstance(error, StorageError) and isinstance(error.__cause__, Exception):
         return refusal_reason(error.__cause__)
     text = str(getattr(error, "strerror", None) or error)
-    reason = " ".join(text.split()) or type(error).__name__
-    names = " or ".join(proxies())
-    return f"{reason}, which {names} names" if names and "proxy" in reason.lower() else reason
+    return " ".join(text.split()) or type(error).__name__
 
 
-class Advisory:
-    """Tries operations on files that are soon written or read again, such as heartbeats. A refusal
-    raises no error. `is_refused`: storage refused the last operation."""
-
-    def __init__(self) -> None:
-        self.is_refused = False
-        self._since, self._reason = 0.0, ""
-        self._outage: dict[str, Any] | None = None
-
-    @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """Try the file operations in the `with` block once; record a refusal and go on."""
-        reason = ""
-        try:
-            with limit_retries(0):
-                yield
-        except storage_errors() as error:
-            reason = refusal_reason(error)
-        now = time.monotonic()
-        if reason and not self.is_refused:
-            self._since = now
-        if reason or self.is_refused:  # the outage lasts until now
-            self._outage = {"seconds": round(now - self._since, 1), "error": reason or self._reason}
-        self.is_refused, self._reason = bool(reason), reason
-
-    def state(self) -> dict[str, Any] | None:
-        """The last outage as JSON, its seconds and its reason; None if there was none."""
-        return self._outage
-
-
-def ignore_refusals() -> AbstractContextManager[None]:
+@contextmanager
+def ignore_refusals() -> Iterator[None]:
     """Try the file operations in the `with` block once, and ignore a refusal."""
-    return Advisory().attempt()
+    try:
+        with limit_retries(0):
+            yield
+    except storage_errors():  # not `suppress`: a library's errors are known once it is imported
+        return
 
 
 def unwritable(folder: UPath) -> UPath | None:

@@ -18,11 +18,13 @@ run is executed, as it may plan them again, and while the plan of any run cannot
 
 import gc
 import math
+import os
 import time
 import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import Any, BinaryIO, NamedTuple
 
@@ -385,10 +387,11 @@ def _left_over(root: UPath, before: float) -> Iterator[UPath]:
     yield from storage.list_paths(root, _CHECKED)
     yield from storage.list_paths(root / _READERS, "*.lease")
     before = min(before, time.time() - _SECONDS_OF_A_WRITE)
-    for file in [] if storage.is_remote(root) else storage.list_paths(root, "**/.*.part"):
-        is_old = storage.is_abandoned(file.name) or _modified(file) <= before
-        if is_old and storage.path_kind(file) == "file":
-            yield file
+    # Not by `rglob`: it raises if a folder vanishes meanwhile.
+    walk = [] if storage.is_remote(root) else os.walk(str(root))
+    files = (root / folder / name for folder, _, names in walk for name in names
+             if fnmatchcase(name, ".*.part"))  # fmt: skip
+    yield from (file for file in files if _modified(file) <= before)
 
 
 def _modified(file: UPath) -> float:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import hint
-from pipeline.core.settings import YAML_LOADER, read_yaml, refuse_nonsense, text_of
+from pipeline.core.settings import YAML_LOADER, read_yaml, text_of
 from pipeline.work.stage import STAGES, Stage
 
 NO_METHODS = "none"
@@ -241,7 +241,6 @@ def value_of(place: str, written: str) -> str | int | float:
         value = None
     if not isinstance(value, str | int | float):
         raise UsageError(f"{place}={written.strip()} is not a value; write a number or a word")
-    refuse_nonsense(value, place)
     return value
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from pipeline.core.calls import UnitProgress, UsageCounters
 from pipeline.files.storage import (
-    Advisory,
     AnyPath,
     as_path,
     exists,
@@ -85,9 +84,7 @@ class DocumentProgress:
 class Heartbeat:
     """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; with
     cluster=inline a process has several workers, one after the other: <host>-<pid>-2.json ...
-
-    If storage refuses a heartbeat, the next one reports the length of the gap.
-    """
+    A heartbeat that storage refuses is skipped."""
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
         self.name = process_name() + next(_ENDINGS)
@@ -98,7 +95,6 @@ class Heartbeat:
         self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
         self.findings: Mapping[str, str] = {}  # about the engine's server
         self._task: asyncio.Task[None] | None = None
-        self._advisory = Advisory()
         # Its own thread: the other threads may all wait for storage that does not answer.
         self._thread = ThreadPoolExecutor(1, "heartbeat")
 
@@ -143,11 +139,10 @@ class Heartbeat:
             "documents": {o.document_id: round(now - o.since, 1) for o in self._in_flight},
             "findings": dict(self.findings),
             "inside": [progress.state() for progress in self._in_flight],
-            "refused": self._advisory.state(),
         }
 
     def _write(self, state: dict[str, Any]) -> None:
-        with self._advisory.attempt():
+        with ignore_refusals():
             write_json(self._file, state)
 
 

@@ -17,7 +17,6 @@ from itertools import chain, count
 from pipeline.asking.ask import Capacity, Reader
 from pipeline.asking.replies import SharedReplies
 from pipeline.core.calls import UsageCounters
-from pipeline.core.engine import Closable
 from pipeline.core.errors import (
     AccountingError,
     CommandError,
@@ -134,8 +133,8 @@ class Worker:
             return
         with suppress(CommandError, asyncio.CancelledError):  # it did not start
             engine = (await self._reader).engine
-            if isinstance(engine, Closable):
-                await engine.close()
+            if close := getattr(engine, "close", None):
+                await close()
 
     def _refuse_unshared(self) -> None:
         """Raise UsageError if this machine does not see what the driver has committed."""

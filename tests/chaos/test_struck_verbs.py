@@ -50,9 +50,10 @@ class Place:
         return done.returncode
 
     def state(self) -> dict[str, Any]:
-        """What is compared beside the tables: the rows of every run, and the files written."""
+        """What is compared beside the tables: the rows of every run, and the files written but for
+        temporary ones."""
         rows = "select run, count(*) as n from all_answers where run is not null group by all"
-        files = [file for file in self.folder.iterdir() if file.is_file()]
+        files = [file for file in self.folder.glob("[!.]*") if file.is_file()]
         return {
             "answers": sql(self.warehouse, f"{rows} order by run", "run=night"),
             "files": {file.name: file.read_bytes() for file in files},

@@ -33,16 +33,17 @@ def test_ctrl_c_is_exit_4_and_the_same_command_goes_on(tmp_path: Path) -> None:
     assert "complete" in succeed("status", command[-1])
 
 
-def test_sigterm_is_one_line_from_the_first_moment_on(tmp_path: Path) -> None:
+def test_a_signal_is_one_line_from_the_first_moment_on(tmp_path: Path) -> None:
     """While it imports, plans, starts Ray; on a busy machine each of these takes longer. Its first
     moment is that in which our code, not Python's, begins."""
     command = slow_words(tmp_path)
-    for seconds in (0.0, 0.3, 0.6, 0.9, 1.2, 1.9, 2.4):
+    moments = ((signal.SIGTERM, seconds) for seconds in (0.0, 0.3, 0.6, 0.9, 1.2, 1.9, 2.4))
+    for number, seconds in ((signal.SIGINT, 0.0), *moments):
         driver = begun(command)
         while not catches_sigterm(driver.pid):
             time.sleep(0.02)
         time.sleep(seconds)
-        driver.terminate()
+        driver.send_signal(number)
         told = last_line(end_of(driver), code=4)
         assert told == "gistmill: interrupted; run the same command to resume"
 

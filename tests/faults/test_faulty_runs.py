@@ -40,8 +40,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("operations", "errno", "line"),
     [
-        ("write", "ENOSPC", "No space left on device; free some space"),
-        ("open link mkdir unlink replace", "EROFS", "Read-only file system; make it writable"),
+        ("write", "ENOSPC", "No space left on device"),
+        ("open link mkdir unlink replace", "EROFS", "Read-only file system"),
     ],
 )
 def test_a_disk_that_refuses(
@@ -54,7 +54,7 @@ def test_a_disk_that_refuses(
     faults = [{"operation": operation, **fault} for operation in operations.split()]
     told = one_line(gistmill_with(faults, *command))
     assert told.startswith(str(tmp_path / "warehouse"))
-    assert told.endswith(f"{line}, then run the same command to resume")
+    assert told.endswith(f"{line}; put that right, then run the same command to resume")
     assert not [*gists.glob("**/.*.part")], "nothing half-written"
     check(tmp_path, command, undisturbed)
 
@@ -63,7 +63,7 @@ def test_a_folder_that_vanishes(tmp_path: Path, undisturbed: Path) -> None:
     driver = in_its_midst(words(tmp_path, {"reply": "short", "seconds": 0.3}), tmp_path)
     warehouse, elsewhere = tmp_path / "warehouse", tmp_path / "elsewhere"
     warehouse.rename(elsewhere)
-    assert "put the folder back" in one_line(end_of(driver, timeout=300))
+    assert "No such file or directory" in one_line(end_of(driver, timeout=300))
     assert not warehouse.exists(), "not made again"
     elsewhere.rename(warehouse)
     check(tmp_path, words(tmp_path, REPLY), undisturbed)
@@ -83,7 +83,6 @@ def test_a_disk_that_fails_now_and_then(tmp_path: Path, undisturbed: Path) -> No
     ]
     done = gistmill_with(faults, *command, "--json")
     assert json.loads(succeeded(done))["exit_code"] == 0
-    assert "progress could not be written for" in done.stderr
     assert sql(tmp_path / "warehouse", ANSWERS) == sql(undisturbed / "warehouse", ANSWERS)
 
 

@@ -153,7 +153,7 @@ def test_an_outage_that_stays_is_one_line(server: Server) -> None:
     assert done.returncode == 4, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("gistmill: ")]
     assert len(lines) == 1
-    assert lines[0].endswith("make sure that it answers, then run the same command to resume")
+    assert lines[0].endswith("put that right, then run the same command to resume")
     assert "Traceback" not in done.stderr
     succeed(*words)
 

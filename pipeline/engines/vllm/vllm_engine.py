@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -29,7 +30,6 @@ from pipeline.engines.vllm.vllm_settings import (
     use_all_cores,
     with_cpu_defaults,
 )  # fmt: skip
-from pipeline.files.storage import own_folder
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -265,7 +265,7 @@ def vllm_errors_in_file() -> Iterator[Path]:
     logging configuration."""
     for key, value in _ENVIRONMENT.items():
         os.environ.setdefault(key, value)
-    folder, level = own_folder("vllm"), os.environ["VLLM_LOGGING_LEVEL"]
+    folder, level = Path(mkdtemp(prefix="gistmill-vllm-")), os.environ["VLLM_LOGGING_LEVEL"]
     log, file = folder / "errors.log", folder / "logging.json"
     log.touch()
     config = {

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, model_validator
 
-from pipeline.core.engine import Engine, EngineSettings
+from pipeline.core.engine import Engine, EngineSettings, Temperature
 from pipeline.core.errors import UsageError
 from pipeline.files.model_hash import content_hash
 
@@ -70,6 +70,7 @@ class VllmSettings(EngineSettings):
     name: Literal["vllm"]
     model: str
     revision: str | None
+    temperature: Temperature
     args: dict[str, Any]
     chat_template: str | None
     chat_template_kwargs: dict[str, Any]

@@ -98,7 +98,6 @@ class RunFolder:
         self._progress = self.path / "alive" / "progress"
         self._provenance = self.path / "provenance.json"
         self._units = self.path / "units.parquet"
-        self.advisory = storage.Advisory()  # for the progress file and the heartbeats
         self.left_out = DamagedFiles()  # among the files that are advisory
 
     def config(self) -> dict[str, Any] | None:
@@ -146,7 +145,7 @@ class RunFolder:
 
     def ended(self, why: str) -> None:
         """Record why the last launch ended before the run was complete. Advisory."""
-        with self.advisory.attempt():
+        with storage.ignore_refusals():
             self._record(ended=why)
 
     def _record(self, **facts: Any) -> None:
@@ -162,7 +161,7 @@ class RunFolder:
 
     def write_progress(self, launch: str, state: Mapping[str, Any]) -> None:
         """Write the progress of the current launch, for `status`. Advisory."""
-        with self.advisory.attempt():
+        with storage.ignore_refusals():
             storage.write_json(self._progress, {"launch": launch, **state})
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
@@ -227,7 +226,7 @@ class RunFolder:
 
     def all_gone(self) -> None:
         """Delete progress, heartbeats and in-flight markers. All workers must have ended."""
-        with self.advisory.attempt():
+        with storage.ignore_refusals():
             for file in storage.list_paths(self.path / "alive"):
                 storage.delete(file)
             storage.delete_folder(self.path / "in_flight")

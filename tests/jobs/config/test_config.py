@@ -58,7 +58,7 @@ def test_every_role_is_the_reader_s_unless_it_is_chosen(tmp_path: Path) -> None:
     [
         (["limt=3"], "limt", "nearest: limit"),
         ([*SERVED, "engine.price.input=0.15"], "engine.price", "set both input and output"),
-        ([*SERVED, "engine.price.cached_input=1"], "engine.price", "cached_input alone"),
+        ([*SERVED, "engine.price.cached_input=1"], "engine.price", "set both input and output"),
         ([*SERVED, "engine.price.inptu=1"], "engine.price.inptu", "nearest: engine.price.input"),
         ([*SERVED, "engine.price.cached_input=-1"], "engine.price.cached_input=-1", "0"),
         (["engine.max_workers=0"], "engine.max_workers=0", "greater than 0"),

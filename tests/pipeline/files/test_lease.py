@@ -1,11 +1,9 @@
-"""Leases: one holder at a time, taken over from the dead, by whoever is first; what killed
-processes leave in temporary folders, and who deletes it."""
+"""Leases: one holder at a time, taken over from the dead, by whoever is first."""
 
 import json
 import os
 import socket
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -17,8 +15,6 @@ import pytest
 
 from pipeline.files import storage
 from pipeline.files.lease import holder, lease
-from tests.support.command import succeed
-from tests.support.runs.warehouse import Warehouse, document_unit, gist, step
 
 HOST = socket.gethostname()
 
@@ -122,45 +118,9 @@ def test_of_many_who_want_a_dead_holders_lease_one_gets_it(tmp_path: Path) -> No
         assert sum(pool.map(take, range(8))) == 1
 
 
-@pytest.fixture
-def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder, in which a process that has ended left temporary files and an engine's folder."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "getpid", lambda: ended.pid)
-        (tmp_path / storage.part_name("a.b.csv")).write_text("half")
-        (tmp_path / storage.part_name("v.parquet")).mkdir()
-        (storage.own_folder("vllm") / "config.json").write_text("")
-    return tmp_path
-
-
 def test_who_has_ended() -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     assert storage.has_ended(f"{HOST}-{ended.pid}")
     assert not storage.has_ended(storage.process_name())
     assert not storage.has_ended(f"other-{HOST}-{ended.pid}")  # may be at work on another machine
-    for name in (storage.part_name("x"), f".x.{HOST}.part"):
-        assert not storage.is_abandoned(name)
-
-
-def test_the_next_to_write_there_deletes_what_killed_processes_left(killed: Path) -> None:
-    first, second = storage.own_folder("vllm"), storage.own_folder("vllm")
-    assert {*killed.glob("gistmill-vllm-*")} == {first, second}
-    for name in ("b.csv", "a.b.csv", "v.parquet"):
-        storage.delete_abandoned(storage.as_path(killed / name))
-        storage.write(storage.as_path(killed / name), b"whole")
-        assert not [*killed.glob(f".{name}.*.part")], name
-
-
-def test_gc_deletes_what_killed_processes_left(killed: Path) -> None:
-    warehouse, gists = Warehouse(killed / "w"), step("gists")
-    warehouse.commit(gists, document_unit(gists, "d1"), [gist(0)])
-    (left,) = killed.glob(".a.b.csv.*")
-    left = left.rename(warehouse.folder / "tables" / left.name)
-    mine = warehouse.folder / "tables" / storage.part_name("a.b.csv")
-    mine.write_text("is being written")
-    succeed("gc", f"warehouse={warehouse.folder}")
-    assert mine.exists() and not left.exists()

@@ -70,7 +70,7 @@ def plugin(folder: Path, view: str) -> str:
     [
         ("readings",
          "makes the table or view 'readings', which is that of stages.tables.answers.Answer"),
-        ("runs", "the view 'runs': not a name that SQL can use, or that of"),
+        ("runs", "makes the table or view 'runs', which is that of every warehouse"),
     ],
 )  # fmt: skip
 def test_the_sql_of_a_table_names_no_view_that_there_is(

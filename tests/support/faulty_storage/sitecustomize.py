@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 _exists = os.path.exists
-_COMMAND_LINE = " ".join([*sys.orig_argv, *sys.argv])
 _CHANGES = ("open", "fsync", "link", "replace", "unlink", "mkdir")
 
 
@@ -34,7 +33,6 @@ class _Fault:
     skip: int = 0  # operations before the first one that fails, counted per process
     after: str | None = None  # a path: only while it exists
     until: str | None = None  # a path: only while it does not
-    process: str = "*"  # a pattern of the process's command line
     seen: int = 0
 
     def strike(self, operation: str, path: str) -> None:
@@ -53,7 +51,7 @@ class _Fault:
     def is_on(self) -> bool:
         has_begun = self.after is None or _exists(self.after)
         is_over = self.until is not None and _exists(self.until)
-        return has_begun and not is_over and fnmatch(_COMMAND_LINE, self.process)
+        return has_begun and not is_over
 
 
 FAULTS = [_Fault(**fault) for fault in json.loads(os.environ.get("GISTMILL_FAULTS", "[]"))]

@@ -15,13 +15,12 @@ from upath import UPath
 from jobs.graph.preparation import load_corpus
 from jobs.graph.resolved_run import read_run
 from pipeline.core.errors import UsageError
-from pipeline.files.storage import as_path
 from pipeline.store import Shards
 from pipeline.work.units import Committed
 from stages.corpora import Loaded, load
 from stages.corpora import corpus_of as of_section
 from stages.corpora.own import text_files
-from stages.corpora.own.text_files import AskCorpus, text_of_file
+from stages.corpora.own.text_files import text_of_file
 from stages.extract.extracted import EXTRACTORS, Extracted
 from stages.extract.isolated import Extractor
 from stages.read.imported_answers import read_predictions
@@ -293,13 +292,6 @@ def test_a_file_is_found_by_either_form_of_its_name(
     corpus = read(tmp_path, {f"{on_disk(name)}.txt": LINE, "questions.csv": questions})
     assert [item.document.document_id for item in corpus] == [name]
     assert [question.problem for question in asked(corpus)] == [None]
-    assert as_path(tmp_path / f"{named(name)}.txt").read_text() == LINE
-    assert as_path(tmp_path / named("Łódź/new é")) == tmp_path / on_disk("Łódź") / named("new é")
-    section = corpus_of(tmp_path, "text").model_dump(mode="json")
-    paths = [str(tmp_path / f"{form(name)}.txt") for form in FORMS]
-    one = of_section({**section, "format": "asked", "paths": paths, "question": "Who?"})
-    assert isinstance(one, AskCorpus) and one.named_files() == {"café Zoë": "café Zoë.txt"}
-    assert len([*load(one)]) == 1
 
 
 @pytest.mark.parametrize("form", FORMS)
