@@ -5,10 +5,8 @@ import asyncio
 import time
 from asyncio import to_thread
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import chain, count
 from typing import Any
 
 from pipeline.core.calls import UnitProgress, UsageCounters
@@ -26,7 +24,6 @@ from pipeline.work.units import Step, Unit, weight
 
 SECONDS_BETWEEN_BEATS = 10.0
 _SECONDS_BETWEEN_LOOKS = 2.0  # at the signal
-_ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # suffixes for this process's workers
 
 
 @dataclass
@@ -83,14 +80,11 @@ class DocumentProgress:
 
 
 class Heartbeat:
-    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; with
-    cluster=inline a process has several workers, one after the other: <host>-<pid>-2.json ...
-
-    If storage refuses a heartbeat, the next one reports the length of the gap.
-    """
+    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity. If
+    storage refuses a heartbeat, the next one reports the length of the gap."""
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
-        self.name = process_name() + next(_ENDINGS)
+        self.name = process_name()
         self._launch, self._usage = launch, usage
         self._file = as_path(folder) / f"{self.name}.json"
         self._in_flight: list[DocumentProgress] = []
@@ -99,8 +93,6 @@ class Heartbeat:
         self.findings: Mapping[str, str] = {}  # of the first replies; see ReplyWatch
         self._task: asyncio.Task[None] | None = None
         self._advisory = Advisory()
-        # Its own thread: the other threads may all wait for storage that does not answer.
-        self._thread = ThreadPoolExecutor(1, "heartbeat")
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -124,12 +116,10 @@ class Heartbeat:
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
-        self._thread.shutdown(wait=False)
 
     async def _beat(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
-            await loop.run_in_executor(self._thread, self._write, self._state())
+            await to_thread(self._write, self._state())
             await asyncio.sleep(SECONDS_BETWEEN_BEATS)
 
     def _state(self) -> dict[str, Any]:
