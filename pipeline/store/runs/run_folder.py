@@ -246,10 +246,9 @@ class RunFolder:
                 storage.write_json(file, description)
                 return
             stored.pop("sha256", None)  # version 0.2 wrote it
-            keys = [k for k in {**stored, **description} if stored.get(k) != description.get(k)]
-            if keys:
-                what = f"does not describe the step of that name (other {', '.join(keys)})"
-                raise DamagedError(file, f"{what}, so its rows cannot be reused; {MOVE_STEP}")
+            if any(stored.get(k) != description.get(k) for k in {**stored, **description}):
+                what = "describes another step, so its rows cannot be reused"
+                raise DamagedError(file, f"{what}; {MOVE_STEP}")
 
         storage.map_files(describe, steps)
         storage.write(self._units, storage.read(storage.as_path(plan)))

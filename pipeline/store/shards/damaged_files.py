@@ -30,9 +30,9 @@ class FlawError(Exception):
 
 
 def shard_footer(path: UPath) -> Any:
-    """The Parquet metadata of a shard. Raises FileNotFoundError if it does not exist. Raises
-    DamagedError if it cannot be read, lacks columns of its table, has more or fewer rows than
-    were written, or rows of another step or unit than its path names."""
+    """The Parquet metadata of a shard. Raises FileNotFoundError if it does not exist, DamagedError
+    if it cannot be read, lacks columns of its table, or has more or fewer rows than were written.
+    """
     record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
     try:
         footer = read_footer(path)
@@ -41,14 +41,6 @@ def shard_footer(path: UPath) -> Any:
         if written != str(footer.num_rows):
             raise FlawError(f"{footer.num_rows} rows, {written} were written")
         _check_columns(footer, schema(record) if record else None, _NEEDED)
-        # The rows of a shard that was copied to another step or unit would count twice.
-        for name, value in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
-            column = footer.schema.names.index(name)
-            for group in range(footer.num_row_groups):
-                statistics = footer.row_group(group).column(column).statistics
-                if statistics is not None and statistics.has_min_max:
-                    for other in {statistics.min, statistics.max} - {value}:
-                        raise FlawError(f"its rows are of the {name} {other}")
     except FlawError as flaw:
         raise damaged_shard(path, str(flaw)) from None
     return footer

@@ -71,11 +71,6 @@ def link_to_nothing(file: Path) -> None:
     file.symlink_to(file.parent / "gone")
 
 
-def of_another_unit(file: Path) -> None:
-    (other,) = [sibling for sibling in file.parent.iterdir() if sibling != file]
-    file.write_bytes(other.read_bytes())
-
-
 def with_column(column: str, values: Callable[[Any], Any]) -> Damage:
     """The same file with other values in a column, made from the rows."""
     return changed(lambda t: t.set_column(t.column_names.index(column), column, values(t)))
@@ -89,9 +84,6 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "foreign": (lambda file: pq.write_table(pa.table({"a": [1]}), file), "1 rows, none were"),
     "a row doubled": (changed(lambda t: pa.concat_tables([t, t.slice(0, 1)])), "were written"),
     "a row lost": (changed(lambda t: t.slice(1)), "were written"),
-    "another unit's": (of_another_unit, "its rows are of the unit"),
-    "another step's": (with_column("step_id", lambda t: pa.array(["answer-0"] * t.num_rows)),
-                       "its rows are of the step_id answer-0"),
     "without step": (changed(lambda t: t.drop_columns(["step_id"])), "lacks the columns step_id"),
     "a number as text": (with_column("num_lookups", lambda t: pc.cast(t["num_lookups"], "string")),
                          "Field num_lookups has incompatible types: string"),
