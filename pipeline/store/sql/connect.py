@@ -15,9 +15,7 @@ from functools import partial
 from itertools import chain, groupby
 from typing import Any
 
-import fsspec
 import pyarrow as pa
-from pyarrow.fs import FSSpecHandler, PyFileSystem
 from pydantic import BaseModel
 from upath import UPath
 
@@ -76,6 +74,7 @@ _UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of section
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _KEY = ", ".join(KEY)
 _MOST_FILES, _MOST_BYTES = 1_000, 16_000_000  # in a warehouse whose tables are read into memory
+_THREADS = 16  # for remote files: an object store has a latency of tens of milliseconds
 _RESERVED = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
 _OF_EVERY_TABLE = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns
 _NOT_SUPERSEDED = f"""anti join superseded_rows s on s.table_name = '{{table}}'
@@ -133,14 +132,14 @@ def connect(
     connection.add_rows("raw_steps", _STEPS, [row for row in steps if row])
     source = f"read_parquet({addresses(readable_plans)}, union_by_name = true, filename = true)"
     columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
-    kind = "table" if is_remote(folder) else "view"  # a remote file is fetched once
-    connection.add(View(f"create {kind} all_planned as select {columns} from {source}"))
+    connection.add(View(f"create view all_planned as select {columns} from {source}"))
     for view in _run_views(tables, connection.run, is_small):
         connection.add(view)
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, _SQL["left_out"])
     if unsafe:
         connection.make_all()
+        connection.raw.execute("set python_enable_replacements = true")
         vars(connection)["execute"] = connection.raw.execute  # whose tables are its caller's, too
     else:
         lock(connection.raw, connection.files)
@@ -218,8 +217,8 @@ def _add_shard_views(
         and sum(file_size(file) for file in connection.files) <= _MOST_BYTES
     )
     connection.files += [index.path] if index.path else []
-    if is_small:
-        connection.raw.execute("set threads = 1")  # more would wait for one another
+    if is_small or is_remote(folder):  # more would wait for one another, or fewer for the network
+        connection.raw.execute(f"set threads = {1 if is_small else _THREADS}")
     steps = {table: {file.parent.name for file in files} for table, files in loose.items()}
     for table, step_id in index.steps:
         steps.setdefault(table, set()).add(step_id)
@@ -272,9 +271,8 @@ def _compacted_files(
         for table, of_table in loose.items()
         for file in of_table
     ]
-    make_shards = partial(connection.create_table, "shards_rows", _SHARDS, rows)
-    statement = filled(_SQL["superseded_rows"], key=_KEY, damaged=damaged)
-    connection.add(View(statement, before=make_shards))
+    connection.create_table("shards_rows", _SHARDS, rows)
+    connection.add(View(filled(_SQL["superseded_rows"], key=_KEY, damaged=damaged)))
     if index.path is None:
         return {}, set()
     superseded = connection.execute("select distinct table_name from superseded_rows").fetchall()
@@ -305,43 +303,24 @@ def _readable_tables(
 def _add_raw_view(
     connection: Connection, table: str, files: TableFiles, is_superseded: bool, is_small: bool
 ) -> None:
-    """Add the view, or table, of all rows of a table; columns that a shard lacks are null. Remote
-    files are registered as datasets, which Arrow fetches several at a time."""
-    is_typed = bool(files.compacted or not files.loose or not files.are_alike)
-    sources = [f"no_{table}"] if is_typed else []
-    remote: dict[str, tuple[list[UPath], Any]] = {}
-    with_attempt = files.columns.append(pa.field(ATTEMPT, pa.int32()))
-    conditions = _NOT_SUPERSEDED.format(table=table) if is_superseded else ""
-    for name, paths, columns, are_alike, condition in (
-        (f"{table}_loose_rows", files.loose, files.columns, files.are_alike, ""),
-        (f"{table}_compacted_rows", files.compacted, with_attempt, False, conditions),
-    ):
-        if paths and is_remote(paths[0]):
-            remote[name] = paths, columns
-            sources.append(f"{name} c {condition}")
-        elif paths:  # by name, DuckDB reads the columns of every file whenever it binds the view
-            by_name = f"union_by_name = {not are_alike}"
-            sources.append(f"read_parquet({addresses(paths)}, {by_name}) c {condition}")
-
-    def register() -> None:
-        if is_typed:
-            connection.create_table(f"no_{table}", files.columns, [])
-        for name, (paths, columns) in remote.items():
-            import pyarrow.dataset as ds  # here, as it imports pandas: 0.2 s of every command
-
-            fs = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=paths[0].fs)))
-            addressed = [path.path for path in paths]
-            dataset = ds.dataset(addressed, columns, format="parquet", filesystem=fs)
-            connection.raw.register(name, dataset)
-
+    """Add the view, or table, of all rows of a table; columns that a shard lacks are null."""
+    sources = []
+    if files.compacted or not files.loose or not files.are_alike:
+        connection.create_table(f"no_{table}", files.columns, [])  # has all columns
+        sources.append(f"no_{table}")
+    if files.loose:  # by name, DuckDB reads the columns of every file whenever it binds the view
+        by_name = f"union_by_name = {not files.are_alike}"
+        sources.append(f"read_parquet({addresses(files.loose)}, {by_name})")
+    if files.compacted:
+        condition = _NOT_SUPERSEDED.format(table=table) if is_superseded else ""
+        rows = f"read_parquet({addresses(files.compacted)}, union_by_name = true)"
+        sources.append(f"{rows} c {condition}")
     names = ", ".join(f'"{name}"' for name in files.columns.names)
     # Calls are not copied: few queries read their prompts, which take thirty times the bytes of
     # the file.
     is_copied = is_small and table != Call.table and (files.loose or files.compacted)
-    kind, rows = "table" if is_copied else "view", " union all by name from ".join(sources)
-    connection.add(
-        View(f"create {kind} raw_{table} as select {names} from (from {rows})", before=register)
-    )
+    kind, union = "table" if is_copied else "view", " union all by name from ".join(sources)
+    connection.add(View(f"create {kind} raw_{table} as select {names} from (from {union})"))
 
 
 def _run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Iterator[View]:

@@ -40,8 +40,9 @@ def test_views_may_be_listed_or_named_in_other_ways(connection: Connection, stat
 def test_queries_suggest_the_view_that_was_meant_and_number_columns_of_one_name(
     connection: Connection,
 ) -> None:
-    with pytest.raises(UsageError, match='Did you mean "Doubled"'):
-        query(connection, "from doubledd")
+    for wrong, meant in (("from doubledd", '"Doubled"'), ("select nmber from numbers", '"number"')):
+        with pytest.raises(UsageError, match=meant):
+            query(connection, wrong)
     with pytest.raises(UsageError, match="empty query"):
         query(connection, " -- nothing")
     assert query(connection, "select 1 as a, 2 as b, 3 as a") == [{"a": 1, "b": 2, "a_1": 3}]
