@@ -101,14 +101,10 @@ class Pool:
         if fitting >= self.min_workers or self.cluster.autoscales:
             return min(self.max_workers or _MANY, max(fitting, self.min_workers))
         there = {kind: sum(machine.get(kind, 0.0) for machine in machines) for kind in needs}
-        wanted = {kind: self.min_workers * need for kind, need in needs.items()}
-        lacking = [kind for kind in wanted if there[kind] < wanted[kind]]
-        kind = lacking[0] if lacking else ("GPU" if self.gpus else "CPU")
-        spread = "" if lacking else f" on {len(machines)} machines, not enough on one"
         raise UsageError(
-            f"{self.section}.{kind.lower()}s_per_worker={needs[kind]:g}: {self.min_workers} "
-            f"workers of that size need {wanted[kind]:g} {kind}s, there are {there[kind]:g}{spread}"
-            "; lower it"
+            f"{self.section}.gpus_per_worker={needs['GPU']:g}, cpus_per_worker={needs['CPU']:g}: "
+            f"{fitting} workers of that size fit on {len(machines)} machines with {there['GPU']:g} "
+            f"GPUs and {there['CPU']:g} CPUs in all, {self.min_workers} are needed; lower one"
         )
 
     @property

@@ -133,10 +133,10 @@ def test_machines_come_and_go(cluster: Any, tmp_path: Path) -> None:
 def test_what_no_machine_has_is_refused_at_once(cluster: Any, tmp_path: Path) -> None:
     """Before the corpus is read, with nothing left behind."""
     words = ("engine.gpus_per_worker=3", "cluster=ray", "cluster.address=auto")
-    with pytest.raises(UsageError, match=r"1 workers of that size need 3 GPUs, there are 2; lower"):
+    with pytest.raises(UsageError, match=r"^engine\.gpus_per_worker=3, .* 2 machines with 2 GPUs"):
         go(tmp_path / "w", *words)
     cluster.add_node(num_cpus=1, num_gpus=2)
-    with pytest.raises(UsageError, match=r"there are 4 on 3 machines, not enough on one; lower it"):
+    with pytest.raises(UsageError, match=r"0 workers .* fit on 3 machines with 4 GPUs"):
         go(tmp_path / "w", *words)
     assert not (tmp_path / "w" / "tables").exists()
 

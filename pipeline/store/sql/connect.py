@@ -59,7 +59,7 @@ from pipeline.store.shards.shard_index import (
     check_compacted,
 )
 from pipeline.store.shards.shards import list_shard_files, loose_shards
-from pipeline.store.sql.connection import PREFIX, Connection, View, addresses, errors_of, lock
+from pipeline.store.sql.connection import PREFIX, Connection, addresses, errors_of, lock
 
 _SQL = sql_beside(__file__)
 _STEPS = pa.schema(
@@ -132,9 +132,9 @@ def connect(
     connection.add_rows("raw_steps", _STEPS, [row for row in steps if row])
     source = f"read_parquet({addresses(readable_plans)}, union_by_name = true, filename = true)"
     columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
-    connection.add(View(f"create view all_planned as select {columns} from {source}"))
-    for view in _run_views(tables, connection.run, is_small):
-        connection.add(view)
+    connection.add(f"create view all_planned as select {columns} from {source}")
+    for statement, section in _run_views(tables, connection.run, is_small):
+        connection.add(statement, section)
     connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
     connection.add_rows("left_out", _LEFT_OUT, left_out.rows, _SQL["left_out"])
     if unsafe:
@@ -234,16 +234,16 @@ def _add_shard_views(
 def _add_views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
     """Add the views of the shards, of their footers, and of the size of calls."""
     names = ", ".join(map(text, tables))
-    connection.add(View(filled(_SQL["raw_shards"], key=_KEY, tables=names)))
+    connection.add(filled(_SQL["raw_shards"], key=_KEY, tables=names))
     footers = filled(_SQL["footers"], key=_KEY)
     if files := [file for t, of_t in tables.items() if t != Call.table for file in of_t.loose]:
         path = f"substr(file_name, {len(PREFIX) + 1}) as file_name"
         of_loose = f"select * replace ({path}) from parquet_kv_metadata({addresses(files)})"
         footers += f" union all by name {of_loose}"
-    connection.add(View(footers))
+    connection.add(footers)
     calls = [*tables[Call.table].loose, *tables[Call.table].compacted]
     of_calls = f"parquet_metadata({addresses(calls)})" if calls else "no_columns"
-    connection.add(View(filled(_SQL["call_bytes"], columns=of_calls)))
+    connection.add(filled(_SQL["call_bytes"], columns=of_calls))
 
 
 def _compacted_files(
@@ -259,7 +259,7 @@ def _compacted_files(
         connection.create_table("index_rows", SCHEMA, [])
     else:
         source = f"read_parquet({addresses([index.path])})"
-        connection.add(View(f"create view index_rows as from {source}"))
+        connection.add(f"create view index_rows as from {source}")
     files = connection.execute(  # not by `Index.files`: PyArrow's group_by imports pandas
         "select table_name, file, sum(num_rows) from index_rows group by all order by all"
     ).fetchall()
@@ -272,7 +272,7 @@ def _compacted_files(
         for file in of_table
     ]
     connection.create_table("shards_rows", _SHARDS, rows)
-    connection.add(View(filled(_SQL["superseded_rows"], key=_KEY, damaged=damaged)))
+    connection.add(filled(_SQL["superseded_rows"], key=_KEY, damaged=damaged))
     if index.path is None:
         return {}, set()
     superseded = connection.execute("select distinct table_name from superseded_rows").fetchall()
@@ -320,11 +320,13 @@ def _add_raw_view(
     # the file.
     is_copied = is_small and table != Call.table and (files.loose or files.compacted)
     kind, union = "table" if is_copied else "view", " union all by name from ".join(sources)
-    connection.add(View(f"create {kind} raw_{table} as select {names} from (from {union})"))
+    connection.add(f"create {kind} raw_{table} as select {names} from (from {union})")
 
 
-def _run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Iterator[View]:
-    """The views of the run and of all runs, over `all_planned`, `footers` and the `raw_` views."""
+def _run_views(
+    tables: Mapping[str, TableFiles], run: str, is_small: bool
+) -> Iterator[tuple[str, str]]:
+    """The statement and section of each view of the run and of all runs."""
     kind = "table" if is_small else "view"
     columns = {table: {*files.columns.names} for table, files in tables.items()}
     # All rows and calls of a step share its method and memory. `coalesce`: see `_table_views`.
@@ -343,33 +345,35 @@ def _run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> It
     values |= {"methods": union(methods), "indexes": union(memories)}
     for name in ("all_units", "planned", "units", "people", "steps", "shards", "call_rows", "runs",
                  "answered_by", "rests_on"):  # fmt: skip
-        yield View(filled(_SQL[name], **values))
+        yield filled(_SQL[name], **values), ""
     for view, key in (("steps", "step_id"), ("shards", "step_id, unit")):
-        yield View(filled(_SQL["all_of_key"], view=view, key=key))
+        yield filled(_SQL["all_of_key"], view=view, key=key), ""
     for table, files in tables.items():
-        yield from map(View, _table_views(table, files, kind))
+        yield from ((statement, "") for statement in _table_views(table, files, kind))
     records = [record for name, record in RECORDS.items() if name in tables]
     for prefix in ("", "all_"):
         for record in records:
             for name, statement in table_views(record.sql(), prefix):
-                yield View(statement, _section(record, name))
+                yield statement, _section(record, name)
     outcomes = union(_outcomes(tables))
     for prefix, rows_of, run_column in (("", "", ""), ("all_", "raw_", "run, ")):
         values = {"prefix": prefix, "rows_of": rows_of, "run": run_column, "outcomes": outcomes}
         for name in ("planned_done", "inputs", "accounting"):
-            yield View(filled(_SQL[name], **values))
+            yield filled(_SQL[name], **values), ""
     for name in ("memories", *_UNIONS):
         yield from _view_of_parts(name, records, union(memories))
 
 
-def _view_of_parts(name: str, records: Sequence[type[Record]], indexes: str) -> Iterator[View]:
+def _view_of_parts(
+    name: str, records: Sequence[type[Record]], indexes: str
+) -> Iterator[tuple[str, str]]:
     """A view of each table's part, before the view that is made of them."""
     parts = {f"{r.table}_{name}_rows": r for r in records if name in r.sql()}
     for part, record in parts.items():
-        yield View(f"create view {part} as {record.sql()[name]}", _section(record, name))
+        yield f"create view {part} as {record.sql()[name]}", _section(record, name)
     joins = " ".join(f"left join {part} using (memory)" for part in parts)
     rows = " union all by name ".join(f"from {part}" for part in parts)
-    yield View(filled(_SQL[name], indexes=indexes, joins=joins, parts=rows))
+    yield filled(_SQL[name], indexes=indexes, joins=joins, parts=rows), ""
 
 
 def _section(record: type[Record], name: str) -> str:

@@ -13,7 +13,6 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from errno import EROFS
 from functools import cached_property, lru_cache, partial
@@ -60,15 +59,6 @@ _PROTOCOL = "read"
 PREFIX = f"{_PROTOCOL}://"  # of the names by which DuckDB opens files
 
 
-@dataclass(frozen=True)
-class View:
-    """A view, or table, to make by `statement`: `create view NAME ...`. `section`: the .sql file
-    and its section that the statement comes from."""
-
-    statement: str
-    section: str = ""
-
-
 class Connection:
     """DuckDB's in-memory connection, with all of its methods. Use it from one thread at a time.
 
@@ -82,27 +72,28 @@ class Connection:
         self.run = run
         self.files: list[UPath] = []
         self.raw = duckdb.connect()
-        self._views: dict[str, View] = {}
+        self._views: dict[str, tuple[str, str]] = {}  # statement and section, by name
         self._made: set[str] = set()
         self.raw.register_filesystem(ReadOnlyFiles())
         self.raw.execute("set python_enable_replacements = false")  # views have simple names
         with suppress(duckdb.Error):  # in Jupyter without ipywidgets DuckDB has no progress bar
             self.raw.execute("set enable_progress_bar = false")
 
-    def add(self, view: View) -> None:
-        """Add a view. Raises UsageError if there is one of its name."""
-        name = view.statement.split(None, 3)[2].lower()  # SQL does not distinguish cases
+    def add(self, statement: str, section: str = "") -> None:
+        """Add a view, or table, that `statement` creates: `create view NAME ...`. `section`: the
+        .sql file and its section that it comes from. Raises UsageError if there is one of its name.
+        """
+        name = statement.split(None, 3)[2].lower()  # SQL does not distinguish cases
         if name in self._views:
-            section = view.section or view.statement
             raise UsageError(f"{section}: there is a view {name} already; rename this one")
-        self._views[name] = view
+        self._views[name] = statement, section
 
     def add_rows(
         self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]], statement: str = ""
     ) -> None:
         """Add a view of Python rows, which its `statement` reads from the table <name>_rows."""
         self.create_table(f"{name}_rows", columns, rows)
-        self.add(View(statement or f"create view {name} as from {name}_rows"))
+        self.add(statement or f"create view {name} as from {name}_rows")
 
     def create_table(self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]]) -> None:
         """Create a table of `rows`, which have all `columns`, an Arrow schema."""
@@ -160,20 +151,20 @@ class Connection:
         for name in names:
             if name in self._views and name not in self._made:
                 self._made.add(name)  # first: a common table expression may have a view's name
-                self._make(_READ.findall(_code(self._views[name].statement)))
+                self._make(_READ.findall(_code(self._views[name][0])))
                 try:
                     self._create(name)
                 except UsageError:
                     self._made.discard(name)
 
     def _create(self, name: str) -> None:
-        view = self._views[name]
-        create, kind, query = view.statement.split(None, 2)
+        statement, section = self._views[name]
+        create, kind, query = statement.split(None, 2)
         try:
             self.raw.execute(f"{create} {kind} if not exists {query}")
         except _OF_STATEMENTS as error:
             what = str(error).splitlines()[0]
-            raise UsageError(f"{view.section or name}: {what}; correct it") from None
+            raise UsageError(f"{section or name}: {what}; correct it") from None
 
 
 def _code(statement: str) -> str:

@@ -54,9 +54,9 @@ def test_as_many_as_there_is_room_for() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "line"),
-    [(pool(gpus=8), "engine.gpus_per_worker=8: 1 workers of that size need 8 GPUs, there are 4"),
-     (pool(gpus=1, least=5), "5 workers of that size need 5 GPUs, there are 4; lower it"),
-     (pool(gpus=0, cpus=9), "engine.cpus_per_worker=9: 1 workers of that size need 9 CPUs")],
+    [(pool(gpus=8), "engine.gpus_per_worker=8, cpus_per_worker=1: 0 workers of that size fit on 1"),
+     (pool(gpus=1, least=5), "4 workers .* with 4 GPUs and 8 CPUs in all, 5 are needed; lower one"),
+     (pool(gpus=0, cpus=9), "engine.gpus_per_worker=0, cpus_per_worker=9: 0 workers of that size")],
 )  # fmt: skip
 def test_what_there_is_no_room_for_is_a_line(asked: Pool, line: str) -> None:
     with pytest.raises(UsageError, match=line):
