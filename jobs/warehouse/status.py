@@ -12,7 +12,7 @@ from rich.filesize import decimal
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import Part, Table, counted, print_found, print_line
 from jobs.problems.causes import cause_lines, reply_findings
-from jobs.run.progress import document_text, progress_line, refusal_text
+from jobs.run.progress import document_text, progress_line
 from pipeline.core.errors import UsageError
 from pipeline.files.lease import RUN, holder
 from pipeline.store.sql.accounts import parts_of_run
@@ -84,7 +84,6 @@ def _status(options: ReadOptions) -> dict[str, Any]:
         "calls": sizes,
         "driver": holder(folder.path, RUN),
         "alive": alive,
-        "silent": folder.silent(progress["launch"]) if progress else {},
         "progress": progress,
         "job": _job(options, folder.path.name),
         "ended": folder.why_ended(),
@@ -111,13 +110,7 @@ def status_parts(status: Mapping[str, Any], steps: bool = False) -> Iterator[Par
     yield _steps(status["steps"]) if steps else _stages(status["steps"])
     if problems := [*status["problems"], *status["findings"]]:
         yield _first(problems)
-    alive = status["alive"]
-    workers = [*map(_at_work, alive)]
-    workers += [f"worker {worker['worker']}: its heartbeat {refusal_text(worker['refused'])}"
-                for worker in alive if worker.get("refused")]  # fmt: skip
-    workers += [f"worker {name}: no heartbeat for {age:.0f} s; it died, hangs or cannot write"
-                for name, age in status["silent"].items()]  # fmt: skip
-    if workers:
+    if workers := [*map(_at_work, status["alive"])]:
         yield _first(workers)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from pipeline.core.calls import UnitProgress, UsageCounters
 from pipeline.files.storage import (
-    Advisory,
     AnyPath,
     as_path,
     exists,
@@ -80,8 +79,8 @@ class DocumentProgress:
 
 
 class Heartbeat:
-    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity. If
-    storage refuses a heartbeat, the next one reports the length of the gap."""
+    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; if
+    storage refuses that, at the next beat."""
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
         self.name = process_name()
@@ -92,7 +91,6 @@ class Heartbeat:
         self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
         self.findings: Mapping[str, str] = {}  # of the first replies; see ReplyWatch
         self._task: asyncio.Task[None] | None = None
-        self._advisory = Advisory()
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -133,11 +131,10 @@ class Heartbeat:
             "documents": {o.document_id: round(now - o.since, 1) for o in self._in_flight},
             "findings": dict(self.findings),
             "inside": [progress.state() for progress in self._in_flight],
-            "refused": self._advisory.state(),
         }
 
     def _write(self, state: dict[str, Any]) -> None:
-        with self._advisory.attempt():
+        with ignore_refusals():
             write_json(self._file, state)
 
 

@@ -211,12 +211,6 @@ class RunFolder:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
         return [beat for age, beat in self._heartbeats(launch) if age < _SECONDS_ALIVE]
 
-    def silent(self, launch: str) -> dict[str, float]:
-        """The launch's workers whose last heartbeat is 30 seconds old or older, each with that age
-        in seconds: they died, hang, or cannot write."""
-        ages = {beat["worker"]: round(age, 1) for age, beat in self._heartbeats(launch)}
-        return {worker: age for worker, age in ages.items() if age >= _SECONDS_ALIVE}
-
     def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
         files = sorted(storage.list_paths(self.path / "alive", "*.json"))
         beats = [(file, self._parsed(file)) for file in files]

@@ -59,7 +59,7 @@ from pipeline.store.shards.shard_index import (
     check_compacted,
 )
 from pipeline.store.shards.shards import list_shard_files, loose_shards
-from pipeline.store.sql.connection import PREFIX, Connection, addresses, errors_of, lock
+from pipeline.store.sql.connection import PREFIX, Connection, addresses, lock
 
 _SQL = sql_beside(__file__)
 _STEPS = pa.schema(
@@ -108,21 +108,13 @@ class _Description(BaseModel):
     upstream: list[str]
 
 
-def connect(
-    warehouse: AnyPath,
-    run: str | None = None,
-    unsafe: bool = False,
-    memory_limit: str | None = None,
-) -> Connection:
+def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) -> Connection:
     """As `pipeline.store.connect`. A view made of a table's wrong SQL raises UsageError when a
     statement names it; with `unsafe`, at once."""
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
     plans = _plans_by_last_start(folder)
     connection = Connection(_chosen_run(folder, plans, run))
-    if memory_limit is not None:
-        with errors_of(connection):
-            connection.raw.execute("set memory_limit = ?", [memory_limit])
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     readable_plans = left_out.sound(sorted(plans), check_planned)
     connection.files += readable_plans
