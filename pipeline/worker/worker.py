@@ -58,8 +58,8 @@ class Worker:
     ) -> None:
         run = as_path(run)
         self._shards = Shards(run.parent.parent)
-        self.usage = UsageCounters()
-        self._heartbeat = Heartbeat(run / "alive", launch, self.usage)
+        self._usage = UsageCounters()
+        self._heartbeat = Heartbeat(run / "alive", launch, self._usage)
         self._stop = StopSignal(run, launch)
         self._in_flight = InFlight(run / "in_flight" / launch, placement)
         self._steps = {step.id: step for step in steps}
@@ -114,7 +114,7 @@ class Worker:
                         rank=rank,
                         attempt=attempt,
                         shared=self._shared,
-                        usage=self.usage,
+                        usage=self._usage,
                         progress=progress,
                         is_ending=self._stop.is_sent,
                     ).finish()
@@ -161,7 +161,7 @@ class Worker:
         self._heartbeat.waiting_for = reader.waiting_for
         if reader.is_model:
             self._heartbeat.findings = reader.watch.findings
-        return replace(reader, usage=self.usage, worker=self._heartbeat.name)
+        return replace(reader, usage=self._usage, worker=self._heartbeat.name)
 
 
 Outcome = Summary | CommandError

@@ -19,7 +19,6 @@ from ray.cluster_utils import Cluster
 from jobs.graph.resolved_run import read_run
 from jobs.run.launch import Outcome, run
 from pipeline.cluster import Pool, execute_documents
-from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import CommandError, UsageError
 from pipeline.work.units import DocumentWork, work_on
 from pipeline.worker.crashes import InFlight, Placement
@@ -167,7 +166,6 @@ class Lost:
     """A worker that loses its machine the first time."""
 
     def __init__(self, folder: Path, placement: Placement) -> None:
-        self.usage = UsageCounters()
         self._folder = folder
         self._markers = InFlight(folder / "markers", placement)
 
@@ -191,6 +189,6 @@ def test_a_machine_that_is_lost_makes_no_suspects(tmp_path: Path, cluster: Any) 
     make: Any = functools.partial(Lost, tmp_path)
     done: list[Summary | CommandError] = []
     work = work_on([DocumentWork("d1", [], 1.0, 1)])
-    execute_documents(make, pool, {}, work, lambda: None, done.append)
+    execute_documents(make, pool, work, lambda: None, done.append)
     assert done == [Summary("d1", words=1.0)]
     assert json.loads((tmp_path / "together").read_text()) is None

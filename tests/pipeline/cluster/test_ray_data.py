@@ -12,7 +12,6 @@ import ray
 
 from pipeline.cluster import Pool, execute_documents
 from pipeline.cluster.ray_data import blocks, words_per_block
-from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import (
     AccountingError,
     CommandError,
@@ -91,7 +90,7 @@ class Troubled:
     """A worker for which the document `bad` is trouble, and `slow` takes ten minutes."""
 
     def __init__(self, trouble: Any, placement: Placement) -> None:
-        self.usage, self.is_closed = UsageCounters(), False
+        self.is_closed = False
         self._trouble = trouble
 
     async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
@@ -106,7 +105,7 @@ class Troubled:
 
 
 BACKENDS: dict[str, Any] = {
-    "ray": functools.partial(execute_documents, pool=pool(gpus=0, most=1), tags={}),
+    "ray": functools.partial(execute_documents, pool=pool(gpus=0, most=1)),
     "inline": functools.partial(execute_inline, num_in_flight=2),
 }
 of_both = pytest.mark.parametrize(
