@@ -7,6 +7,7 @@ from asyncio import to_thread
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import chain, count
 from typing import Any
 
 from pipeline.core.calls import UnitProgress, UsageCounters
@@ -23,6 +24,7 @@ from pipeline.work.units import Step, Unit, weight
 
 SECONDS_BETWEEN_BEATS = 10.0
 _SECONDS_BETWEEN_LOOKS = 2.0  # at the signal
+_ENDINGS = chain([""], (f"-{number}" for number in count(2)))  # suffixes for this process's workers
 
 
 @dataclass
@@ -79,11 +81,11 @@ class DocumentProgress:
 
 
 class Heartbeat:
-    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; if
-    storage refuses that, at the next beat."""
+    """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; with
+    cluster=inline a process has a worker for each phase: <host>-<pid>-2.json ..."""
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
-        self.name = process_name()
+        self.name = process_name() + next(_ENDINGS)
         self._launch, self._usage = launch, usage
         self._file = as_path(folder) / f"{self.name}.json"
         self._in_flight: list[DocumentProgress] = []

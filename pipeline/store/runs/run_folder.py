@@ -167,14 +167,10 @@ class RunFolder:
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The progress of the current launch and the heartbeats of its live workers; (None, []) if
-        nothing is running. A driver writes progress also while no worker is alive."""
+        no worker is alive."""
         state = self._parsed(self._progress)
-        if state is None:
-            return None, []
-        heartbeats = self._heartbeats(str(state.get("launch")))
-        alive = [beat for age, beat in heartbeats if age < _SECONDS_ALIVE]
-        is_written = bool(heartbeats) and _age(self._progress) < _SECONDS_ALIVE
-        return state if alive or is_written else None, alive
+        alive = self.alive(str(state.get("launch"))) if state else []
+        return state if alive else None, alive
 
     def write_report(self, markdown: str) -> None:
         storage.write(self.path / "report.md", f"{markdown}\n".encode())
@@ -209,12 +205,9 @@ class RunFolder:
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
-        return [beat for age, beat in self._heartbeats(launch) if age < _SECONDS_ALIVE]
-
-    def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
         files = sorted(storage.list_paths(self.path / "alive", "*.json"))
-        beats = [(file, self._parsed(file)) for file in files]
-        return [(_age(f), beat) for f, beat in beats if beat and beat.get("launch") == launch]
+        beats = [self._parsed(file) for file in files if _age(file) < _SECONDS_ALIVE]
+        return [beat for beat in beats if beat and beat.get("launch") == launch]
 
     def _parsed(self, file: UPath) -> dict[str, Any] | None:
         return self.left_out.unless_damaged(partial(read_parsed, file, _json_object), None)

@@ -227,11 +227,6 @@ def refused_for(warehouse: Path, verb: str, file: Path, why: str) -> None:
     assert line.startswith(f"gistmill: {file}: ") and why in line
 
 
-def folder(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
-
-
 CONFIG, UNITS = ("runs/night/config.yaml", "runs/night/units.parquet")
 SOME = ("report", "status", "trace")
 
@@ -241,7 +236,6 @@ SOME = ("report", "status", "trace")
     ("name", "damage", "why", "reading"),
     [("gistmill.json", filled(b""), "Invalid JSON: EOF", SOME),
      ("steps/{}.json", filled(b"\xff"), "Invalid JSON", SOME),
-     ("steps/{}.json", folder, "cannot be read (Is a directory)", ("status",)),
      ("runs/night/provenance.json", half, "Invalid JSON", ("report",)),
      (CONFIG, filled(b"report: {stages: [gist"), "not YAML", ()),
      (CONFIG, filled(b""), "Input should be a valid dictionary", ()),
