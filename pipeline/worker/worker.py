@@ -5,7 +5,6 @@ import asyncio
 import signal
 import socket
 import threading
-import time
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -79,7 +78,6 @@ class Worker:
         StorageError nothing else is begun or sent."""
         if self._refusal:  # the replies could not be kept
             raise self._refusal
-        began = time.perf_counter()
         summary = Summary(document_id, self._heartbeat.name)
         if not self._has_seen:
             await to_thread(self._refuse_unshared)
@@ -123,7 +121,6 @@ class Worker:
             if reader:
                 reader.slots.refusal = error
             raise
-        summary.seconds = time.perf_counter() - began
         summary.findings = dict(self._heartbeat.findings)
         return summary
 

@@ -11,8 +11,8 @@ import re
 import shutil
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from errno import EROFS
 from functools import cached_property, lru_cache, partial
@@ -175,10 +175,14 @@ def _code(statement: str) -> str:
 def query(connection: Any, statement: str, most_rows: int | None = None) -> list[dict[str, Any]]:
     """The rows of a user's query, the first `most_rows` or all. Raises UsageError with DuckDB's
     error, and DamagedError if a file caused it: `connect` had read only the footers."""
-    with errors_of(connection):
+    try:
         if (result := connection.execute(statement)) is None:
             raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
         rows = result.fetchall() if most_rows is None else result.fetchmany(most_rows)
+    except (*_OF_STATEMENTS, *_OF_LIMITS) as error:
+        raise _sql_error(str(error)) from None
+    except duckdb.Error as error:
+        raise damaged_inside(connection.files) or _sql_error(str(error)) from None
     names = [column[0] for column in connection.description or ()]
     # A second column `name` becomes `name_1`, as in DuckDB's tables.
     earlier = [names[:index].count(name) for index, name in enumerate(names)]
@@ -194,18 +198,6 @@ def expression(key: str, text: str) -> str:
         why = str(_sql_error(str(error))).removeprefix("sql: ")
         raise UsageError(f"{key}={text}: no SQL expression ({why})") from None
     return text
-
-
-@contextmanager
-def errors_of(connection: Any) -> Iterator[None]:
-    """Turn DuckDB's errors in the `with` block into UsageError, or DamagedError if a file caused
-    them."""
-    try:
-        yield
-    except (*_OF_STATEMENTS, *_OF_LIMITS) as error:
-        raise _sql_error(str(error)) from None
-    except duckdb.Error as error:
-        raise damaged_inside(connection.files) or _sql_error(str(error)) from None
 
 
 def _sql_error(text: str) -> UsageError:
