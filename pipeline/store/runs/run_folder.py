@@ -99,7 +99,7 @@ class RunFolder:
         self._provenance = self.path / "provenance.json"
         self._units = self.path / "units.parquet"
         self.advisory = storage.Advisory()  # for the progress file and the heartbeats
-        self.left_out = DamagedFiles()  # among the files that are advisory
+        self.left_out = DamagedFiles()
 
     def config(self) -> dict[str, Any] | None:
         """The config the run was last started with; None for a new run. Raises DamagedError."""
@@ -168,8 +168,8 @@ class RunFolder:
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The progress of the current launch and the heartbeats of its live workers; (None, []) if
         no worker is alive."""
-        state = self._parsed(self._progress)
-        alive = self.alive(str(state.get("launch"))) if state else []
+        state = storage.read_object(self._progress)
+        alive = self.alive(str(state.get("launch")))
         return state if alive else None, alive
 
     def write_report(self, markdown: str) -> None:
@@ -206,11 +206,8 @@ class RunFolder:
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
         files = sorted(storage.list_paths(self.path / "alive", "*.json"))
-        beats = [self._parsed(file) for file in files if _age(file) < _SECONDS_ALIVE]
-        return [beat for beat in beats if beat and beat.get("launch") == launch]
-
-    def _parsed(self, file: UPath) -> dict[str, Any] | None:
-        return self.left_out.unless_damaged(partial(read_parsed, file, _json_object), None)
+        beats = [storage.read_object(file) for file in files if _age(file) < _SECONDS_ALIVE]
+        return [beat for beat in beats if beat.get("launch") == launch]
 
     def all_gone(self) -> None:
         """Delete progress, heartbeats and in-flight markers. All workers must have ended."""
