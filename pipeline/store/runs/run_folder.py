@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
@@ -71,19 +71,6 @@ ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a ware
 _labeled_answer = itemgetter("method", "repeat", "document_id", "question_id", "answer_sha")
 
 
-class _Facts(BaseModel, extra="allow"):
-    """The mapping `report` in a run's config."""
-
-    stages: list[str]
-    methods: list[str] = []
-    judging: list[str] = []
-    columns: dict[str, list[dict[str, Any]]] = {}
-
-
-class _Provenance(BaseModel):
-    launches: list[dict[str, Any]] = []
-
-
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 _json_object = _OBJECT.validate_json
 
@@ -115,11 +102,7 @@ class RunFolder:
     def report_facts(self, *needed: str) -> dict[str, Any]:
         """The config's mapping `report`, with `stages` and the facts in `needed`. Raises UsageError
         for a run of an earlier version that stored fewer facts."""
-        try:
-            report = _Facts.model_validate((self.config() or {}).get("report", {}))
-            facts = report.model_dump(exclude_unset=True)
-        except ValidationError:
-            facts = {}
+        facts: dict[str, Any] = (self.config() or {}).get("report", {})
         if not facts.keys() >= {"stages", *needed}:
             earlier = "started by an earlier version of gistmill; start it again"
             raise UsageError(f"run={self.path.name}: {earlier}")
@@ -177,8 +160,9 @@ class RunFolder:
 
     def launches(self) -> list[dict[str, Any]]:
         """The provenance of each launch that made rows, in order. Raises DamagedError."""
-        stored = read_parsed(self._provenance, _Provenance.model_validate_json)
-        return stored.launches if stored else []
+        stored = read_parsed(self._provenance, _json_object) or {}
+        launches: list[dict[str, Any]] = stored.get("launches", [])
+        return launches
 
     def launched_at(self) -> datetime:
         """The time of the first launch; now, if it is not recorded. Raises DamagedError."""

@@ -121,14 +121,15 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
     tables, is_small = _add_shard_views(connection, folder, left_out)
     files = sorted(list_paths(folder / "steps", "*.json"))
     steps = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
-    connection.add_rows("raw_steps", _STEPS, [row for row in steps if row])
+    connection.create_table("raw_steps", _STEPS, [row for row in steps if row])
     source = f"read_parquet({addresses(readable_plans)}, union_by_name = true, filename = true)"
     columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
     connection.add(f"create view all_planned as select {columns} from {source}")
     for statement, section in _run_views(tables, connection.run, is_small):
         connection.add(statement, section)
-    connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
-    connection.add_rows("left_out", _LEFT_OUT, left_out.rows, _SQL["left_out"])
+    connection.create_table("all_people", ALL_PEOPLE, people_rows(folder, left_out))
+    connection.create_table("left_out_rows", _LEFT_OUT, left_out.rows)
+    connection.add(_SQL["left_out"])
     if unsafe:
         connection.make_all()
         connection.raw.execute("set python_enable_replacements = true")

@@ -88,13 +88,6 @@ class Connection:
             raise UsageError(f"{section}: there is a view {name} already; rename this one")
         self._views[name] = statement, section
 
-    def add_rows(
-        self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]], statement: str = ""
-    ) -> None:
-        """Add a view of Python rows, which its `statement` reads from the table <name>_rows."""
-        self.create_table(f"{name}_rows", columns, rows)
-        self.add(statement or f"create view {name} as from {name}_rows")
-
     def create_table(self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]]) -> None:
         """Create a table of `rows`, which have all `columns`, an Arrow schema."""
         # Not of an Arrow table: to make one of Python values imports pandas, 0.2 s of every
