@@ -64,6 +64,7 @@ _BATCH_BYTES, _BATCH_SHARDS = 256_000_000, 4_000
 _READ_AT_ONCE = 256  # shards
 RETENTION = 24 * 3600.0  # seconds
 _SECONDS_OF_A_WRITE = 3600.0  # a temporary file is older than any write takes
+_CHECKED, _READERS = "checked.json", "readers"  # of version 0.2
 
 
 class Compaction(NamedTuple):
@@ -279,6 +280,12 @@ def removal_records(root: UPath) -> list[UPath]:
     return storage.list_paths(root / "removed", "*.parquet")
 
 
+def _plans(root: UPath) -> list[UPath]:
+    """The files with the planned units of every run, and the plans that killed launches of 0.2 left
+    behind."""
+    return [*planned_files(root), *storage.list_paths(root / "runs", "*/plan/*.parquet")]
+
+
 def remove_run(root: UPath, name: str) -> int:
     """Delete a run's folder, and leave a record of its units; a second call resumes a removal that
     was killed. Returns the number of units. Raises UsageError if the run is being executed,
@@ -287,14 +294,14 @@ def remove_run(root: UPath, name: str) -> int:
     with lease(folder, RUN) as run_lease:
         if run_lease is None:
             raise UsageError(f"run={name}: a command executes it now; stop it first")
-        num_units = 0
-        if storage.exists(plan := folder / "units.parquet"):
-            num_units = len(units_in([plan]))
+        plans = [file for file in _plans(root) if folder in file.parents]
+        units = units_in(plans)
+        for file in plans:
             record = root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet"
-            storage.write(record, storage.read(plan))
-            storage.delete(plan)  # from here on no command sees the run
+            storage.write(record, storage.read(file))
+        storage.delete(folder / "units.parquet")  # from here on no command sees the run
         storage.delete_folder(folder)
-        return num_units
+        return len(units)
 
 
 def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed | None:
@@ -312,6 +319,7 @@ def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed 
             return None
         before = time.time() - older_than  # after what was written again
         sizes += map(_delete_counted, [*_replaced(root, before), *_left_over(root, before)])
+        storage.delete_if_empty(root / _READERS)
         return Freed(len(sizes), sum(sizes), is_waiting)
 
 
@@ -319,7 +327,7 @@ def _delete_removed(root: UPath, upkeep_lease: Lease, records: list[UPath]) -> l
     """Delete the shards and journals of the units that only these removed runs had planned, then
     the records. Returns the files' sizes, or None if another process has taken the lease over. A
     run that begins now waits."""
-    used = units_in({*removal_records(root), *planned_files(root)} - {*records})
+    used = units_in({*removal_records(root), *_plans(root)} - {*records})
     gone = units_in(records) - used
     files = [
         root / "tables" / table / step_id / name
@@ -361,7 +369,10 @@ def _replaced(root: UPath, before: float) -> Iterator[UPath]:
 
 
 def _left_over(root: UPath, before: float) -> Iterator[UPath]:
-    """Temporary files that no process will finish (an object store has none)."""
+    """Temporary files that no process will finish (an object store has none), and the files in
+    which version 0.2 kept its checks and its readers."""
+    yield from storage.list_paths(root, _CHECKED)
+    yield from storage.list_paths(root / _READERS, "*.lease")
     before = min(before, time.time() - _SECONDS_OF_A_WRITE)
     for file in [] if storage.is_remote(root) else storage.list_paths(root, "**/.*.part"):
         is_old = storage.is_abandoned(file.name) or _modified(file) <= before

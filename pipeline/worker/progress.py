@@ -5,6 +5,7 @@ import asyncio
 import time
 from asyncio import to_thread
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import chain, count
@@ -81,7 +82,7 @@ class DocumentProgress:
 
 class Heartbeat:
     """Rewrites <folder>/<host>-<pid>.json every 10 seconds from the worker's first activity; with
-    cluster=inline a process has a worker for each phase: <host>-<pid>-2.json ..."""
+    cluster=inline a process has several workers, one after the other: <host>-<pid>-2.json ..."""
 
     def __init__(self, folder: AnyPath, launch: str, usage: UsageCounters) -> None:
         self.name = process_name() + next(_ENDINGS)
@@ -92,6 +93,8 @@ class Heartbeat:
         self.waiting_for: Callable[[], str] = str  # the server that requests wait for, or ""
         self.findings: Mapping[str, str] = {}  # of the first replies; see ReplyWatch
         self._task: asyncio.Task[None] | None = None
+        # Its own thread: the other threads may all wait for storage that does not answer.
+        self._thread = ThreadPoolExecutor(1, "heartbeat")
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -115,10 +118,12 @@ class Heartbeat:
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        self._thread.shutdown(wait=False)
 
     async def _beat(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            await to_thread(self._write, self._state())
+            await loop.run_in_executor(self._thread, self._write, self._state())
             await asyncio.sleep(SECONDS_BETWEEN_BEATS)
 
     def _state(self) -> dict[str, Any]:

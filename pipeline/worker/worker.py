@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
-from itertools import count
+from itertools import chain, count
 
 from pipeline.asking.ask import Capacity, Reader
 from pipeline.asking.replies import SharedReplies
@@ -234,8 +234,9 @@ def execute_inline(
     notebook's). `done` is called in the order the documents finish. Raises the errors of
     `pipeline.cluster.execute_documents`, except those of placing workers.
 
-    A crash, or an engine that dies, ends the command; the same command resumes it. A thread cannot
-    be ended: a deadline or an interruption waits for files that are being read.
+    After an EngineError another worker goes on with the rest, but nothing isolates a crash: the
+    command ends, and the same command resumes it. Nor can a thread be ended: a deadline or an
+    interruption waits for files that are being read.
     """
     loop = asyncio.new_event_loop()
 
@@ -257,23 +258,37 @@ def execute_inline(
 
 
 async def _execute(make_worker: MakeWorker, num_in_flight: int, work: Work, done: Done) -> None:
-    """Raises EngineError if a document alone was cancelled."""
-    documents, this = iter(work.documents), asyncio.current_task()
+    """Execute every document, by another worker after each dead engine, first the documents that
+    were in flight then. Raises EngineError if a document alone was cancelled."""
+    left: Iterator[DocumentWork] = iter(work.documents)
+    in_flight: list[DocumentWork] = []
+    this = asyncio.current_task()
 
     async def take_documents() -> None:
-        for document in documents:
+        for document in left:
+            in_flight.append(document)
             take(await outcome(worker, document), done)
+            in_flight.remove(document)
 
-    worker = make_worker(Placement("inline"))
-    tasks = [asyncio.create_task(take_documents()) for _ in range(num_in_flight)]
-    try:
-        await asyncio.gather(*tasks)
-    except asyncio.CancelledError:
-        if this and this.cancelling():
+    # Checked here, too, as `gather` does not raise a cancellation that comes while a dead engine is
+    # closed, or at which an engine dies.
+    while not (this and this.cancelling()):
+        left, in_flight = chain(in_flight, left), []
+        worker = make_worker(Placement("inline"))
+        tasks = [asyncio.create_task(take_documents()) for _ in range(num_in_flight)]
+        try:
+            await asyncio.gather(*tasks)
+            return
+        except asyncio.CancelledError:
+            if this and this.cancelling():
+                raise
+            raise EngineError("a document was cancelled; run the same command") from None
+        except StartError:
             raise
-        raise EngineError("a document was cancelled; run the same command") from None
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await worker.close()
+        except EngineError:  # the marker of the document that raised it stays
+            pass
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await worker.close()

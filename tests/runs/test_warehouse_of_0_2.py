@@ -93,6 +93,7 @@ def test_a_run_gains_a_rater_and_is_compacted_and_removed(tmp_path: Path) -> Non
     folder = unpacked(tmp_path)
     succeed("rate", "add", "run=demo", f"warehouse={folder}", "rater=extractive")
     succeed("gc", f"warehouse={folder}")
+    assert not (folder / "checked.json").exists() and not (folder / "readers").exists()
     assert len(sql(folder, "from answers", "run=demo")) == 90
     succeed("rm", "run=demo", f"warehouse={folder}", "--yes")
     listed = succeed("ls", f"warehouse={folder}")

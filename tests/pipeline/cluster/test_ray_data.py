@@ -4,7 +4,8 @@ back, trouble as ours, nothing is endless."""
 import asyncio
 import functools
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
+from typing import Any, ClassVar
 
 import pytest
 import ray
@@ -142,20 +143,45 @@ def test_trouble_with_one_document(backend: str, trouble: CommandError, is_of_al
     assert is_of_all or sorted(done) == ["a", "b"]
 
 
-def test_an_engine_that_dies_ends_the_command_inline() -> None:
-    made: list[Troubled] = []
+class Failing(Troubled):
+    """A worker whose engine dies with the document `bad` in flight, once."""
 
-    def make(placement: Placement) -> Any:
-        made.append(Troubled(EngineError("the engine is dead"), placement))
-        return made[-1]
+    workers: ClassVar[list["Failing"]] = []
 
-    _, error = through("inline", make, "bad", "slow")
-    assert str(error) == "the engine is dead" and [worker.is_closed for worker in made] == [True]
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(None if self.workers else EngineError("the engine is dead"), placement)
+        self.workers.append(self)
 
 
-def test_the_end_comes_while_a_document_is_in_flight_inline() -> None:
-    ended, make = EndedError("the deadline"), functools.partial(Troubled, None)
-    assert through("inline", make, "slow", should_stop=lambda: ended) == ([], ended)
+def test_an_engine_that_dies_is_started_again_inline() -> None:
+    Failing.workers.clear()
+    done, error = through("inline", Failing, "a", "bad", "b", "c")
+    assert (sorted(done), error) == (["a", "b", "bad", "c"], None)
+    assert [worker.is_closed for worker in Failing.workers] == [True, True]
+
+
+class DyingAtTheEnd(Failing):
+    """Its engine dies when `slow` is cancelled; or, dead after `bad`, is being closed when the end
+    comes, of which `close` does not tell."""
+
+    async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
+        assert len(self.workers) == 1, "another is not started after the end"
+        try:
+            return await super().work(document_id, units, num_words)
+        except asyncio.CancelledError:
+            raise EngineError("the engine is dead") from None
+
+    async def close(self) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(2.0)
+
+
+@pytest.mark.parametrize("document", ["slow", "bad"])
+def test_no_engine_is_started_after_the_end_inline(document: str) -> None:
+    Failing.workers.clear()
+    ended = EndedError("the deadline")
+    assert through("inline", DyingAtTheEnd, document, should_stop=lambda: ended) == ([], ended)
+    assert len(Failing.workers) == 1
 
 
 def test_a_document_that_is_cancelled_is_not_left_out_unseen() -> None:
