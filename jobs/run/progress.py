@@ -175,7 +175,9 @@ def progress_line(state: Mapping[str, Any]) -> str:
 
 
 def _parts(state: Mapping[str, Any]) -> str:
-    refused, document = state.get("refused"), document_text(state.get("inside"))
+    document, refusal = document_text(state.get("inside")), ""
+    if refused := state.get("refused"):
+        refusal = f"could not be written for {refused['seconds']:.0f} s ({refused['error']})"
     hours, minutes = divmod(round((state["seconds_left"] or 0.0) / 60), 60)
     if hours:
         left = f"{hours} h {minutes} min"
@@ -184,7 +186,7 @@ def _parts(state: Mapping[str, Any]) -> str:
     parts = (
         (state["ends_at"], f"ends {str(state['ends_at'])[11:]}, in {left}"),
         (state.get("waiting_for"), f"waiting for {state.get('waiting_for')}"),
-        (refused, f"progress {refusal_text(refused)}" if refused else ""),
+        (refusal, f"progress {refusal}"),
         (document, document),
         (True, f"{state['units']}/{state['planned_units']} units"),
         (state["problems"], counted(state["problems"], "problem")),
@@ -200,7 +202,3 @@ def document_text(document: Mapping[str, Any] | None) -> str:
     if not document or not document.get("about"):
         return ""
     return f"{document['table']} {document['done']} of about {document['about']}"
-
-
-def refusal_text(refused: Mapping[str, Any]) -> str:
-    return f"could not be written for {refused['seconds']:.0f} s ({refused['error']})"

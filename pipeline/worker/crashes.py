@@ -23,6 +23,7 @@ from pipeline.files.storage import (
     as_path,
     delete,
     delete_if_empty,
+    ignore_refusals,
     list_paths,
     read_object,
     write_json,
@@ -158,5 +159,6 @@ class InFlight:
 
 
 def _delete(file: UPath) -> None:
-    delete(file)
-    delete_if_empty(file.parent)
+    with ignore_refusals():  # tried once: a run that is interrupted waits for it
+        delete(file)
+        delete_if_empty(file.parent)

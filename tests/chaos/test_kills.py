@@ -34,7 +34,7 @@ SECONDS_STOPPED, SECONDS_TO_APPEAR = 5.0, 400.0
 
 
 class KillTrial:
-    """One run, struck by `kinds` in turn, at moments in the first three quarters of its requests."""
+    """One run, struck by `kinds` in turn, in the first three quarters of its requests."""
 
     def __init__(self, run: Scenario, num_calls: int, seed: int, kinds: list[str]) -> None:
         self._run, self._draw = run, random.Random(seed)

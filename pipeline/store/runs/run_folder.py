@@ -102,8 +102,8 @@ class RunFolder:
     def report_facts(self, *needed: str) -> dict[str, Any]:
         """The config's mapping `report`, with `stages` and the facts in `needed`. Raises UsageError
         for a run of an earlier version that stored fewer facts."""
-        facts: dict[str, Any] = (self.config() or {}).get("report", {})
-        if not facts.keys() >= {"stages", *needed}:
+        facts: Any = (self.config() or {}).get("report")
+        if not isinstance(facts, dict) or not facts.keys() >= {"stages", *needed}:
             earlier = "started by an earlier version of gistmill; start it again"
             raise UsageError(f"run={self.path.name}: {earlier}")
         return facts

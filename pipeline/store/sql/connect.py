@@ -124,7 +124,8 @@ def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) ->
     connection.create_table("raw_steps", _STEPS, [row for row in steps if row])
     source = f"read_parquet({addresses(readable_plans)}, union_by_name = true, filename = true)"
     columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
-    connection.add(f"create view all_planned as select {columns} from {source}")
+    kind = "table" if is_remote(folder) else "view"  # a remote file is fetched once
+    connection.add(f"create {kind} all_planned as select {columns} from {source}")
     for statement, section in _run_views(tables, connection.run, is_small):
         connection.add(statement, section)
     connection.create_table("all_people", ALL_PEOPLE, people_rows(folder, left_out))

@@ -11,7 +11,7 @@ import re
 import shutil
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from errno import EROFS
@@ -57,6 +57,7 @@ _OF_ALL_VIEWS = re.compile(
 _OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany"}
 _PROTOCOL = "read"
 PREFIX = f"{_PROTOCOL}://"  # of the names by which DuckDB opens files
+_MOST_COPIED = 8_000_000  # bytes of a remote file
 
 
 class Connection:
@@ -238,8 +239,9 @@ def addresses(files: Iterable[UPath]) -> str:
 
 
 class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Opens the files of `addresses` to read them, remote ones from a copy that is made when they
-    are first opened. Raises what their own filesystem raises."""
+    """Opens the files of `addresses` to read them. Of a remote file, what DuckDB reads is fetched,
+    as its prompts and texts are seldom read; of a small one, everything, once, into a copy. Raises
+    what their own filesystem raises."""
 
     protocol = _PROTOCOL
     cachable = False  # the copies are one connection's
@@ -252,32 +254,44 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
         """A file to read. Raises OSError for every mode but `rb`."""
         if mode != "rb":
             raise OSError(EROFS, os.strerror(EROFS), path)
-        file = self._local(path)
+        file = self._source(path)
+        if is_remote(file):
+            return _OpenFile(partial(_fetched, file))
         descriptor = with_retries(
             partial(os.open, str(file), os.O_RDONLY), file, (FileNotFoundError,)
         )
-        return _OpenFile(descriptor)
+        opened = _OpenFile(partial(os.pread, descriptor))
+        opened.close = weakref.finalize(opened, os.close, descriptor)  # DuckDB may not close it
+        return opened
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """The path itself: it may hold characters that are a pattern elsewhere."""
         return [path]
 
     def size(self, path: str) -> int:
-        return file_size(self._local(path))
+        return file_size(self._source(path))
 
     def modified(self, path: str) -> datetime:
-        return datetime.fromtimestamp(modified_at(self._local(path)))
+        return datetime.fromtimestamp(modified_at(self._source(path)))
 
     def exists(self, path: str, **_: Any) -> bool:
         return exists(_file(path))
 
-    def _local(self, path: str) -> UPath:
+    def _source(self, path: str) -> UPath:
+        """The file, or the copy of a small remote one."""
         if not is_remote(file := _file(path)):
             return file
-        copy = self._copies / sha(path, 32)
-        if not copy.exists():
-            write(copy, read(file))
-        return copy
+        if path not in self._sources:
+            if file_size(file) <= _MOST_COPIED:
+                copy = self._copies / sha(path, 32)
+                write(copy, read(file))
+                file = copy
+            self._sources[path] = file
+        return self._sources[path]
+
+    @cached_property
+    def _sources(self) -> dict[str, UPath]:
+        return {}
 
     @cached_property
     def _copies(self) -> UPath:
@@ -291,12 +305,20 @@ def _file(path: str) -> UPath:
     return as_path(path.removeprefix(PREFIX))
 
 
-class _OpenFile:
-    """A file with a position for each thread, as DuckDB seeks and reads in several at once."""
+def _fetched(file: UPath, size: int, position: int) -> bytes:
+    fetch = partial(file.fs.cat_file, file.path, start=position, end=position + size)
+    content: bytes = with_retries(fetch, file, (FileNotFoundError,))
+    return content
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._of_thread = descriptor, threading.local()
-        self.close = weakref.finalize(self, os.close, descriptor)  # DuckDB may not close it
+
+class _OpenFile:
+    """A file with a position for each thread, as DuckDB seeks and reads in several at once.
+    `read_at(size, position)` reads from the file."""
+
+    def __init__(self, read_at: Callable[[int, int], bytes]) -> None:
+        self._read_at = read_at
+        self.close: Callable[[], object] = lambda: None
+        self._of_thread = threading.local()
 
     def seek(self, position: int, whence: int = os.SEEK_SET) -> None:
         self._of_thread.position = position
@@ -305,6 +327,6 @@ class _OpenFile:
         return getattr(self._of_thread, "position", 0)
 
     def read(self, size: int) -> bytes:
-        content = os.pread(self._descriptor, size, self.tell())
+        content = self._read_at(size, self.tell())
         self._of_thread.position = self.tell() + len(content)
         return content

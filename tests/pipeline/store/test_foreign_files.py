@@ -190,10 +190,14 @@ def test_a_damaged_shared_reply_is_asked_again(tmp_path: Path) -> None:
         assert asyncio.run(shared.find("sha")) == with_sent(one, None)
 
 
-def test_on_an_object_store(made: FinishedRun) -> None:
+@pytest.mark.parametrize("most_copied", [8_000_000, 0])
+def test_on_an_object_store(
+    made: FinishedRun, monkeypatch: pytest.MonkeyPatch, most_copied: int
+) -> None:
+    monkeypatch.setattr("pipeline.store.sql.connection._MOST_COPIED", most_copied)
     bad = {"answers": b"", "gists": b"PAR1 and no more", "ratings": b"PAR1" * 40_000}
     names = {str(made.shard(table).relative_to(made.warehouse)): bad[table] for table in bad}
-    store = UPath("memory://foreign/w")
+    store = UPath(f"memory://foreign/{most_copied}")
     for file in (file for file in made.warehouse.rglob("*") if file.is_file()):
         name = str(file.relative_to(made.warehouse))
         (store / name).parent.mkdir(parents=True, exist_ok=True)
