@@ -120,6 +120,17 @@ def test_while_a_run_plans_nothing_is_deleted_that_it_may_count_on(folder: Path)
     assert not [*folder.glob(f"tables/*/{ANSWERS.id}/*")]
 
 
+def test_a_plan_of_version_0_2_in_parts_keeps_its_units(folder: Path) -> None:
+    run = folder / "runs" / "kept"
+    (run / "plan").mkdir()
+    (run / "units.parquet").rename(run / "plan" / "0.parquet")
+    for name, units in (("gone", {SHARED.unit}), ("kept", set[str]())):
+        remove_run(as_path(folder), name)
+        collect(folder, older_than=0)
+        assert Shards(folder).units("gists", GISTS.id).keys() == units
+    assert not [*folder.glob("tables/*/*/*")]
+
+
 def test_a_run_that_was_begun_again_after_a_kill_keeps_what_it_uses(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

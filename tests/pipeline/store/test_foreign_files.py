@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -277,11 +279,12 @@ def test_damaged_units_hide_their_run_alone(warehouse: Path) -> None:
         refused_for(warehouse, verb, file, "start the run again")
 
 
-def test_damaged_heartbeats(warehouse: Path) -> None:
+def test_damaged_and_old_heartbeats(warehouse: Path) -> None:
     alive = warehouse / "runs" / "night" / "alive"
     alive.mkdir(exist_ok=True)
-    for name in ("progress", "good.json"):
+    for name in ("progress", "good.json", "old.json"):
         (alive / name).write_text(json.dumps({"worker": name, "launch": "one", "documents": {}}))
+    os.utime(alive / "old.json", (time.time() - 31, time.time() - 31))
     (alive / "bad.json").write_bytes(b'{"launch": ')
     night = RunFolder(warehouse, "night")
     assert [worker["worker"] for worker in night.at_work()[1]] == ["good.json"]
