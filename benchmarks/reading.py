@@ -124,7 +124,7 @@ def _executed(
         ordered = work_on(order([*work.documents]))
         with stop.watch(folder, launch):
             count = functools.partial(_count, stop, done)
-            execute_documents(make, pool, {}, ordered, should_stop, count)
+            execute_documents(make, pool, ordered, should_stop, count)
         if stop.failure:
             raise stop.failure
     return [*driver, done[-1], Moment.now()]

@@ -59,7 +59,6 @@ class Recorded:
 
 class RecordedWorker:
     def __init__(self, worker: Worker, folder: Path) -> None:
-        self.usage = worker.usage
         self._worker, self._folder = worker, folder
 
     async def work(self, document_id: str, units: Sequence[Unit], num_words: int) -> Summary:

@@ -76,6 +76,4 @@ def main() -> None:
 
 def _complain(error: CommandError) -> int:
     complain(f"gistmill: {' '.join(str(error).split())}")
-    for line in error.hints:
-        warn(line)
     return error.exit_code

@@ -1,6 +1,5 @@
 """Verbs that maintain a warehouse, plugins and families of prompts."""
 
-import dataclasses
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +23,7 @@ def rm(
 
     Example: gistmill rm run=night --yes
     """
-    from jobs.warehouse.upkeep import removal_line, run_to_remove
+    from jobs.warehouse.upkeep import run_to_remove
     from pipeline.store.runs.run_folder import num_labels
     from pipeline.store.upkeep import remove_run
 
@@ -33,9 +32,9 @@ def rm(
         labels = num_labels(options.warehouse / "runs" / name)
         what = f"it and {counted(labels, 'label')} of people" if labels else "it"
         raise UsageError(f"run={name}: deletes {what} for good; add --yes")
-    removed = remove_run(options.warehouse, name)
-    content = {"run": name, **dataclasses.asdict(removed)}
-    print_found(content, lambda _: [removal_line(name, removed)], json)
+    units = remove_run(options.warehouse, name)
+    line = f"deleted run {name}: {units:,} units; gistmill gc deletes those of no other run"
+    print_found({"run": name, "units": units}, lambda _: [line], json)
 
 
 @reading("warehouse", "older_than", panel=KEEP)

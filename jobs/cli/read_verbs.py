@@ -110,7 +110,7 @@ def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
     print_found(shown_document(options, document_id), document_parts, json)
 
 
-@reading(*RUN, "rows", "seconds", "memory_limit")
+@reading(*RUN, "rows", "seconds")
 def sql(
     query: str,
     options: ReadOptions,
@@ -127,7 +127,7 @@ def sql(
     from pipeline.store import connect
     from pipeline.store.sql.connection import rows_within
 
-    with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
+    with connect(options.warehouse, options.run, unsafe) as connection:
         rows, is_cut = rows_within(connection, query, options.rows, options.seconds)
     print_found(rows, exact_rows, json, markdown)
     if is_cut:

@@ -73,7 +73,6 @@ class ReadOptions:
     seconds: Annotated[float, Field(ge=0.1, le=10**9)] = word(
         "NUMBER", "Then it is stopped; by default 600.", 600.0
     )
-    memory_limit: str | None = word("2GB", "By default 80% of the machine's memory.")
     price: str | None = word("PROMPT,REPLY[,CACHED]", "Of a million tokens: adds money.")
     every: Annotated[float | None, Field(ge=0.1, le=86_400)] = word(
         "SECONDS", "Print it again, so often, while the run is at work."

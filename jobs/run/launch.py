@@ -159,9 +159,8 @@ class RunExecutor:
                 else:
                     from pipeline.cluster import execute_documents
 
-                    tags = {"run": self._folder.path.name, "phase": name}  # of workers' metrics
                     pool = phase.pool(self._cluster)
-                    execute_documents(make, pool, tags, work, stop.should_stop, done)
+                    execute_documents(make, pool, work, stop.should_stop, done)
                 if stop.failure:  # last, so that the other documents are committed
                     raise stop.failure
         finally:

@@ -81,7 +81,6 @@ def _status(options: ReadOptions) -> dict[str, Any]:
         "calls": sizes,
         "driver": holder(folder.path, RUN),
         "alive": alive,
-        "silent": folder.silent(progress["launch"]) if progress else {},
         "progress": progress,
         "ended": folder.why_ended(),
         "left_out": [*left_out, *folder.left_out.rows],
@@ -95,11 +94,7 @@ def status_parts(status: Mapping[str, Any], steps: bool = False) -> Iterator[Par
     yield _steps(status["steps"]) if steps else _stages(status["steps"])
     if problems := [*status["problems"], *status["findings"]]:
         yield _first(problems)
-    alive = status["alive"]
-    workers = [*map(_at_work, alive)]
-    workers += [f"worker {name}: no heartbeat for {age:.0f} s; it died, hangs or cannot write"
-                for name, age in status["silent"].items()]  # fmt: skip
-    if workers:
+    if workers := [*map(_at_work, status["alive"])]:
         yield _first(workers)
 
 

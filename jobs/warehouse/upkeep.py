@@ -25,7 +25,7 @@ from pipeline.store import connect
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connect import readable_run
 from pipeline.store.sql.connection import query
-from pipeline.store.upkeep import RETENTION, Removed, collect, compact, run_names
+from pipeline.store.upkeep import RETENTION, collect, compact, run_names
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -49,15 +49,6 @@ def run_to_remove(options: ReadOptions) -> str:
             f"run={options.run}: being executed on {host} (process {pid}); stop it first"
         )
     return options.run
-
-
-def removal_line(name: str, removed: Removed) -> str:
-    labels = f", {counted(removed.labels, 'label')} of people" if removed.labels else ""
-    stay = f", {removed.kept_units:,} of which stay for other runs" if removed.kept_units else ""
-    return (
-        f"deleted run {name}: {removed.units:,} units{stay}{labels}; gistmill gc deletes their "
-        "files after 24 hours"
-    )
 
 
 def show_gc(options: ReadOptions, as_json: bool) -> None:

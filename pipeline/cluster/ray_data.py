@@ -11,9 +11,9 @@ import os
 import pickle
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,8 @@ from ray._private.worker import global_worker
 from ray.data import ActorPoolStrategy, DataContext
 from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
-from ray.util.metrics import Counter
 
 from pipeline.cluster.joining import first_line, is_lost, join, nodes
-from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import CommandError, EngineError, UsageError
 from pipeline.core.registry import pickle_with_plugins, unpickle_with_plugins
 from pipeline.core.settings import ClusterSettings
@@ -57,20 +55,6 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")  # colors
 _MOST_RESTARTS = 10  # of a worker that was never up between them
 _OUTPUT = "worker-*.err"
 _OF_RAY = (":job_id:", ":actor_name:", ":task_name:")  # lines that Ray writes there itself
-_SECONDS_BETWEEN_METRICS = 5.0
-
-# Ray metrics of a run, with descriptions; tagged `run` and `phase`. Ray exports each as
-# `ray_<name>_total`, one series per worker, without the last seconds of a worker: it exports every
-# ten seconds and ends workers abruptly.
-COUNTERS = {
-    "gistmill_calls": "Model calls answered",
-    "gistmill_prompt_tokens": "Tokens of prompts, cached ones included",
-    "gistmill_cached_tokens": "Tokens of prompts found in the engine's prefix cache",
-    "gistmill_reply_tokens": "Tokens of replies",
-    "gistmill_units": "Units of work committed",
-    "gistmill_rows": "Rows committed",
-    "gistmill_problems": "Rows committed with a problem",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,14 +85,10 @@ class Pool:
         if fitting >= self.min_workers or self.cluster.autoscales:
             return min(self.max_workers or _MANY, max(fitting, self.min_workers))
         there = {kind: sum(machine.get(kind, 0.0) for machine in machines) for kind in needs}
-        wanted = {kind: self.min_workers * need for kind, need in needs.items()}
-        lacking = [kind for kind in wanted if there[kind] < wanted[kind]]
-        kind = lacking[0] if lacking else ("GPU" if self.gpus else "CPU")
-        spread = "" if lacking else f" on {len(machines)} machines, not enough on one"
         raise UsageError(
-            f"{self.section}.{kind.lower()}s_per_worker={needs[kind]:g}: {self.min_workers} "
-            f"workers of that size need {wanted[kind]:g} {kind}s, there are {there[kind]:g}{spread}"
-            "; lower it"
+            f"{self.section}.gpus_per_worker={needs['GPU']:g}, cpus_per_worker={needs['CPU']:g}: "
+            f"{fitting} workers of that size fit on {len(machines)} machines with {there['GPU']:g} "
+            f"GPUs and {there['CPU']:g} CPUs in all, {self.min_workers} are needed; lower one"
         )
 
     @property
@@ -161,12 +141,10 @@ class PlanSource(Datasource):
 
 
 class Actor:
-    """The Ray Data UDF around a `Worker`, in its own process, and the metrics it exports by Ray. An
-    input row is a block, a pickled list of DocumentWork; the output row has their Outcomes."""
+    """The Ray Data UDF around a `Worker`, in its own process. An input row is a block, a pickled
+    list of DocumentWork; the output row has their Outcomes."""
 
-    def __init__(
-        self, make: bytes, tags: Mapping[str, str], storage_seconds: float, in_flight: int
-    ) -> None:
+    def __init__(self, make: bytes, storage_seconds: float, in_flight: int) -> None:
         """`make`: a MakeWorker of `pickle_with_plugins`; `in_flight`: the most documents."""
         retry_for(storage_seconds)
         make_worker: MakeWorker = unpickle_with_plugins(make)
@@ -174,21 +152,12 @@ class Actor:
         # Ray keeps the id when it restarts the actor in another process.
         actor = context.get_actor_id() or ""
         self._worker = make_worker(Placement(actor, context.get_node_id(), is_lost))
-        self._counters = {
-            name.removeprefix("gistmill_"): Counter(name, description, tuple(tags))
-            for name, description in COUNTERS.items()
-        }
-        for counter in self._counters.values():
-            counter.set_default_tags(dict(tags))
-        self._publishing: asyncio.Task[None] | None = None
         self._room = asyncio.Semaphore(in_flight)
         # What is imported stays, so it is not searched for garbage: the process would do it when it
         # ends, for a quarter of the CPU time that it takes to start and end.
         gc.freeze()
 
     async def __call__(self, batch: Any) -> Any:
-        if self._publishing is None:
-            self._publishing = asyncio.create_task(self._publish())
         documents = chain.from_iterable(map(pickle.loads, batch["documents"].to_pylist()))
         results = await asyncio.gather(*map(self._result, documents))
         yield pa.table({"outcomes": [pickle.dumps(results)]})
@@ -200,35 +169,23 @@ class Actor:
         except EngineError:
             os._exit(1)  # Ray restarts the actor, with a new engine, and retries its blocks
 
-    async def _publish(self) -> None:
-        """Add the increments to Ray's counters every few seconds, until the process ends."""
-        published = UsageCounters()
-        while True:
-            for name, counter in self._counters.items():
-                new = getattr(self._worker.usage, name) - getattr(published, name)
-                if new:  # Ray refuses an increment of 0
-                    counter.inc(new)
-            published = replace(self._worker.usage)
-            await asyncio.sleep(_SECONDS_BETWEEN_METRICS)
-
 
 def execute_documents(
     make_worker: MakeWorker,
     pool: Pool,
-    tags: Mapping[str, str],
     work: Work,
     should_stop: ShouldStop,
     done: Done,
 ) -> None:
     """Execute the documents of `work`. `done` is called for each, in the order their blocks finish,
-    with its summary, AccountingError or StorageError. `tags` label the metrics of workers.
+    with its summary, AccountingError or StorageError.
 
     Raises UsageError if no worker can be placed or one does not see the warehouse; StartError if an
     engine cannot start; OutageError if its server stays unreachable; EngineError if a worker cannot
     be restarted; and the error that `should_stop` returns.
     """
     batches: Any = iter(
-        _dataset(work, make_worker, tags, pool).iter_batches(
+        _dataset(work, make_worker, pool).iter_batches(
             batch_size=None, prefetch_batches=0, batch_format="pyarrow"
         )
     )
@@ -296,7 +253,7 @@ def _rays_errors(pool: Pool) -> Iterator[None]:
         ) from None
 
 
-def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool: Pool) -> Any:
+def _dataset(work: Work, make_worker: MakeWorker, pool: Pool) -> Any:
     """Map blocks, one per row, over the pool, with as many in flight as a worker can use: no engine
     idles while documents queue at another. The pool grows onto machines that join later."""
     num_documents, there = pool.slots + DOCUMENTS_OVER_SLOTS, max(1, work.num_documents)
@@ -311,7 +268,7 @@ def _dataset(work: Work, make_worker: MakeWorker, tags: Mapping[str, str], pool:
         source, override_num_blocks=1, num_cpus=0, label_selector=here
     ).map_batches(
         Actor,
-        fn_constructor_args=(make, tags, pool.cluster.storage_seconds, num_documents),
+        fn_constructor_args=(make, pool.cluster.storage_seconds, num_documents),
         batch_size=1,  # the whole block; Ray Data requires a number if num_gpus is set
         batch_format="pyarrow",
         num_cpus=pool.needs["CPU"],

@@ -62,10 +62,9 @@ def refuse_secret(word: str) -> None:
 
 
 class CommandError(Exception):
-    """An error that ends a command with `exit_code`: one line on standard error, then `hints`."""
+    """An error that ends a command with `exit_code`: one line on standard error."""
 
     exit_code: ClassVar[int] = 1
-    hints: tuple[str, ...] = ()  # lines that show where the mistake is
 
     def __init__(self, message: str) -> None:
         super().__init__(redacted(str(message)))
@@ -76,11 +75,9 @@ class UsageError(CommandError):
 
     exit_code = 2
 
-    def __init__(self, message: str, hints: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str) -> None:
         """Escape line breaks and other control characters, as a name in the message may have."""
-        lines = [_CONTROL.sub(lambda c: ascii(c[0])[1:-1], text) for text in (message, *hints)]
-        super().__init__(lines[0])
-        self.hints = tuple(map(redacted, lines[1:]))
+        super().__init__(_CONTROL.sub(lambda c: ascii(c[0])[1:-1], message))
 
 
 class AccountingError(CommandError):

@@ -39,7 +39,7 @@ from pipeline.core.rows import empty_table
 from pipeline.files import storage
 from pipeline.files.lease import RUN, UPKEEP, Lease, is_a_run_at_work, lease
 from pipeline.files.parquet import opened_parquet, parquet_content, read_parquet
-from pipeline.store.runs.run_folder import UnitKey, num_labels, planned_files, units_in
+from pipeline.store.runs.run_folder import UnitKey, planned_files, units_in
 from pipeline.store.shards.damaged_files import shard_footer
 from pipeline.store.shards.layout import SEARCHED, raise_layout
 from pipeline.store.shards.shard_index import (
@@ -262,15 +262,6 @@ def _with_attempt(pieces: list[_Piece]) -> Any:
 
 
 @dataclass(frozen=True)
-class Removed:
-    """Numbers of a removed run's units, of those that other runs use, and of people's labels."""
-
-    units: int
-    kept_units: int
-    labels: int
-
-
-@dataclass(frozen=True)
 class Freed:
     """The files that a collection deleted, and their bytes. `is_waiting`: files of removed runs
     stay, as a run that is executed may plan them."""
@@ -297,24 +288,22 @@ def _plans(root: UPath) -> list[UPath]:
     return [*planned_files(root), *storage.list_paths(root / "runs", "*/plan/*.parquet")]
 
 
-def remove_run(root: UPath, name: str) -> Removed:
+def remove_run(root: UPath, name: str) -> int:
     """Delete a run's folder, and leave a record of its units; a second call resumes a removal that
-    was killed. Raises UsageError if the run is being executed, DamagedError."""
+    was killed. Returns the number of units. Raises UsageError if the run is being executed,
+    DamagedError."""
     folder = root / "runs" / name
     with lease(folder, RUN) as run_lease:
         if run_lease is None:
             raise UsageError(f"run={name}: a command executes it now; stop it first")
-        units, used, labels = set[UnitKey](), set[UnitKey](), num_labels(folder)
-        plans = _plans(root)
-        if plans_of_run := [file for file in plans if folder in file.parents]:
-            units = units_in(plans_of_run)
-            used = units_in(file for file in plans if folder not in file.parents)
-            for file in plans_of_run:
-                record = root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet"
-                storage.write(record, storage.read(file))
-            storage.delete(folder / "units.parquet")  # from here on no command sees the run
+        plans = [file for file in _plans(root) if folder in file.parents]
+        units = units_in(plans)
+        for file in plans:
+            record = root / "removed" / f"{name}.{uuid.uuid4().hex}.parquet"
+            storage.write(record, storage.read(file))
+        storage.delete(folder / "units.parquet")  # from here on no command sees the run
         storage.delete_folder(folder)
-        return Removed(len(units), len(units & used), labels)
+        return len(units)
 
 
 def collect(warehouse: storage.AnyPath, older_than: float = RETENTION) -> Freed | None:

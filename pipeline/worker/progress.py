@@ -36,7 +36,6 @@ class Summary(UsageCounters):
     document_id: str
     worker: str = ""
     asked: dict[str, int] = field(default_factory=dict)  # requests to the engine, by step_id
-    seconds: float = 0.0
     words: float = 0.0  # the weight of its pending units, as planned
     findings: dict[str, str] = field(default_factory=dict)  # about its engine's server
 

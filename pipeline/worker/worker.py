@@ -5,7 +5,6 @@ import asyncio
 import signal
 import socket
 import threading
-import time
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -57,8 +56,8 @@ class Worker:
     ) -> None:
         run = as_path(run)
         self._shards = Shards(run.parent.parent)
-        self.usage = UsageCounters()
-        self._heartbeat = Heartbeat(run / "alive", launch, self.usage)
+        self._usage = UsageCounters()
+        self._heartbeat = Heartbeat(run / "alive", launch, self._usage)
         self._stop = StopSignal(run, launch)
         self._in_flight = InFlight(run / "in_flight" / launch, placement)
         self._steps = {step.id: step for step in steps}
@@ -78,7 +77,6 @@ class Worker:
         StorageError nothing else is begun or sent."""
         if self._refusal:  # the replies could not be kept
             raise self._refusal
-        began = time.perf_counter()
         summary = Summary(document_id, self._heartbeat.name)
         if not self._has_seen:
             await to_thread(self._refuse_unshared)
@@ -113,7 +111,7 @@ class Worker:
                         rank=rank,
                         attempt=attempt,
                         shared=self._shared,
-                        usage=self.usage,
+                        usage=self._usage,
                         progress=progress,
                         is_ending=self._stop.is_sent,
                     ).finish()
@@ -122,7 +120,6 @@ class Worker:
             if reader:
                 reader.slots.refusal = error
             raise
-        summary.seconds = time.perf_counter() - began
         summary.findings = dict(self._heartbeat.findings)
         return summary
 
@@ -159,7 +156,7 @@ class Worker:
                     ) from None
         self._heartbeat.waiting_for = reader.waiting_for
         self._heartbeat.findings = reader.findings
-        return replace(reader, usage=self.usage, worker=self._heartbeat.name)
+        return replace(reader, usage=self._usage, worker=self._heartbeat.name)
 
 
 Outcome = Summary | CommandError

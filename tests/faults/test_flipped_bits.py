@@ -102,7 +102,6 @@ def of_another_version(path: Path) -> None:
 # Files of the warehouse, what happens to the largest, and what the line says.
 CHANGES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "an answer is doubled": ("tables/answers/*/*.parquet", one_twice, "answer"),
-    "a page is doubled": ("tables/pages/*/*.parquet", one_twice, "page|paginate"),
     "the calls are gone": ("tables/calls/answer-*/*.parquet", Path.unlink,
                            r"the shard of its calls is missing; delete tables/\*/answer-"),
     "the step is another": ("steps/answer-*.json", of_another_version, r"answer-\w+\.json: "),

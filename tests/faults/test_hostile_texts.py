@@ -9,7 +9,6 @@ from jobs.output.print_tables import Table, markdown, print_json, print_line, pr
 from jobs.report.render import report_page
 from pipeline.store import connect
 from pipeline.store.sql.connection import query
-from tests.support.command import gistmill, one_line, refused
 from tests.support.runs.small_run import SmallRun
 from tests.support.runs.warehouse import Warehouse, chunk, step
 from tests.support.texts.small_corpus import document, question, write
@@ -56,12 +55,6 @@ def test_json_is_exact_and_clean(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = capsys.readouterr()
     assert is_clean(out)
     assert json.loads(out) == {"texts": HOSTILE, "odd": "\ud800"}
-
-
-def test_a_mistake_is_repeated_without_its_controls() -> None:
-    told = refused("status", "run=\x1b[2J\u202e", "warehouse=/nowhere")
-    assert is_clean(told)
-    assert is_clean(one_line(gistmill("run", "corpus=\x1b[2Jdemo")))
 
 
 def test_report_md_runs_nothing() -> None:

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 import yaml
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from upath import UPath
 
 from pipeline.core.errors import DamagedError, UsageError
@@ -71,19 +71,6 @@ ALL_PEOPLE = pa.schema([("run", pa.string()), *PEOPLE])  # of all runs of a ware
 _labeled_answer = itemgetter("method", "repeat", "document_id", "question_id", "answer_sha")
 
 
-class _Facts(BaseModel, extra="allow"):
-    """The mapping `report` in a run's config."""
-
-    stages: list[str]
-    methods: list[str] = []
-    judging: list[str] = []
-    columns: dict[str, list[dict[str, Any]]] = {}
-
-
-class _Provenance(BaseModel):
-    launches: list[dict[str, Any]] = []
-
-
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 _json_object = _OBJECT.validate_json
 
@@ -114,12 +101,8 @@ class RunFolder:
     def report_facts(self, *needed: str) -> dict[str, Any]:
         """The config's mapping `report`, with `stages` and the facts in `needed`. Raises UsageError
         for a run of an earlier version that stored fewer facts."""
-        try:
-            report = _Facts.model_validate((self.config() or {}).get("report", {}))
-            facts = report.model_dump(exclude_unset=True)
-        except ValidationError:
-            facts = {}
-        if not facts.keys() >= {"stages", *needed}:
+        facts: Any = (self.config() or {}).get("report")
+        if not isinstance(facts, dict) or not facts.keys() >= {"stages", *needed}:
             earlier = "started by an earlier version of gistmill; start it again"
             raise UsageError(f"run={self.path.name}: {earlier}")
         return facts
@@ -166,22 +149,19 @@ class RunFolder:
 
     def at_work(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The progress of the current launch and the heartbeats of its live workers; (None, []) if
-        nothing is running. A driver writes progress also while no worker is alive."""
-        state = self._parsed(self._progress)
-        if state is None:
-            return None, []
-        heartbeats = self._heartbeats(str(state.get("launch")))
-        alive = [beat for age, beat in heartbeats if age < _SECONDS_ALIVE]
-        is_written = bool(heartbeats) and _age(self._progress) < _SECONDS_ALIVE
-        return state if alive or is_written else None, alive
+        no worker is alive."""
+        state = storage.read_object(self._progress)
+        alive = self.alive(str(state.get("launch")))
+        return state if alive else None, alive
 
     def write_report(self, markdown: str) -> None:
         storage.write(self.path / "report.md", f"{markdown}\n".encode())
 
     def launches(self) -> list[dict[str, Any]]:
         """The provenance of each launch that made rows, in order. Raises DamagedError."""
-        stored = read_parsed(self._provenance, _Provenance.model_validate_json)
-        return stored.launches if stored else []
+        stored = read_parsed(self._provenance, _json_object) or {}
+        launches: list[dict[str, Any]] = stored.get("launches", [])
+        return launches
 
     def launched_at(self) -> datetime:
         """The time of the first launch; now, if it is not recorded. Raises DamagedError."""
@@ -208,21 +188,9 @@ class RunFolder:
 
     def alive(self, launch: str) -> list[dict[str, Any]]:
         """The heartbeats of the launch's workers that are less than 30 seconds old."""
-        return [beat for age, beat in self._heartbeats(launch) if age < _SECONDS_ALIVE]
-
-    def silent(self, launch: str) -> dict[str, float]:
-        """The launch's workers whose last heartbeat is 30 seconds old or older, each with that age
-        in seconds: they died, hang, or cannot write."""
-        ages = {beat["worker"]: round(age, 1) for age, beat in self._heartbeats(launch)}
-        return {worker: age for worker, age in ages.items() if age >= _SECONDS_ALIVE}
-
-    def _heartbeats(self, launch: str) -> list[tuple[float, dict[str, Any]]]:
         files = sorted(storage.list_paths(self.path / "alive", "*.json"))
-        beats = [(file, self._parsed(file)) for file in files]
-        return [(_age(f), beat) for f, beat in beats if beat and beat.get("launch") == launch]
-
-    def _parsed(self, file: UPath) -> dict[str, Any] | None:
-        return self.left_out.unless_damaged(partial(read_parsed, file, _json_object), None)
+        beats = [storage.read_object(file) for file in files if _age(file) < _SECONDS_ALIVE]
+        return [beat for beat in beats if beat.get("launch") == launch]
 
     def all_gone(self) -> None:
         """Delete progress, heartbeats and in-flight markers. All workers must have ended."""
@@ -245,10 +213,9 @@ class RunFolder:
                 storage.write_json(file, description)
                 return
             stored.pop("sha256", None)  # version 0.2 wrote it
-            keys = [k for k in {**stored, **description} if stored.get(k) != description.get(k)]
-            if keys:
-                what = f"does not describe the step of that name (other {', '.join(keys)})"
-                raise DamagedError(file, f"{what}, so its rows cannot be reused; {MOVE_STEP}")
+            if any(stored.get(k) != description.get(k) for k in {**stored, **description}):
+                what = "describes another step, so its rows cannot be reused"
+                raise DamagedError(file, f"{what}; {MOVE_STEP}")
 
         storage.map_files(describe, steps)
         storage.write(self._units, storage.read(storage.as_path(plan)))

@@ -15,12 +15,11 @@ from upath import UPath
 from pipeline.core.errors import DamagedError, LeftOutWarning
 from pipeline.core.rows import RECORDS, empty_table, schema
 from pipeline.files.parquet import read_parquet
-from pipeline.files.storage import ABSENT, is_remote, map_files, read, with_retries
+from pipeline.files.storage import is_remote, map_files, read, with_retries
 
 _NEEDED = ("step_id", "unit", "document_id")  # any other column may be missing, and is then null
 ROWS_WRITTEN = "gistmill.num_rows"  # in a shard's footer: the number of its rows
 MOVE_STEP = "move the file and the step's folders in tables/ elsewhere, or name another warehouse"
-_UNREADABLE = (IsADirectoryError, PermissionError)  # errors of a file, not of the storage
 _END_BYTES = 65_536  # fetched of a remote file; most footers are smaller
 A = TypeVar("A")
 
@@ -30,9 +29,9 @@ class FlawError(Exception):
 
 
 def shard_footer(path: UPath) -> Any:
-    """The Parquet metadata of a shard. Raises FileNotFoundError if it does not exist. Raises
-    DamagedError if it cannot be read, lacks columns of its table, has more or fewer rows than
-    were written, or rows of another step or unit than its path names."""
+    """The Parquet metadata of a shard. Raises FileNotFoundError if it does not exist, DamagedError
+    if it cannot be read, lacks columns of its table, or has more or fewer rows than were written.
+    """
     record = RECORDS.get(path.parent.parent.name)  # None: of a plugin that is not loaded
     try:
         footer = read_footer(path)
@@ -41,14 +40,6 @@ def shard_footer(path: UPath) -> Any:
         if written != str(footer.num_rows):
             raise FlawError(f"{footer.num_rows} rows, {written} were written")
         _check_columns(footer, schema(record) if record else None, _NEEDED)
-        # The rows of a shard that was copied to another step or unit would count twice.
-        for name, value in (("step_id", path.parent.name), ("unit", path.name.split(".")[0])):
-            column = footer.schema.names.index(name)
-            for group in range(footer.num_row_groups):
-                statistics = footer.row_group(group).column(column).statistics
-                if statistics is not None and statistics.has_min_max:
-                    for other in {statistics.min, statistics.max} - {value}:
-                        raise FlawError(f"its rows are of the {name} {other}")
     except FlawError as flaw:
         raise damaged_shard(path, str(flaw)) from None
     return footer
@@ -95,11 +86,7 @@ def read_footer(path: UPath) -> Any:
         with flaws_of_content():
             return pq.read_metadata(io.BytesIO(end))
 
-    unreadable = () if is_remote(path) else _UNREADABLE
-    try:
-        return with_retries(opened, path, (FileNotFoundError, *unreadable))
-    except _UNREADABLE as error:
-        raise FlawError(f"cannot be read ({error.strerror})") from None
+    return with_retries(opened, path, (FileNotFoundError,))
 
 
 def has_columns(footer: Any, columns: Any) -> bool:
@@ -144,7 +131,7 @@ def read_parsed(
     """A file's content, parsed by `parse`; None if it does not exist. Raises DamagedError if
     `parse` raises ValueError; `fix`: what to do."""
     try:
-        return parse(with_retries(file.read_bytes, file, (*ABSENT, PermissionError)))
+        return parse(read(file))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValidationError as error:
@@ -152,8 +139,6 @@ def read_parsed(
         what = ": ".join([".".join(map(str, first["loc"])), first["msg"]]).removeprefix(": ")
     except ValueError as error:
         what = " ".join(str(error).split())
-    except _UNREADABLE as error:
-        what = f"cannot be read ({error.strerror})"
     raise DamagedError(file, f"{what}; {fix}")
 
 

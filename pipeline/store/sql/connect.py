@@ -15,9 +15,7 @@ from functools import partial
 from itertools import chain, groupby
 from typing import Any
 
-import fsspec
 import pyarrow as pa
-from pyarrow.fs import FSSpecHandler, PyFileSystem
 from pydantic import BaseModel
 from upath import UPath
 
@@ -61,7 +59,7 @@ from pipeline.store.shards.shard_index import (
     check_compacted,
 )
 from pipeline.store.shards.shards import list_shard_files, loose_shards
-from pipeline.store.sql.connection import PREFIX, Connection, View, addresses, errors_of, lock
+from pipeline.store.sql.connection import PREFIX, Connection, addresses, lock
 
 _SQL = sql_beside(__file__)
 _STEPS = pa.schema(
@@ -76,6 +74,7 @@ _UNIONS = ("measures", "sizes", "counts", "page_texts", "results")  # of section
 _SHARDS = pa.schema([(name, pa.string()) for name in ("table_name", "step_id", "unit")])
 _KEY = ", ".join(KEY)
 _MOST_FILES, _MOST_BYTES = 1_000, 16_000_000  # in a warehouse whose tables are read into memory
+_THREADS = 16  # for remote files: an object store has a latency of tens of milliseconds
 _RESERVED = "select keyword_name from duckdb_keywords() where keyword_category <> 'unreserved'"
 _OF_EVERY_TABLE = {"corpus", "step_id", "unit", "document_id", "problem"}  # columns
 _NOT_SUPERSEDED = f"""anti join superseded_rows s on s.table_name = '{{table}}'
@@ -109,38 +108,32 @@ class _Description(BaseModel):
     upstream: list[str]
 
 
-def connect(
-    warehouse: AnyPath,
-    run: str | None = None,
-    unsafe: bool = False,
-    memory_limit: str | None = None,
-) -> Connection:
+def connect(warehouse: AnyPath, run: str | None = None, unsafe: bool = False) -> Connection:
     """As `pipeline.store.connect`. A view made of a table's wrong SQL raises UsageError when a
     statement names it; with `unsafe`, at once."""
     folder, left_out = as_path(warehouse), DamagedFiles()
     left_out.unless_damaged(lambda: check_layout(folder), None)
     plans = _plans_by_last_start(folder)
     connection = Connection(_chosen_run(folder, plans, run))
-    if memory_limit is not None:
-        with errors_of(connection):
-            connection.raw.execute("set memory_limit = ?", [memory_limit])
     connection.raw.execute("set parquet_metadata_cache = true")  # else every view reads all footers
     readable_plans = left_out.sound(sorted(plans), check_planned)
     connection.files += readable_plans
     tables, is_small = _add_shard_views(connection, folder, left_out)
     files = sorted(list_paths(folder / "steps", "*.json"))
     steps = [left_out.unless_damaged(partial(_step_row, file), None) for file in files]
-    connection.add_rows("raw_steps", _STEPS, [row for row in steps if row])
+    connection.create_table("raw_steps", _STEPS, [row for row in steps if row])
     source = f"read_parquet({addresses(readable_plans)}, union_by_name = true, filename = true)"
     columns = f"{', '.join(UNITS.names)}, parse_path(filename)[-2] as run"
     kind = "table" if is_remote(folder) else "view"  # a remote file is fetched once
-    connection.add(View(f"create {kind} all_planned as select {columns} from {source}"))
-    for view in _run_views(tables, connection.run, is_small):
-        connection.add(view)
-    connection.add_rows("all_people", ALL_PEOPLE, people_rows(folder, left_out))
-    connection.add_rows("left_out", _LEFT_OUT, left_out.rows, _SQL["left_out"])
+    connection.add(f"create {kind} all_planned as select {columns} from {source}")
+    for statement, section in _run_views(tables, connection.run, is_small):
+        connection.add(statement, section)
+    connection.create_table("all_people", ALL_PEOPLE, people_rows(folder, left_out))
+    connection.create_table("left_out_rows", _LEFT_OUT, left_out.rows)
+    connection.add(_SQL["left_out"])
     if unsafe:
         connection.make_all()
+        connection.raw.execute("set python_enable_replacements = true")
         vars(connection)["execute"] = connection.raw.execute  # whose tables are its caller's, too
     else:
         lock(connection.raw, connection.files)
@@ -218,8 +211,8 @@ def _add_shard_views(
         and sum(file_size(file) for file in connection.files) <= _MOST_BYTES
     )
     connection.files += [index.path] if index.path else []
-    if is_small:
-        connection.raw.execute("set threads = 1")  # more would wait for one another
+    if is_small or is_remote(folder):  # more would wait for one another, or fewer for the network
+        connection.raw.execute(f"set threads = {1 if is_small else _THREADS}")
     steps = {table: {file.parent.name for file in files} for table, files in loose.items()}
     for table, step_id in index.steps:
         steps.setdefault(table, set()).add(step_id)
@@ -235,16 +228,16 @@ def _add_shard_views(
 def _add_views_of_files(connection: Connection, tables: Mapping[str, TableFiles]) -> None:
     """Add the views of the shards, of their footers, and of the size of calls."""
     names = ", ".join(map(text, tables))
-    connection.add(View(filled(_SQL["raw_shards"], key=_KEY, tables=names)))
+    connection.add(filled(_SQL["raw_shards"], key=_KEY, tables=names))
     footers = filled(_SQL["footers"], key=_KEY)
     if files := [file for t, of_t in tables.items() if t != Call.table for file in of_t.loose]:
         path = f"substr(file_name, {len(PREFIX) + 1}) as file_name"
         of_loose = f"select * replace ({path}) from parquet_kv_metadata({addresses(files)})"
         footers += f" union all by name {of_loose}"
-    connection.add(View(footers))
+    connection.add(footers)
     calls = [*tables[Call.table].loose, *tables[Call.table].compacted]
     of_calls = f"parquet_metadata({addresses(calls)})" if calls else "no_columns"
-    connection.add(View(filled(_SQL["call_bytes"], columns=of_calls)))
+    connection.add(filled(_SQL["call_bytes"], columns=of_calls))
 
 
 def _compacted_files(
@@ -260,7 +253,7 @@ def _compacted_files(
         connection.create_table("index_rows", SCHEMA, [])
     else:
         source = f"read_parquet({addresses([index.path])})"
-        connection.add(View(f"create view index_rows as from {source}"))
+        connection.add(f"create view index_rows as from {source}")
     files = connection.execute(  # not by `Index.files`: PyArrow's group_by imports pandas
         "select table_name, file, sum(num_rows) from index_rows group by all order by all"
     ).fetchall()
@@ -272,9 +265,8 @@ def _compacted_files(
         for table, of_table in loose.items()
         for file in of_table
     ]
-    make_shards = partial(connection.create_table, "shards_rows", _SHARDS, rows)
-    statement = filled(_SQL["superseded_rows"], key=_KEY, damaged=damaged)
-    connection.add(View(statement, before=make_shards))
+    connection.create_table("shards_rows", _SHARDS, rows)
+    connection.add(filled(_SQL["superseded_rows"], key=_KEY, damaged=damaged))
     if index.path is None:
         return {}, set()
     superseded = connection.execute("select distinct table_name from superseded_rows").fetchall()
@@ -305,47 +297,30 @@ def _readable_tables(
 def _add_raw_view(
     connection: Connection, table: str, files: TableFiles, is_superseded: bool, is_small: bool
 ) -> None:
-    """Add the view, or table, of all rows of a table; columns that a shard lacks are null. Remote
-    files are registered as datasets, which Arrow fetches several at a time."""
-    is_typed = bool(files.compacted or not files.loose or not files.are_alike)
-    sources = [f"no_{table}"] if is_typed else []
-    remote: dict[str, tuple[list[UPath], Any]] = {}
-    with_attempt = files.columns.append(pa.field(ATTEMPT, pa.int32()))
-    conditions = _NOT_SUPERSEDED.format(table=table) if is_superseded else ""
-    for name, paths, columns, are_alike, condition in (
-        (f"{table}_loose_rows", files.loose, files.columns, files.are_alike, ""),
-        (f"{table}_compacted_rows", files.compacted, with_attempt, False, conditions),
-    ):
-        if paths and is_remote(paths[0]):
-            remote[name] = paths, columns
-            sources.append(f"{name} c {condition}")
-        elif paths:  # by name, DuckDB reads the columns of every file whenever it binds the view
-            by_name = f"union_by_name = {not are_alike}"
-            sources.append(f"read_parquet({addresses(paths)}, {by_name}) c {condition}")
-
-    def register() -> None:
-        if is_typed:
-            connection.create_table(f"no_{table}", files.columns, [])
-        for name, (paths, columns) in remote.items():
-            import pyarrow.dataset as ds  # here, as it imports pandas: 0.2 s of every command
-
-            fs = PyFileSystem(FSSpecHandler(fsspec.filesystem("simplecache", fs=paths[0].fs)))
-            addressed = [path.path for path in paths]
-            dataset = ds.dataset(addressed, columns, format="parquet", filesystem=fs)
-            connection.raw.register(name, dataset)
-
+    """Add the view, or table, of all rows of a table; columns that a shard lacks are null."""
+    sources = []
+    if files.compacted or not files.loose or not files.are_alike:
+        connection.create_table(f"no_{table}", files.columns, [])  # has all columns
+        sources.append(f"no_{table}")
+    if files.loose:  # by name, DuckDB reads the columns of every file whenever it binds the view
+        by_name = f"union_by_name = {not files.are_alike}"
+        sources.append(f"read_parquet({addresses(files.loose)}, {by_name})")
+    if files.compacted:
+        condition = _NOT_SUPERSEDED.format(table=table) if is_superseded else ""
+        rows = f"read_parquet({addresses(files.compacted)}, union_by_name = true)"
+        sources.append(f"{rows} c {condition}")
     names = ", ".join(f'"{name}"' for name in files.columns.names)
     # Calls are not copied: few queries read their prompts, which take thirty times the bytes of
     # the file.
     is_copied = is_small and table != Call.table and (files.loose or files.compacted)
-    kind, rows = "table" if is_copied else "view", " union all by name from ".join(sources)
-    connection.add(
-        View(f"create {kind} raw_{table} as select {names} from (from {rows})", before=register)
-    )
+    kind, union = "table" if is_copied else "view", " union all by name from ".join(sources)
+    connection.add(f"create {kind} raw_{table} as select {names} from (from {union})")
 
 
-def _run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> Iterator[View]:
-    """The views of the run and of all runs, over `all_planned`, `footers` and the `raw_` views."""
+def _run_views(
+    tables: Mapping[str, TableFiles], run: str, is_small: bool
+) -> Iterator[tuple[str, str]]:
+    """The statement and section of each view of the run and of all runs."""
     kind = "table" if is_small else "view"
     columns = {table: {*files.columns.names} for table, files in tables.items()}
     # All rows and calls of a step share its method and memory. `coalesce`: see `_table_views`.
@@ -364,33 +339,35 @@ def _run_views(tables: Mapping[str, TableFiles], run: str, is_small: bool) -> It
     values |= {"methods": union(methods), "indexes": union(memories)}
     for name in ("all_units", "planned", "units", "people", "steps", "shards", "call_rows", "runs",
                  "answered_by", "rests_on"):  # fmt: skip
-        yield View(filled(_SQL[name], **values))
+        yield filled(_SQL[name], **values), ""
     for view, key in (("steps", "step_id"), ("shards", "step_id, unit")):
-        yield View(filled(_SQL["all_of_key"], view=view, key=key))
+        yield filled(_SQL["all_of_key"], view=view, key=key), ""
     for table, files in tables.items():
-        yield from map(View, _table_views(table, files, kind))
+        yield from ((statement, "") for statement in _table_views(table, files, kind))
     records = [record for name, record in RECORDS.items() if name in tables]
     for prefix in ("", "all_"):
         for record in records:
             for name, statement in table_views(record.sql(), prefix):
-                yield View(statement, _section(record, name))
+                yield statement, _section(record, name)
     outcomes = union(_outcomes(tables))
     for prefix, rows_of, run_column in (("", "", ""), ("all_", "raw_", "run, ")):
         values = {"prefix": prefix, "rows_of": rows_of, "run": run_column, "outcomes": outcomes}
         for name in ("planned_done", "inputs", "accounting"):
-            yield View(filled(_SQL[name], **values))
+            yield filled(_SQL[name], **values), ""
     for name in ("memories", *_UNIONS):
         yield from _view_of_parts(name, records, union(memories))
 
 
-def _view_of_parts(name: str, records: Sequence[type[Record]], indexes: str) -> Iterator[View]:
+def _view_of_parts(
+    name: str, records: Sequence[type[Record]], indexes: str
+) -> Iterator[tuple[str, str]]:
     """A view of each table's part, before the view that is made of them."""
     parts = {f"{r.table}_{name}_rows": r for r in records if name in r.sql()}
     for part, record in parts.items():
-        yield View(f"create view {part} as {record.sql()[name]}", _section(record, name))
+        yield f"create view {part} as {record.sql()[name]}", _section(record, name)
     joins = " ".join(f"left join {part} using (memory)" for part in parts)
     rows = " union all by name ".join(f"from {part}" for part in parts)
-    yield View(filled(_SQL[name], indexes=indexes, joins=joins, parts=rows))
+    yield filled(_SQL[name], indexes=indexes, joins=joins, parts=rows), ""
 
 
 def _section(record: type[Record], name: str) -> str:

@@ -8,24 +8,24 @@ with DuckDB 1.5 and 2.0.
 
 import os
 import re
+import shutil
+import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from errno import EROFS
-from functools import lru_cache, partial
-from itertools import pairwise
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 from fsspec import AbstractFileSystem
 from upath import UPath
 
 from pipeline.core.errors import UsageError
 from pipeline.core.rows import empty_table
+from pipeline.core.settings import sha
 from pipeline.core.sql_files import text
 from pipeline.files.storage import (
     as_path,
@@ -35,6 +35,7 @@ from pipeline.files.storage import (
     modified_at,
     read,
     with_retries,
+    write,
 )
 from pipeline.store.shards.damaged_files import damaged_inside
 
@@ -45,9 +46,7 @@ _OF_STATEMENTS = (
     duckdb.ConversionException, duckdb.OutOfRangeException,
 )  # fmt: skip
 _OF_LIMITS = (duckdb.OutOfMemoryException, duckdb.InterruptException, duckdb.PermissionException)
-_LINE = re.compile(r"LINE \d+: ")
 _READ = re.compile(r'\b(?:from|join|pivot|unpivot)[\s(]+"?(\w+)')
-_NO_CODE = re.compile(r"--.*|'[^']*'")  # comments and texts, paths among them
 _OF_LOCKS = re.compile(r"configuration has been locked|disabled (by|through) configuration")
 _OF_FILES = re.compile(r"^\w*Error: .*", re.MULTILINE)  # of the filesystem, after its traceback
 # Statements that list views; and several in one text, which is not executed twice.
@@ -58,16 +57,7 @@ _OF_ALL_VIEWS = re.compile(
 _OF_ALL = {"sql", "query", "from_query", "query_df", "table", "view", "executemany"}
 _PROTOCOL = "read"
 PREFIX = f"{_PROTOCOL}://"  # of the names by which DuckDB opens files
-
-
-@dataclass(frozen=True)
-class View:
-    """A view, or table, to make by `statement`: `create view NAME as ...`. `section`: the .sql file
-    and its section that the statement comes from; `before`: makes the tables that it reads."""
-
-    statement: str
-    section: str = ""
-    before: Callable[[], object] = lambda: None
+_MOST_COPIED = 8_000_000  # bytes of a remote file
 
 
 class Connection:
@@ -83,26 +73,21 @@ class Connection:
         self.run = run
         self.files: list[UPath] = []
         self.raw = duckdb.connect()
-        self._views: dict[str, View] = {}
+        self._views: dict[str, tuple[str, str]] = {}  # statement and section, by name
         self._made: set[str] = set()
         self.raw.register_filesystem(ReadOnlyFiles())
+        self.raw.execute("set python_enable_replacements = false")  # views have simple names
         with suppress(duckdb.Error):  # in Jupyter without ipywidgets DuckDB has no progress bar
             self.raw.execute("set enable_progress_bar = false")
 
-    def add(self, view: View) -> None:
-        """Add a view. Raises UsageError if there is one of its name."""
-        name = view.statement.split(None, 3)[2].lower()  # SQL does not distinguish cases
+    def add(self, statement: str, section: str = "") -> None:
+        """Add a view, or table, that `statement` creates: `create view NAME ...`. `section`: the
+        .sql file and its section that it comes from. Raises UsageError if there is one of its name.
+        """
+        name = statement.split(None, 3)[2].lower()  # SQL does not distinguish cases
         if name in self._views:
-            section = view.section or view.statement
             raise UsageError(f"{section}: there is a view {name} already; rename this one")
-        self._views[name] = view
-
-    def add_rows(
-        self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]], statement: str = ""
-    ) -> None:
-        """Add a view of Python rows, which its `statement` reads from the table <name>_rows."""
-        make = partial(self.create_table, f"{name}_rows", columns, rows)
-        self.add(View(statement or f"create view {name} as from {name}_rows", before=make))
+        self._views[name] = statement, section
 
     def create_table(self, name: str, columns: Any, rows: Sequence[Mapping[str, Any]]) -> None:
         """Create a table of `rows`, which have all `columns`, an Arrow schema."""
@@ -110,7 +95,7 @@ class Connection:
         # command, and DuckDB 1.5 hands it filters that it does not know.
         types = self.raw.from_arrow(empty_table(columns)).types
         typed = ", ".join(f'"{n}" {t}' for n, t in zip(columns.names, types, strict=True))
-        self.raw.execute(f"create or replace table {name} ({typed})")
+        self.raw.execute(f"create table {name} ({typed})")
         if rows:
             lists = [[row[column] for row in rows] for column in columns.names]
             selected = ", ".join(f"unnest(?::{type_}[])" for type_ in types)
@@ -119,18 +104,13 @@ class Connection:
     def make_all(self) -> None:
         """Make all missing views. Raises UsageError naming file and section of wrong SQL."""
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
-        self._make(self._views.keys())
-        missing = {name: view for name, view in self._views.items() if name not in self._made}
-        for name, view in missing.items():
-            try:
-                self._create(view)
-            except _OF_STATEMENTS as error:
-                what = str(error).splitlines()[0]
-                raise UsageError(f"{view.section or name}: {what}; correct it") from None
+        self._make(self._views)
+        for name in self._views.keys() - self._made:
+            self._create(name)
 
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
         """Make the views that the statement names, and execute it as DuckDB does."""
-        code = _NO_CODE.sub("", statement).lower() if isinstance(statement, str) else "show"
+        code = _code(statement) if isinstance(statement, str) else "show"
         if has_all := bool(_OF_ALL_VIEWS.search(code)):
             self.make_all()
         else:
@@ -159,35 +139,44 @@ class Connection:
             self.make_all()
         return getattr(self.raw, name)
 
-    def _make(self, names: Collection[str]) -> None:
+    def _make(self, names: Iterable[str]) -> None:
         """Make the views among the names, each after the views that it reads. A view whose SQL is
         wrong is left out: the name may be a common table expression's."""
-        for name in self._views.keys() & names:
-            if name in self._made:  # perhaps just now, as another of the names reads it
-                continue
-            self._made.add(name)  # first: a common table expression may have a view's name
-            try:
-                code = _NO_CODE.sub("", self._views[name].statement).lower()
-                self._make(_READ.findall(code))
-                self._create(self._views[name])
-            except (duckdb.Error, pa.ArrowException, OSError) as error:
-                self._made.discard(name)
-                if not isinstance(error, _OF_STATEMENTS):
-                    raise
+        for name in names:
+            if name in self._views and name not in self._made:
+                self._made.add(name)  # first: a common table expression may have a view's name
+                self._make(_READ.findall(_code(self._views[name][0])))
+                try:
+                    self._create(name)
+                except UsageError:
+                    self._made.discard(name)
 
-    def _create(self, view: View) -> None:
-        view.before()
-        create, kind, query = view.statement.split(None, 2)
-        self.raw.execute(f"{create} {kind} if not exists {query}")
+    def _create(self, name: str) -> None:
+        statement, section = self._views[name]
+        create, kind, query = statement.split(None, 2)
+        try:
+            self.raw.execute(f"{create} {kind} if not exists {query}")
+        except _OF_STATEMENTS as error:
+            what = str(error).splitlines()[0]
+            raise UsageError(f"{section or name}: {what}; correct it") from None
+
+
+def _code(statement: str) -> str:
+    """The statement in lower case, without comments and texts, paths among them."""
+    return re.sub(r"--.*|'[^']*'", "", statement).lower()
 
 
 def query(connection: Any, statement: str, most_rows: int | None = None) -> list[dict[str, Any]]:
     """The rows of a user's query, the first `most_rows` or all. Raises UsageError with DuckDB's
-    error and hints, and DamagedError if a file caused it: `connect` had read only the footers."""
-    with errors_of(connection):
+    error, and DamagedError if a file caused it: `connect` had read only the footers."""
+    try:
         if (result := connection.execute(statement)) is None:
             raise UsageError("sql: empty query; write one, such as 'from documents limit 3'")
         rows = result.fetchall() if most_rows is None else result.fetchmany(most_rows)
+    except (*_OF_STATEMENTS, *_OF_LIMITS) as error:
+        raise _sql_error(str(error)) from None
+    except duckdb.Error as error:
+        raise damaged_inside(connection.files) or _sql_error(str(error)) from None
     names = [column[0] for column in connection.description or ()]
     # A second column `name` becomes `name_1`, as in DuckDB's tables.
     earlier = [names[:index].count(name) for index, name in enumerate(names)]
@@ -200,40 +189,19 @@ def expression(key: str, text: str) -> str:
     try:
         duckdb.SQLExpression(text)
     except duckdb.Error as error:
-        wrong = _sql_error(str(error))
-        why = str(wrong).removeprefix("sql: ")
-        raise UsageError(f"{key}={text}: no SQL expression ({why})", wrong.hints) from None
+        why = str(_sql_error(str(error))).removeprefix("sql: ")
+        raise UsageError(f"{key}={text}: no SQL expression ({why})") from None
     return text
 
 
-@contextmanager
-def errors_of(connection: Any) -> Iterator[None]:
-    """Turn DuckDB's errors in the `with` block into UsageError, or DamagedError if a file caused
-    them. Errors of a later batch come through Arrow as an OSError without an errno."""
-    try:
-        yield
-    except (*_OF_STATEMENTS, *_OF_LIMITS) as error:
-        raise _sql_error(str(error)) from None
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise damaged_inside(connection.files) or _sql_error(str(error)) from None
-
-
 def _sql_error(text: str) -> UsageError:
-    """DuckDB's error: its first line, the names it suggests, and the statement's line with the
-    mistake marked; nothing else, such as values."""
+    """DuckDB's error: its first line and the names it suggests; nothing else, such as values."""
     *_, text = _OF_FILES.findall(text) if text.startswith("Traceback") else [text]
     first, *more = text.splitlines()
     meant = [line for line in more if line.startswith(("Did you mean", "Candidate bindings"))]
-    hints: tuple[str, ...] = ()
-    for line, mark in pairwise(more):
-        if _LINE.match(line) and not mark.strip(" ^~") and not hints:
-            lead = line.index(": ") + 2
-            hints = ("  " + line[lead:], "  " + mark[lead:])
     if _OF_LOCKS.search(first):
         meant.append("(a query reads the views alone; gistmill sql --unsafe lifts the locks)")
-    return UsageError(" ".join([f"sql: {first}", *meant]), hints)
+    return UsageError(" ".join([f"sql: {first}", *meant]))
 
 
 def rows_within(
@@ -262,7 +230,6 @@ def lock(connection: Any, files: Iterable[UPath]) -> None:
     connection.execute("set temp_directory = ''")
     connection.execute("set disabled_filesystems = 'LocalFileSystem'")
     connection.execute("set enable_external_access = false")
-    connection.execute("set python_enable_replacements = false")
     connection.execute("set lock_configuration = true")
 
 
@@ -272,9 +239,12 @@ def addresses(files: Iterable[UPath]) -> str:
 
 
 class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Opens the files of `addresses` to read them. Raises what their own filesystem raises."""
+    """Opens the files of `addresses` to read them. Of a remote file, what DuckDB reads is fetched,
+    as its prompts and texts are seldom read; of a small one, everything, once, into a copy. Raises
+    what their own filesystem raises."""
 
     protocol = _PROTOCOL
+    cachable = False  # the copies are one connection's
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -284,10 +254,9 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
         """A file to read. Raises OSError for every mode but `rb`."""
         if mode != "rb":
             raise OSError(EROFS, os.strerror(EROFS), path)
-        file = _file(path)
+        file = self._source(path)
         if is_remote(file):
-            modified = modified_at(file)
-            return _OpenFile(lambda size, start: _content(path, modified)[start : start + size])
+            return _OpenFile(partial(_fetched, file))
         descriptor = with_retries(
             partial(os.open, str(file), os.O_RDONLY), file, (FileNotFoundError,)
         )
@@ -300,13 +269,35 @@ class ReadOnlyFiles(AbstractFileSystem):  # type: ignore[misc]  # fsspec has no 
         return [path]
 
     def size(self, path: str) -> int:
-        return file_size(_file(path))
+        return file_size(self._source(path))
 
     def modified(self, path: str) -> datetime:
-        return datetime.fromtimestamp(modified_at(_file(path)))
+        return datetime.fromtimestamp(modified_at(self._source(path)))
 
     def exists(self, path: str, **_: Any) -> bool:
         return exists(_file(path))
+
+    def _source(self, path: str) -> UPath:
+        """The file, or the copy of a small remote one."""
+        if not is_remote(file := _file(path)):
+            return file
+        if path not in self._sources:
+            if file_size(file) <= _MOST_COPIED:
+                copy = self._copies / sha(path, 32)
+                write(copy, read(file))
+                file = copy
+            self._sources[path] = file
+        return self._sources[path]
+
+    @cached_property
+    def _sources(self) -> dict[str, UPath]:
+        return {}
+
+    @cached_property
+    def _copies(self) -> UPath:
+        folder = tempfile.mkdtemp(prefix="gistmill-sql-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return UPath(folder)
 
 
 @lru_cache(maxsize=64)  # DuckDB asks for a file's size and age as it opens it
@@ -314,10 +305,10 @@ def _file(path: str) -> UPath:
     return as_path(path.removeprefix(PREFIX))
 
 
-@lru_cache(maxsize=4)
-def _content(path: str, modified: float) -> bytes:
-    """The content of a remote file: a plan or an index, of which every part is read."""
-    return read(_file(path))
+def _fetched(file: UPath, size: int, position: int) -> bytes:
+    fetch = partial(file.fs.cat_file, file.path, start=position, end=position + size)
+    content: bytes = with_retries(fetch, file, (FileNotFoundError,))
+    return content
 
 
 class _OpenFile:

@@ -23,7 +23,6 @@ from tests.pipeline.engines.test_openai_engine import settings, start_error
 from tests.support.clusters.ray_head import free_ports
 from tests.support.command import ROOT, gistmill, refused, succeed
 from tests.support.engines.loopback_server import LoopbackServer
-from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, document_unit, gist, step
 from tests.support.runs.written_plan import write_units
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
@@ -190,15 +189,6 @@ def test_completion_knows_verbs_keys_and_runs(
         ("ask book.txt", {"method=", "engine=", "memory="}),
     ):
         assert keys <= {*completions(tmp_path, monkeypatch, f"gistmill {verb} ")}
-
-
-def test_hints_show_the_user_s_expression_and_no_statement_of_ours(tmp_path: Path) -> None:
-    folder = f"warehouse={FinishedRun(tmp_path).warehouse}"
-    for key in ("where", "by"):
-        done = gistmill("report", folder, f"{key}=qestion_type = 'why'")
-        first, shown, mark = done.stderr.splitlines()
-        assert done.returncode == 2 and '"question_type"' in first
-        assert (shown, mark) == ("  qestion_type = 'why'", "  ^^^^^^^^^^^^")
 
 
 DEAD = "http://me:proxy-5f3e9c1d@127.0.0.1:9"

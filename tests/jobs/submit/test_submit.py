@@ -1,5 +1,5 @@
 """Runs sent to a real Ray head that asks for a token: followed, left, stopped, resumed; how
-following a job ends; and what Ray exports of a run."""
+following a job ends."""
 
 import json
 import re
@@ -13,15 +13,12 @@ from typing import Any
 
 import pytest
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 from pipeline.cluster import ray_jobs
-from pipeline.cluster.ray_data import COUNTERS
 from tests.jobs.run.test_graceful_stop import shards, until
 from tests.support.clusters.loopback import serving
 from tests.support.clusters.ray_head import TOKEN, RayHead, environment
-from tests.support.command import ROOT, gistmill, one_line, sql, sql_values, succeed
-from tests.support.engines.simulated import SIMULATED
+from tests.support.command import ROOT, gistmill, one_line, sql_values, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 SLOW = 40.0  # seconds of one answer: what is done to the first job fits into it
@@ -209,34 +206,3 @@ def test_how_it_ends(
     last = done.stderr.splitlines()[-1]
     assert last.startswith("gistmill: ") and says in last
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.slow
-def test_a_run_exports_its_counters(tmp_path: Path) -> None:
-    """Eight documents of ten pages, which gist_only answers and full_text has no room for."""
-    words = [
-        "corpus=synthetic", "corpus.num_documents=8", "corpus.words=1000", "corpus.skew=0.0",
-        "corpus.questions=1", "memory=uniform", "memory.words=100", "methods=gist_only,full_text",
-        *SIMULATED, "engine.sequences=2", "engine.max_workers=1", "engine.reply_tokens=30",
-        "engine.context_tokens=900", "rater=none", f"warehouse={tmp_path}", "run=night",
-    ]  # fmt: skip
-    command = [sys.executable, "-m", "tests.support.clusters.ray_metrics", *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 3, done.stderr  # the problems are seen as well
-    families = text_string_to_metric_families(done.stdout)
-    samples = {
-        sample.name: sample
-        for family in families
-        for sample in family.samples
-        if sample.labels.get("phase", "reading") == "reading"
-    }
-    for name in (f"ray_{name}_total" for name in COUNTERS):
-        labels = samples[name].labels
-        assert samples[name].value > 0
-        assert (labels["run"], labels["phase"]) == ("night", "reading")
-    tokens = ("prompt_tokens", "cached_tokens", "reply_tokens")
-    sums = ", ".join(f"sum({name})::int as {name}" for name in tokens)
-    (total,) = sql(tmp_path, f"select count(*) as calls, {sums} from calls")
-    shown = {name: samples[f"ray_gistmill_{name}_total"].value for name in total}
-    assert all(0 < shown[name] <= total[name] for name in total)
-    assert shown["reply_tokens"] == 30 * shown["calls"]

@@ -12,7 +12,6 @@ import ray
 
 from pipeline.cluster import Pool, execute_documents
 from pipeline.cluster.ray_data import blocks, words_per_block
-from pipeline.core.calls import UsageCounters
 from pipeline.core.errors import (
     AccountingError,
     CommandError,
@@ -54,9 +53,9 @@ def test_as_many_as_there_is_room_for() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "line"),
-    [(pool(gpus=8), "engine.gpus_per_worker=8: 1 workers of that size need 8 GPUs, there are 4"),
-     (pool(gpus=1, least=5), "5 workers of that size need 5 GPUs, there are 4; lower it"),
-     (pool(gpus=0, cpus=9), "engine.cpus_per_worker=9: 1 workers of that size need 9 CPUs")],
+    [(pool(gpus=8), "engine.gpus_per_worker=8, cpus_per_worker=1: 0 workers of that size fit on 1"),
+     (pool(gpus=1, least=5), "4 workers .* with 4 GPUs and 8 CPUs in all, 5 are needed; lower one"),
+     (pool(gpus=0, cpus=9), "engine.gpus_per_worker=0, cpus_per_worker=9: 0 workers of that size")],
 )  # fmt: skip
 def test_what_there_is_no_room_for_is_a_line(asked: Pool, line: str) -> None:
     with pytest.raises(UsageError, match=line):
@@ -91,7 +90,7 @@ class Troubled:
     """A worker for which the document `bad` is trouble, and `slow` takes ten minutes."""
 
     def __init__(self, trouble: Any, placement: Placement) -> None:
-        self.usage, self.is_closed = UsageCounters(), False
+        self.is_closed = False
         self._trouble = trouble
 
     async def work(self, document_id: str, units: Any, num_words: int) -> Summary:
@@ -106,7 +105,7 @@ class Troubled:
 
 
 BACKENDS: dict[str, Any] = {
-    "ray": functools.partial(execute_documents, pool=pool(gpus=0, most=1), tags={}),
+    "ray": functools.partial(execute_documents, pool=pool(gpus=0, most=1)),
     "inline": functools.partial(execute_inline, num_in_flight=2),
 }
 of_both = pytest.mark.parametrize(

@@ -74,7 +74,6 @@ def stored(text: str, folder: Path) -> str:
 
 OUT: dict[str, Callable[[str, Path], object]] = {
     "mistake": lambda text, folder: UsageError(text),
-    "hints": lambda text, folder: UsageError("a mistake", (text,)).hints,
     "request": lambda text, folder: FailedError(text),
     "server": lambda text, folder: server_words({"error": {"message": text}}),
     "detail of a row": lambda text, folder: stored(Raised(ValueError(text)).trace(), folder),

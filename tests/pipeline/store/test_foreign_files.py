@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -71,11 +73,6 @@ def link_to_nothing(file: Path) -> None:
     file.symlink_to(file.parent / "gone")
 
 
-def of_another_unit(file: Path) -> None:
-    (other,) = [sibling for sibling in file.parent.iterdir() if sibling != file]
-    file.write_bytes(other.read_bytes())
-
-
 def with_column(column: str, values: Callable[[Any], Any]) -> Damage:
     """The same file with other values in a column, made from the rows."""
     return changed(lambda t: t.set_column(t.column_names.index(column), column, values(t)))
@@ -89,9 +86,6 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "foreign": (lambda file: pq.write_table(pa.table({"a": [1]}), file), "1 rows, none were"),
     "a row doubled": (changed(lambda t: pa.concat_tables([t, t.slice(0, 1)])), "were written"),
     "a row lost": (changed(lambda t: t.slice(1)), "were written"),
-    "another unit's": (of_another_unit, "its rows are of the unit"),
-    "another step's": (with_column("step_id", lambda t: pa.array(["answer-0"] * t.num_rows)),
-                       "its rows are of the step_id answer-0"),
     "without step": (changed(lambda t: t.drop_columns(["step_id"])), "lacks the columns step_id"),
     "a number as text": (with_column("num_lookups", lambda t: pc.cast(t["num_lookups"], "string")),
                          "Field num_lookups has incompatible types: string"),
@@ -197,10 +191,14 @@ def test_a_damaged_shared_reply_is_asked_again(tmp_path: Path) -> None:
         assert asyncio.run(shared.keep("sha", one)) == one
 
 
-def test_on_an_object_store(made: FinishedRun) -> None:
+@pytest.mark.parametrize("most_copied", [8_000_000, 0])
+def test_on_an_object_store(
+    made: FinishedRun, monkeypatch: pytest.MonkeyPatch, most_copied: int
+) -> None:
+    monkeypatch.setattr("pipeline.store.sql.connection._MOST_COPIED", most_copied)
     bad = {"answers": b"", "gists": b"PAR1 and no more", "ratings": b"PAR1" * 40_000}
     names = {str(made.shard(table).relative_to(made.warehouse)): bad[table] for table in bad}
-    store = UPath("memory://foreign/w")
+    store = UPath(f"memory://foreign/{most_copied}")
     for file in (file for file in made.warehouse.rglob("*") if file.is_file()):
         name = str(file.relative_to(made.warehouse))
         (store / name).parent.mkdir(parents=True, exist_ok=True)
@@ -234,11 +232,6 @@ def refused_for(warehouse: Path, verb: str, file: Path, why: str) -> None:
     assert line.startswith(f"gistmill: {file}: ") and why in line
 
 
-def folder(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
-
-
 CONFIG, UNITS = ("runs/night/config.yaml", "runs/night/units.parquet")
 SOME = ("report", "status", "trace")
 
@@ -248,7 +241,6 @@ SOME = ("report", "status", "trace")
     ("name", "damage", "why", "reading"),
     [("gistmill.json", filled(b""), "Invalid JSON: EOF", SOME),
      ("steps/{}.json", filled(b"\xff"), "Invalid JSON", SOME),
-     ("steps/{}.json", folder, "cannot be read (Is a directory)", ("status",)),
      ("runs/night/provenance.json", half, "Invalid JSON", ("report",)),
      (CONFIG, filled(b"report: {stages: [gist"), "not YAML", ()),
      (CONFIG, filled(b""), "Input should be a valid dictionary", ()),
@@ -290,17 +282,17 @@ def test_damaged_units_hide_their_run_alone(warehouse: Path) -> None:
         refused_for(warehouse, verb, file, "start the run again")
 
 
-def test_damaged_heartbeats(warehouse: Path) -> None:
+def test_damaged_and_old_heartbeats(warehouse: Path) -> None:
     alive = warehouse / "runs" / "night" / "alive"
     alive.mkdir(exist_ok=True)
-    for name in ("progress", "good.json"):
+    for name in ("progress", "good.json", "old.json"):
         (alive / name).write_text(json.dumps({"worker": name, "launch": "one", "documents": {}}))
+    os.utime(alive / "old.json", (time.time() - 31, time.time() - 31))
     (alive / "bad.json").write_bytes(b'{"launch": ')
-    with pytest.warns(LeftOutWarning, match="bad.json"):
-        _, workers = RunFolder(warehouse, "night").at_work()
-    assert [worker["worker"] for worker in workers] == ["good.json"]
+    night = RunFolder(warehouse, "night")
+    assert [worker["worker"] for worker in night.at_work()[1]] == ["good.json"]
     (alive / "progress").write_bytes(b"[]")
-    survives(warehouse, "status", alive / "progress", "delete it")
+    assert night.at_work() == (None, [])
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Shards: committed once and whole, never half, and noticed when changed afterwards."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -55,27 +54,6 @@ def test_a_retry_writes_the_next_attempt_and_the_highest_counts(warehouse: Wareh
         warehouse.commit(GISTS, again, [gist(0, f"Attempt {attempt}.")])
     assert warehouse.shards.units("gists", GISTS.id) == {UNIT.unit: 10}
     assert warehouse.shards.load(Gist, GISTS.id, UNIT.unit, 9) == (gist(0, "Attempt 9."),)
-
-
-def test_temporary_names_are_never_taken_for_shards(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a killed process leaves behind: all that is there just before the link."""
-    seen: list[Path] = []
-
-    def look(part: str, final: str) -> None:
-        seen.append(Path(part))
-        assert Path(part).stat().st_size > 0
-        assert list(Path(final).parent.glob("*.parquet")) == []
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "link", look)
-    with pytest.raises(KeyboardInterrupt):
-        warehouse.shards.commit(Gist, GISTS, UNIT, [gist(0)])
-    (part,) = seen
-    part.write_bytes(b"half a file")
-    assert warehouse.shards.units("gists", GISTS.id) == {}
-    warehouse.shards.committed([GISTS])
 
 
 def test_what_is_committed_is_known_by_input(warehouse: Warehouse) -> None:

@@ -3,8 +3,6 @@
 import os
 import re
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -20,7 +18,6 @@ from pipeline.store.sql.connect import run_name
 from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import compact
 from stages.tables.answers import Answer
-from tests.support.command import ROOT
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, score, step
 
 GISTS, ANSWERS, SCORES = step("gists"), step("answers", "full_text"), step("scores", "full_text")
@@ -193,25 +190,3 @@ def test_methods_are_paired_question_by_question(warehouse: Warehouse) -> None:
         ("full_text", "bm25", "q1", "f1", 100.0, 40.0, 60.0),
     ]
     assert values(warehouse, f"{columns} from all_paired where run = 'r' order by all") == paired
-
-
-@pytest.mark.slow
-def test_views_are_made_and_read_without_pandas(warehouse: Warehouse) -> None:
-    """It would take 0.2 s. In a process of its own, as another test may have imported it. Shards
-    are compacted, loose, and of a higher attempt than a compacted one."""
-    first, second = (chunk(ANSWERS, "d1", name) for name in ("q1", "q2"))
-    warehouse.commit(ANSWERS, first, [answer("q1")])
-    compact(warehouse.folder, least=1)
-    warehouse.commit(ANSWERS, replace(first, attempt=2), [answer("q1")])
-    warehouse.commit(ANSWERS, second, [answer("q2")])
-    warehouse.plan("night", (ANSWERS, [first, second]))
-    code = (
-        "import sys; from pipeline.store import connect\n"
-        f"with connect({str(warehouse.folder)!r}) as connection:\n"
-        "    assert len(connection.execute('from answers').fetchall()) == 2\n"
-        "    assert connection.execute('from runs').fetchall()\n"
-        "assert not {'pandas', 'pyarrow.compute'} & sys.modules.keys()"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
