@@ -18,7 +18,7 @@ from jobs.cli import (  # noqa: F401  # in the order of `gistmill --help`
     keep_verbs,
     read_verbs,
 )
-from jobs.cli.app import app, complain, warn
+from jobs.cli.app import app, warn
 from jobs.config.options import WORDS
 from jobs.output.print_tables import warn_in_lines
 from pipeline.core.errors import (
@@ -46,8 +46,8 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     raise_at_ctrl_c()
-    if isinstance(sys.stdout, TextIOWrapper):  # its encoding may lack a character
-        sys.stdout.reconfigure(errors="replace")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     words = sys.argv[1:]
     try:
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def _complain(error: CommandError) -> int:
-    complain(f"gistmill: {' '.join(str(error).split())}")
+    warn(f"gistmill: {' '.join(str(error).split())}")
     for line in error.hints:
         warn(line)
     return error.exit_code

@@ -1,21 +1,19 @@
-"""Shared parts of the `gistmill` command's modules: the Typer app, its help and completion, types
-of parameters, and `reading`, which registers verbs that read a warehouse. A verb takes words
+"""Shared parts of the `gistmill` command's modules: the Typer app, its help, types of parameters,
+and `reading`, which registers verbs that read a warehouse. A verb takes words
 KEY=VALUE and switches; ask, plan and bench have options with a value, too."""
 
 import inspect
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from jobs.config.options import KEYS, NOT_OF_ASK, WORDS, read_options
+from jobs.config.options import WORDS, read_options
 from jobs.output.print_tables import printable
 from pipeline.core.errors import UsageError, redacted
 
@@ -49,28 +47,11 @@ app = verb_group(pretty_exceptions_enable=False)
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
 RUN = ("warehouse", "run")  # words of most verbs that read
-_MORE_THAN_RUN = {"ask": ("method",), "score": ("predictions", "method")}
-_PARTS = ("limit", "schedule", "machines", "cache", "peers", "units", "driver", "rates")  # of bench
-_WAREHOUSE = Path("warehouse")
-
-
-def completed(ctx: Any, incomplete: str) -> list[str]:
-    """The keys with this beginning, or `run=` with the names of runs. Verbs that make runs take the
-    keys that the help of `run` lists. A shell calls it at every press of Tab; it reads no files."""
-    words = [f"run={run.name}" for run in sorted((_WAREHOUSE / "runs").glob("[!.]*/"))]
-    if not incomplete.startswith("run="):
-        verb = " ".join(str(ctx.command_path).split()[1:])
-        of_run = re.findall(r"(?<![\w.(])([a-z_.]+)=", ctx.find_root().command.commands["run"].help)
-        keys = getattr(ctx.command.callback, "keys", None) or KEYS.get(verb)
-        keys = keys or [k for k in of_run if verb != "ask" or k not in (*NOT_OF_ASK, "methods")]
-        words = [f"{key}=" for key in dict.fromkeys((*_MORE_THAN_RUN.get(verb, ()), *keys))]
-        words += _PARTS if verb == "bench" else ()
-    return [word for word in words if word.startswith(incomplete)]
 
 
 def words_of(form: str) -> Any:
     """An argument of words; a verb's own help lists them."""
-    return typer.Argument(metavar=form, hidden=True, autocompletion=completed)
+    return typer.Argument(metavar=form, hidden=True)
 
 
 def switch(name: str, about: str) -> Any:
@@ -126,13 +107,6 @@ def warn(line: str) -> None:
     sys.stderr.write(printable(redacted(line)) + "\n")
 
 
-def complain(line: str) -> None:
-    """Like `warn`, but in red in a terminal, unless NO_COLOR is set."""
-    is_colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    text = printable(redacted(line))
-    sys.stderr.write(f"\x1b[31m{text}\x1b[0m\n" if is_colored else f"{text}\n")
-
-
 _WORD = re.compile(r"[\w.]+=")  # a method name has no = before its bracket
 
 
@@ -167,7 +141,6 @@ def reading(
         forms = {key: f"{key}={WORDS[key][0]}" for key in keys}
         width = max(map(len, forms.values()))
         lines = [f"  {form:{width}}  {WORDS[key][1]}" for key, form in forms.items()]
-        command.keys = keys  # type: ignore[attr-defined]
         command.__doc__ = "\n".join([f"{inspect.getdoc(verb)}\n\n\b\nWords:", *lines])
         return of.command(name, rich_help_panel=panel if of is app else None)(command)
 

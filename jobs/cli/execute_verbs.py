@@ -20,7 +20,6 @@ from jobs.cli.app import (
     Words,
     app,
     chosen,
-    complain,
     option,
     reading,
     switch,
@@ -216,7 +215,7 @@ def execute(
         healed_parts = [] if before is None else [healed_line(before, after)]
         print_parts([*parts, *healed_parts, where], whole)
     for complaint in outcome.complaints:
-        complain(complaint)
+        warn(complaint)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -267,13 +266,8 @@ class _WithDefault(VerbGroup):
         return list(super().parse_args(ctx, args))
 
 
-rating = verb_group(_WithDefault)
+rating = verb_group(_WithDefault, help="Add raters to a run, audit them, compare them with people.")
 app.add_typer(rating, name="rate", rich_help_panel=MAKE)
-
-
-@rating.callback()
-def rate() -> None:
-    """Add raters to a run, audit them, compare them with people."""
 
 
 @rating.command()

@@ -1,10 +1,24 @@
 """Verbs that write a run's contents to files for other programs."""
 
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+
+from upath import UPath
 
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, switch, verb_group, warn
 from jobs.config.options import ReadOptions
-from jobs.output.print_tables import Target, counted, print_found, print_json
+from jobs.output.print_tables import STANDARD_OUTPUT, counted, print_found, print_json
+from pipeline.core.errors import UsageError
+from pipeline.files.storage import (
+    as_path,
+    delete_abandoned,
+    is_remote,
+    path_kind,
+    refuse_unreachable_path,
+    unwritable,
+    write,
+)
 
 export = verb_group(help="Write answers or the report to a file.")
 app.add_typer(export, name="export", rich_help_panel=LOOK)
@@ -70,14 +84,31 @@ def cite(options: ReadOptions, json: Json = False) -> None:
 
 
 def give(to: str, is_forced: bool, as_json: bool, make: Callable[[], tuple[str, int]]) -> None:
-    """Write the text that `make` returns with its number of rows. The target is checked before the
-    text is made. With `as_json` and no file, the text goes into the JSON."""
-    target = Target.of(to, is_forced)
+    """Write the text that `make` returns with its number of rows. With `as_json` and no file, the
+    text goes into the JSON. Raises UsageError, before the text is made for a folder, an unwritable
+    place, and an existing file without --force; and StorageError."""
+    path = None if to == STANDARD_OUTPUT else _target(to, is_forced)
     text, num_rows = make()
-    if target.path is None and as_json:
+    if path is None and as_json:
         print_json({"to": None, "rows": num_rows, "text": text})
-        return
-    target.write(text)
-    if target.path is not None:
-        written = {"to": str(target.path), "rows": num_rows}
-        print_found(written, lambda _: [f"{counted(num_rows, 'row')} in {target.path}"], as_json)
+    elif path is None:
+        sys.stdout.write(text)
+    else:
+        with refuse_unreachable_path(path, "to") if is_remote(path) else nullcontext():
+            delete_abandoned(path)
+            write(path, text.encode())
+        written = {"to": str(path), "rows": num_rows}
+        print_found(written, lambda _: [f"{counted(num_rows, 'row')} in {path}"], as_json)
+
+
+def _target(to: str, is_forced: bool) -> UPath:
+    path = as_path(to)
+    with refuse_unreachable_path(path, "to"):
+        there = path_kind(path)
+    if there not in (None, "file"):
+        raise UsageError(f"to={to}: no file but a folder or a device; name a file")
+    if there and not is_forced:
+        raise UsageError(f"to={to}: exists already; name another file, or add --force")
+    if blocking := unwritable(path.parent):
+        raise UsageError(f"to={to}: {blocking} is not a writable folder; name another")
+    return path

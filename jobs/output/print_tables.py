@@ -1,7 +1,6 @@
 """The parts that a command prints, as Markdown or fitted to a terminal, without characters that a
-terminal would obey; rows as CSV, values as JSON; and the files that exports are written to."""
+terminal would obey; rows as CSV, and values as JSON."""
 
-import codecs
 import csv
 import dataclasses
 import io
@@ -12,25 +11,15 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
-from upath import UPath
 
-from pipeline.core.errors import LeftOutWarning, UsageError
-from pipeline.files.storage import (
-    as_path,
-    delete_abandoned,
-    is_remote,
-    path_kind,
-    refuse_unreachable_path,
-    unwritable,
-    write,
-)
+from pipeline.core.errors import LeftOutWarning
 
 STANDARD_OUTPUT = "-"
 _MOST_LINES = 20
@@ -150,10 +139,7 @@ def print_line(text: str = "") -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print as JSON; characters that a terminal would obey, and non-ASCII where standard output is
-    not UTF-8, are \\u escapes, which keep values exact."""
-    is_utf = codecs.lookup(sys.stdout.encoding or "utf-8").name.startswith("utf")
-    sys.stdout.write(json_text(content, indent=2, is_ascii=not is_utf) + "\n")
+    sys.stdout.write(json_text(content, indent=2) + "\n")
 
 
 def print_found(
@@ -207,42 +193,6 @@ def warn_in_lines(warn: Callable[[str], None]) -> Iterator[None]:
         yield
     if (rest := len(lines) - _MOST_LINES) > 0:
         warn(f"gistmill: left out {rest} more files; gistmill sql 'from left_out' lists them")
-
-
-@dataclass(frozen=True)
-class Target:
-    """A file, or standard output if `path` is None."""
-
-    path: UPath | None
-
-    @classmethod
-    def of(cls, to: str, is_forced: bool) -> "Target":
-        """Raises UsageError for a folder, for an unwritable place, and for an existing file without
-        --force."""
-        if to == STANDARD_OUTPUT:
-            return cls(None)
-        path = as_path(to)
-        with refuse_unreachable_path(path, "to"):
-            there = path_kind(path)
-        if there not in (None, "file"):
-            raise UsageError(f"to={to}: no file but a folder or a device; name a file")
-        if there and not is_forced:
-            raise UsageError(f"to={to}: exists already; name another file, or add --force")
-        if blocking := unwritable(path.parent):
-            raise UsageError(f"to={to}: {blocking} is not a writable folder; name another")
-        return cls(path)
-
-    def write(self, text: str) -> None:
-        """Write a text as UTF-8. Raises UsageError if a remote store has no such bucket, and
-        StorageError."""
-        if self.path is None:
-            if isinstance(sys.stdout, io.TextIOWrapper):  # it may be redirected to a file
-                sys.stdout.reconfigure(encoding="utf-8")
-            sys.stdout.write(text)
-            return
-        with refuse_unreachable_path(self.path, "to") if is_remote(self.path) else nullcontext():
-            delete_abandoned(self.path)
-            write(self.path, text.encode())
 
 
 def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], None]) -> None:
@@ -313,11 +263,10 @@ def _csv_cell(value: Any) -> Any:
     return f"'{text}" if is_formula else text
 
 
-def json_text(content: Any, indent: int | None = None, is_ascii: bool = False) -> str:
+def json_text(content: Any, indent: int | None = None) -> str:
     """JSON without NaN; control characters are escapes."""
-    text = json.dumps(
-        json_value(content), indent=indent, default=str, ensure_ascii=is_ascii, allow_nan=False
-    )
+    value = json_value(content)
+    text = json.dumps(value, indent=indent, default=str, ensure_ascii=False, allow_nan=False)
     return CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

@@ -1,13 +1,12 @@
 """`gistmill status`: what of a run is done, running and failed, from its files alone."""
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rich.filesize import decimal
+from rich.console import Console
 
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import Part, Table, counted, print_found, print_line
@@ -30,26 +29,13 @@ def show_status(
     options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
 ) -> None:
     """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
-    workers. With `seconds`, print it again after each pause of so many seconds, in a terminal in
-    place, until the run is no longer at work."""
-    statuses = _statuses(options, seconds)
-    if as_json or seconds is None or not sys.stdout.isatty():
-        for number, status in enumerate(statuses):
-            if number:
-                print_line()
-            print_found(status, partial(status_parts, steps=steps), as_json)
-        return
-    from rich.console import Console  # imported here: the rest of rich takes a moment
-    from rich.live import Live
-    from rich.text import Text
-
-    from jobs.output.terminal import fitted_to_terminal
-
-    console = Console(file=sys.stdout)
-    with Live(console=console, auto_refresh=False) as live:  # cuts lines below the screen
-        for status in statuses:
-            text = fitted_to_terminal(status_parts(status, steps), console.width)
-            live.update(Text(text), refresh=True)
+    workers. With `seconds`, print it again after each pause of so many seconds, on a cleared screen
+    in a terminal, until the run is no longer at work."""
+    for number, status in enumerate(_statuses(options, seconds)):
+        if number:
+            print_line()
+            Console().clear()  # nothing in a pipe
+        print_found(status, partial(status_parts, steps=steps), as_json)
 
 
 def _statuses(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
@@ -69,7 +55,6 @@ def _status(options: ReadOptions) -> dict[str, Any]:
         index_of = {stage: index for index, stage in enumerate(facts["stages"])}
         steps.sort(key=lambda step: (index_of.get(step["stage"], len(index_of)),
                                      step["method"] or "", step["repeat"]))  # fmt: skip
-        (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
         has_problems = any(step["problem"] for step in steps)
         problems = [*cause_lines(connection)] if has_problems else []
@@ -81,7 +66,6 @@ def _status(options: ReadOptions) -> dict[str, Any]:
         "steps": steps,
         "problems": problems,
         "findings": findings,  # about the replies of models
-        "calls": sizes,
         "driver": holder(folder.path, RUN),
         "alive": alive,
         "silent": folder.silent(progress["launch"]) if progress else {},
@@ -140,9 +124,6 @@ def _head(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"the last launch ended early: {status['ended']}"
     if job := status["job"]:
         yield f"job {job['id']}: {job['status'].lower()}"
-    if (calls := status["calls"])["bytes"]:
-        sent = decimal(calls["prompt_bytes"])
-        yield f"calls of the warehouse: {decimal(calls['bytes'])}, {sent} of it what was sent"
 
 
 def _stages(steps: Rows) -> Table:
