@@ -140,9 +140,9 @@ def ls(
 ) -> None:
     """List what there is to choose from, or a warehouse's runs.
 
-    Corpora, methods, engines and experiments, and the names of stages, prompts, metrics ..., with
-    plugins=DIR those of plugins, too; with warehouse=DIR its runs, the latest first, and steps.
-    With NAMEs, such as methods, those lists alone.
+    Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
+    warehouse=DIR its runs, the latest first. With NAMEs, such as methods, stages or metrics, those
+    lists alone.
 
     Example: gistmill ls warehouse=warehouse
     """

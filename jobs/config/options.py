@@ -55,7 +55,7 @@ class ReadOptions:
     rater: str | None = word("NAME", "Whose verdicts count; how it begins will do.")
     plugins: str | None = word("DIR,...", "Folders with stages and prompts of your own.")
     memory: str | None = word("NAME", "Of several that the run has of the document.")
-    page: str | None = word("0,3..5", "Pages by their indexes; by default all.")
+    page: str | None = word("3|0..4", "Pages by their indexes; by default all.")
     address: str | None = word("URL", "With the run's job there, too.")
     port: Annotated[int, Field(ge=0, lt=2**16)] = word(
         "PORT", "By default 7645; 0: any that is free.", 7645

@@ -1,14 +1,13 @@
 """Prints the trace of a question, its calls, and the memory of a document, page by page."""
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from textwrap import indent, shorten
 from typing import Any
 
-from jobs.config.options import WAREHOUSE, ReadOptions
+from jobs.config.options import ReadOptions
 from jobs.output.print_tables import Part, Verbatim, counted, print_json, print_parts
 from jobs.trace.trace import Section, Trace, stored_id, trace
 from pipeline.core.errors import UsageError
@@ -70,10 +69,10 @@ def show_trace(
     if as_json:
         print_json(of_question.as_json())
     else:
-        print_parts(Verbatim(text) for text in _texts(of_question, full, options) if text)
+        print_parts(Verbatim(text) for text in _texts(of_question, full) if text)
 
 
-def _texts(of_question: Trace, full: bool, options: ReadOptions) -> Iterator[str]:
+def _texts(of_question: Trace, full: bool) -> Iterator[str]:
     yield "\n".join(_question_lines(of_question.question))
     for memory, sections in of_question.memories.items():
         if memory != SHARED:
@@ -81,10 +80,8 @@ def _texts(of_question: Trace, full: bool, options: ReadOptions) -> Iterator[str
         yield from (_text(lines, full) for lines in _memory_lines(sections, full))
         yield _text(sent_lines(of_question.memory_calls(memory)), full)
     if of_question.memories and not full:
-        words = [] if options.run is None else [f"run={options.run}"]
-        words += [] if options.warehouse == WAREHOUSE else [f"warehouse={options.warehouse}"]
-        command = shlex.join(["gistmill", "show", of_question.question["document_id"], *words])
-        yield f"{command} prints a memory, --full all of them here"
+        document_id = of_question.question["document_id"]
+        yield f"gistmill show {document_id} prints a memory, --full all of them here"
     if not of_question.methods:
         yield "no method has answered it"
     has_repeats = any(repeat for _, repeat in of_question.methods)
@@ -209,23 +206,17 @@ def _headed(heading: str, text: Row) -> Iterator[str]:
 
 
 def _chosen(pages: Sequence[Row], wanted: str | None, document_id: str) -> tuple[Row, ...]:
-    """The pages that `wanted` names: `3`, `0..4`, `1,5..6`; all if it is None."""
+    """The pages that `wanted` names: `3`, `0..4`; all if it is None."""
     if wanted is None:
         return tuple(pages)
-    indexes = set[int]()
-    for part in wanted.split(","):
-        span = re.fullmatch(r"\s*(\d{1,9})(?:\.\.(\d{1,9}))?\s*", part)
-        if not span:
-            raise UsageError(f"page={wanted}: write page=3 or page=0..4 or page=1,5..6")
-        first, last = int(span[1]), int(span[2] or span[1])
-        of_part = {page["page_index"] for page in pages if first <= page["page_index"] <= last}
-        if not of_part:
-            raise UsageError(
-                f"page={part.strip()}: {document_id} has pages {pages[0]['page_index']} to "
-                f"{pages[-1]['page_index']}"
-            )
-        indexes |= of_part
-    return tuple(page for page in pages if page["page_index"] in indexes)
+    span = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{1,9}))?", wanted)
+    if not span:
+        raise UsageError(f"page={wanted}: write page=3 or page=0..4")
+    first, last = int(span[1]), int(span[2] or span[1])
+    if chosen := tuple(page for page in pages if first <= page["page_index"] <= last):
+        return chosen
+    numbers = [page["page_index"] for page in pages]
+    raise UsageError(f"page={wanted}: {document_id} has pages {numbers[0]} to {numbers[-1]}")
 
 
 def _is_of(text: Row, page: Row) -> bool:

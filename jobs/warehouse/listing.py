@@ -1,4 +1,4 @@
-"""`gistmill ls`: the choices for a run, or the runs and steps of a warehouse. `gistmill schema` and
+"""`gistmill ls`: the choices for a run, or the runs of a warehouse. `gistmill schema` and
 the page docs/schema.md: every table and view with the meanings of its columns, everything
 registered, and the files of `conf`.
 
@@ -11,7 +11,6 @@ import re
 import tempfile
 import textwrap
 import typing
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import dropwhile, groupby, takewhile
@@ -47,9 +46,6 @@ left join (
   select run, sum(not_done) as not_done, max(problem / nullif(inputs, 0)) as problem_rate
   from all_accounting group by run
 ) using (run) group by run"""
-_STEPS = """
-select step_id, stage, method, repeat, count(run) as runs
-from all_steps group by all order by stage, method, repeat, step_id"""
 _HEAD = """\
 Made by `gistmill schema --markdown > docs/schema.md` from the record classes; do not edit. In
 SQL, `gistmill sql` and `connect` show the rows of one run. Every view `all_NAME` has those of every
@@ -81,24 +77,10 @@ def registered() -> dict[str, Rows]:
     }
 
 
-def names_table(rows_of_kinds: Mapping[str, Rows]) -> Table:
-    """A row per kind, with all its names; a stage with several kinds only once, with its kinds in
-    brackets."""
-    table = []
-    for kind, rows in rows_of_kinds.items():
-        stage_kinds = defaultdict[str, list[str]](list)
-        for row in rows:
-            name, _, stage_kind = row["name"].partition(" (kind ")
-            stage_kinds[name] += [stage_kind.rstrip(")")] if stage_kind else []
-        names = (f"{name} ({', '.join(of)})" if of else name for name, of in stage_kinds.items())
-        table.append({"kind": kind, "names": ", ".join(names)})
-    return Table(table, left=("names",))
-
-
 def listing(
     warehouse: UPath | None, plugins: str | None, kinds: Sequence[str] = ()
 ) -> dict[str, Rows]:
-    """The runs and steps of a warehouse; without one the choices of every config group, the methods
+    """The runs of a warehouse; without one the choices of every config group, the methods
     and families, and everything registered, also by plugins. With `kinds` only these. Raises
     UsageError for an unknown kind."""
     rows_of_kinds = _choices(plugins) if warehouse is None else _warehouse(warehouse)
@@ -109,36 +91,18 @@ def listing(
 
 
 def listing_parts(rows_of_kinds: Mapping[str, Rows]) -> Iterator[Part]:
-    """A table per kind, except damaged files, which are on standard error. For registered kinds
-    only the names are printed, unless there is just one kind."""
-    of_code = {kind: rows for kind, rows in rows_of_kinds.items() if rows and "module" in rows[0]}
-    of_code = of_code if len(rows_of_kinds) > 1 else {}
+    """A table per kind, except damaged files, which are on standard error, and except what is
+    registered, unless that alone is asked for."""
+    of_code = [kind for kind, rows in rows_of_kinds.items()
+               if len(rows_of_kinds) > 1 and rows and "module" in rows[0]]  # fmt: skip
     for kind, rows in rows_of_kinds.items():
         if kind != "left_out" and kind not in of_code:
-            names = [*rows[0]] if rows else []
-            if not any(row.get("repeat") for row in rows):
-                names = [name for name in names if name != "repeat"]
-            texts = [n for n in names if not any(isinstance(row[n], int) for row in rows)]
+            numbers = ("documents", "questions", "methods", "steps")
             yield Heading(kind, 2)
-            yield Table([_shown(row, names) for row in rows], left=texts)
+            yield Table(rows, left=[name for row in rows for name in row if name not in numbers])
     if of_code:
-        yield Heading("by kind", 2)
-        yield names_table(of_code)
-        yield "gistmill ls KIND says what each is, gistmill schema NAME all about one."
-
-
-def _shown(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """These columns of a row, with times to the minute."""
-    shown = {name: row[name] for name in names}
-    if shown.get("started_at"):
-        shown["started_at"] = shown["started_at"].replace("T", " ")[:16]
-    return shown
-
-
-def _conf_folders(plugins: str | None) -> list[Path]:
-    """The `conf` folders, ours first. Raises UsageError for a plugin that cannot be loaded."""
-    *of_plugins, ours = conf_folders(plugins)
-    return [ours, *of_plugins]
+        lists = ", ".join(of_code)
+        yield f"gistmill ls KIND lists {lists}; gistmill schema NAME says all about one."
 
 
 def _choices(plugins: str | None) -> dict[str, Rows]:
@@ -146,7 +110,7 @@ def _choices(plugins: str | None) -> dict[str, Rows]:
     from pipeline.families.family import read_family_file  # `ls warehouse=` needs none of them
     from pipeline.work.methods import methods_in
 
-    folders = _conf_folders(plugins)
+    folders = conf_folders(plugins)
     groups = {group: [*map(_row, _files(folders, f"{group}/*.yaml"))] for group in _GROUPS}
     methods = []
     for file, arguments in methods_in([folder / "method" for folder in folders]).values():
@@ -176,11 +140,10 @@ def _warehouse(warehouse: UPath) -> dict[str, Rows]:
 
     with connect(warehouse, readable_run(warehouse)) as connection:
         runs = query(connection, _RUNS)
-        steps = query(connection, _STEPS)
         left_out = query(connection, "from left_out")
     runs = [_run(RunFolder(warehouse, row["run"]), row) for row in runs]
     runs.sort(key=lambda row: row["started_at"] or "", reverse=True)
-    return {"runs": runs, "steps": steps, "left_out": left_out}
+    return {"runs": runs, "left_out": left_out}
 
 
 def _run(folder: RunFolder, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,7 +172,7 @@ def read_schema(plugins: str | None = None) -> dict[str, Any]:
     """All tables and views of every warehouse, sorted by name, the problem codes with their
     meanings, everything else that plugins may add and the files of `conf`. Raises UsageError for a
     plugin that cannot be loaded."""
-    folders = _conf_folders(plugins)
+    folders = conf_folders(plugins)
     source = inspect.getsource(errors)
     meanings = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     return {
@@ -347,7 +310,7 @@ def _registered_as(name: str) -> Rows:
 def schema_parts(schema: Mapping[str, Any]) -> list[Part]:
     rows = [{"name": t["name"], "is": _kind(t), "a row is": t["about"]} for t in schema["tables"]]
     tables = Table(rows, left=("is", "a row is"))
-    return [tables, _problems(schema), names_table(schema["registered"])]
+    return [tables, _problems(schema)]
 
 
 def named_parts(rows: Rows) -> Iterator[Part]:
