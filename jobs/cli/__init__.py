@@ -46,8 +46,8 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit code 2."""
     raise_at_ctrl_c()
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+    if isinstance(sys.stdout, TextIOWrapper):  # its encoding may lack a character
+        sys.stdout.reconfigure(errors="replace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     words = sys.argv[1:]
     try:

@@ -1,6 +1,5 @@
 """Verbs that write a run's contents to files for other programs."""
 
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -8,7 +7,13 @@ from upath import UPath
 
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, switch, verb_group, warn
 from jobs.config.options import ReadOptions
-from jobs.output.print_tables import STANDARD_OUTPUT, counted, print_found, print_json
+from jobs.output.print_tables import (
+    STANDARD_OUTPUT,
+    counted,
+    print_exact,
+    print_found,
+    print_json,
+)
 from pipeline.core.errors import UsageError
 from pipeline.files.storage import (
     as_path,
@@ -92,7 +97,7 @@ def give(to: str, is_forced: bool, as_json: bool, make: Callable[[], tuple[str, 
     if path is None and as_json:
         print_json({"to": None, "rows": num_rows, "text": text})
     elif path is None:
-        sys.stdout.write(text)
+        print_exact(text)
     else:
         with refuse_unreachable_path(path, "to") if is_remote(path) else nullcontext():
             delete_abandoned(path)

@@ -68,7 +68,7 @@ def _printed(options: ReadOptions, is_headline: bool) -> tuple[dict[str, Any], l
         )
     whole = make_report(options)
     names = read_names(options.names or CANONICAL, whole.foot["plugins"])
-    report = with_columns(whole, columns, names)
+    report = with_columns(whole, columns)
     shown = named(report, names)
     if only is not None:
         parts = group_parts(shown, GROUPS[only])

@@ -99,9 +99,6 @@ def exported_report(
     """The report in `format=`, of the methods whose names begin with `method=`; and the number of
     its rows. `warn` gets a line if the run is not complete. Raises UsageError."""
     form = _format(options.format or "csv", TABLE_FORMATS)
-    for key, forms in _ONLY_OF.items():
-        if getattr(options, key) is not None and form not in forms:
-            raise UsageError(f"{key}= is for format={' and '.join(forms)}; leave it out")
     report = make_report(options)
     warn_incomplete(report.run, report.inputs, warn)
     return TABLE_FORMATS[form](report, options, with_intervals), len(report.rows)
@@ -111,7 +108,7 @@ def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """A column per measure with all digits, and the number of answers behind each mean; with
     intervals also the intervals, the mean over answered questions and the sd over repeats."""
     counts = [column.measure for column in COUNTS] if options.columns is None else []
-    shown = with_columns(report, options.columns, None)
+    shown = with_columns(report, options.columns)
     has_groups = any(row.by is not None for row in report.rows)
     rows: list[dict[str, Any]] = []
     for row in report.rows:
@@ -153,7 +150,7 @@ def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> 
     if not report.rows:
         raise UsageError(f"run={report.run} has no methods; gistmill report shows its memories")
     names = read_names(options.names or PAPER, report.foot.get("plugins"))
-    shown = named(with_columns(report, options.columns, names, COST_COLUMNS), names)
+    shown = named(with_columns(report, options.columns, COST_COLUMNS), names)
     table = score_table(shown, with_intervals)
     table = replace(
         table,
@@ -198,8 +195,6 @@ def _questions(report: Report) -> str:
     return f"{'' if least == most else f'{least} to '}{counted(most, 'question')}{how}"
 
 
-_PAPER = ("latex", "markdown")
-_ONLY_OF = {"names": _PAPER, "caption": _PAPER, "label": ("latex",)}
 TABLE_FORMATS: Mapping[str, Callable[[Report, ReadOptions, bool], str]] = {
     "csv": _csv,
     "latex": _latex,

@@ -20,7 +20,7 @@ from jobs.output.print_tables import (
     printable,
     warn_incomplete,
 )
-from jobs.report.columns import PAPER, measures_by_name, read_names
+from jobs.report.columns import measures_by_name
 from jobs.report.render import notes
 from jobs.report.report import Report, make_report
 from jobs.statistics.statistics import Mean
@@ -96,15 +96,14 @@ def drawn_columns(report: Report) -> list[Column]:
 
 
 def chosen_column(report: Report, wanted: str | None) -> Column:
-    """The column of `drawn_columns` with this measure or heading, also as papers print it; by
-    default the first. Raises UsageError where there is none."""
+    """The column of `drawn_columns` with this measure or heading; by default the first. Raises
+    UsageError where there is none."""
     columns = {column.measure: column for column in drawn_columns(report)}
     if not columns:
         raise UsageError(f"run={report.run}: no answer has a score")
     if wanted is None:
         return next(iter(columns.values()))
-    names = read_names(PAPER, report.foot.get("plugins"))
-    measure = measures_by_name([*columns.values()], names).get(wanted.lower())
+    measure = measures_by_name([*columns.values()]).get(wanted.lower())
     if measure is None:
         scores = ", ".join(columns)
         raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {scores}")

@@ -21,9 +21,6 @@ from urllib.parse import unquote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.environment import TemplateStream
 from markupsafe import Markup
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import track
 
 from jobs.compare.compare import RunValues, against_each, against_run
 from jobs.config.options import ReadOptions
@@ -58,7 +55,6 @@ Chunk = tuple[str, bytes]  # its name, and JSON in gzip
 _SQL = sql_beside(__file__)
 _OF_A_CHUNK = 50  # questions, all of which are read when one is opened
 _AT_ONCE = 4_000  # answers whose rows are read by one query and held in memory
-_LARGE = 200e6  # bytes that a browser takes a while to read
 _SHOWN_CHARS = 300  # of a question, in the list of all
 _NOT_SHOWN = ("corpus", "unit", "input_sha", "document_id", "question_id")  # of a call
 _OF_LISTED = """if(question_id is null,
@@ -87,7 +83,7 @@ class Source:
         load_plugins(plugin_folders(options.plugins))  # before views of their records are made
         whole = make_report(options)
         names = read_names(options.names or PAPER, whole.foot["plugins"])
-        report = with_columns(whole, options.columns, names)
+        report = with_columns(whole, options.columns)
         self.run = report.run
         self._options = replace(options, run=report.run)
         self._connection = self._opened.enter_context(connect(options.warehouse, self.run))
@@ -109,11 +105,6 @@ class Source:
 
     def close(self) -> None:
         self._opened.close()
-
-    def num_chunks(self) -> int:
-        """The number of a file's chunks, without the first."""
-        scores, measures = self.index["report"]["measures"], self.index["measures"]
-        return len(scores) + len(measures) + len(self._parts)
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks of a file. The first, `index`, also has for every question and document the
@@ -337,22 +328,15 @@ def check_page_name(file: Path) -> None:
 
 
 def write_page(options: ReadOptions, file: Path) -> dict[str, Any]:
-    """Write the page of a run, with a progress bar in a terminal; an older file is replaced once
-    the new one is whole. Raises UsageError as `gistmill report` does, and for an unwritable
-    file."""
+    """Write the page of a run; an older file is replaced once the new one is whole. Raises
+    UsageError as `gistmill report` does, and for an unwritable file."""
     check_page_name(file)
     delete_abandoned(as_path(file))
     beside = file.with_name(part_name(file.name))
-    console = Console(stderr=True, no_color=True)
     with closing(Source(options)) as source:
         chunks = source.chunks()
-        first = next(chunks)
-        tracked = track(
-            chunks, f"writing {escape(file.name)}", source.num_chunks(),
-            console=console, transient=True, disable=not console.is_terminal,
-        )  # fmt: skip
         try:
-            page(source.run, [first], tracked).dump(str(beside), encoding="utf-8")
+            page(source.run, [next(chunks)], chunks).dump(str(beside), encoding="utf-8")
             beside.replace(file)
         except OSError as error:
             raise UsageError(f"html={file}: {error.strerror}; write it elsewhere") from None
@@ -367,13 +351,9 @@ def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
 
 
 def _lines(written: Mapping[str, Any]) -> list[str]:
-    line = (
-        f"{written['file']}: run {written['run']}, {counted(written['questions'], 'question')} "
-        f"about {counted(written['documents'], 'document')}, {written['bytes'] / 1e6:.1f} MB"
-    )
-    if written["bytes"] > _LARGE:
-        line += "\na large file; gistmill view shows the same and reads what is opened"
-    return [line]
+    about = f"{counted(written['questions'], 'question')} about "
+    about += counted(written["documents"], "document")
+    return [f"{written['file']}: run {written['run']}, {about}, {written['bytes'] / 1e6:.1f} MB"]
 
 
 def page(

@@ -139,7 +139,14 @@ def print_line(text: str = "") -> None:
 
 
 def print_json(content: Any) -> None:
-    sys.stdout.write(json_text(content, indent=2) + "\n")
+    print_exact(json_text(content, indent=2) + "\n")
+
+
+def print_exact(text: str) -> None:
+    """Print a text for other programs, which read UTF-8 whatever the terminal's encoding is."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    sys.stdout.write(text)
 
 
 def print_found(

@@ -42,28 +42,21 @@ class Names(Settings):
         )
 
     def of_methods(self, names: Sequence[str]) -> dict[str, str]:
-        """The printed names of a table's methods, all different: with the arguments in which
-        methods of one name differ; with all arguments if two would still be equal; else the
-        canonical name."""
+        """The printed names of a table's methods, with the arguments in which methods of one name
+        differ; the canonical name if two would still be equal."""
         parts = {name: _split(name) for name in dict.fromkeys(names)}
         printed: dict[str, str] = {}
         for name, (base, arguments) in parts.items():
             variants = [of for other, of in parts.values() if other == base]
-            differ = {
-                key: value
+            differ = [
+                f"{key}={value}"
                 for key, value in arguments.items()
                 if any(variant.get(key) != value for variant in variants)
-            }
-            printed[name] = self.methods.get(name) or self._with(base, differ)
-        for fuller in (lambda name: self._with(*parts[name]), str):
-            number = Counter(printed.values())
-            printed |= {name: fuller(name) for name, text in printed.items() if number[text] > 1}
-        return printed
-
-    def _with(self, base: str, arguments: Mapping[str, str]) -> str:
-        printed = ", ".join(f"{key}={value}" for key, value in arguments.items())
-        name = self.methods.get(base, base)
-        return f"{name} ({printed})" if printed else name
+            ]
+            shown = self.methods.get(base, base) + (f" ({', '.join(differ)})" if differ else "")
+            printed[name] = self.methods.get(name, shown)
+        number = Counter(printed.values())
+        return {name: text if number[text] == 1 else name for name, text in printed.items()}
 
 
 def _split(name: str) -> tuple[str, dict[str, str]]:
@@ -139,16 +132,14 @@ COUNTS = (
 )  # fmt: skip
 
 
-def with_columns(
-    report: Report, wanted: str | None, names: Names | None, more: Sequence[Column] = ()
-) -> Report:
+def with_columns(report: Report, wanted: str | None, more: Sequence[Column] = ()) -> Report:
     """The report with the columns that `columns=` names, in its order; None: all columns of the
-    run, and `more`. A name is that of a measure or count, or a heading, also as `names` print it.
-    Raises UsageError for a column that the run has not."""
+    run, and `more`. A name is that of a measure or count, or a heading. Raises UsageError for a
+    column that the run has not."""
     if wanted is None:
         return replace(report, columns=(*report.columns, *more))
     columns = known_columns(report)
-    by_name = measures_by_name(columns, names)
+    by_name = measures_by_name(columns)
     parts = [part.strip() for part in wanted.split(",") if part.strip()]
     if unknown := [part for part in parts if part.lower() not in (*by_name, "n")]:
         there = ", ".join(
@@ -156,8 +147,6 @@ def with_columns(
         )
         raise UsageError(f"columns={unknown[0]}: no such column; the run has {there}")
     chosen = dict.fromkeys(by_name[part.lower()] for part in parts if part.lower() in by_name)
-    if not chosen:
-        raise UsageError(f"columns={wanted}: names no column beside n")
     shown = tuple(c for name in chosen for c in columns if c.measure == name)
     return replace(report, columns=shown)
 
@@ -170,15 +159,10 @@ def known_columns(report: Report) -> list[Column]:
     return list(columns.values())
 
 
-def measures_by_name(columns: Sequence[Column], names: Names | None) -> Mapping[str, str]:
-    """The columns' measures by lower-case text: a measure goes before a heading, and that before a
-    heading as `names` print it."""
-    printed = names.of_columns(columns) if names else columns
-    texts = [
-        *((column.measure, column.measure) for column in columns),
-        *((column.heading, column.measure) for column in (*columns, *printed)),
-    ]
-    return {text.lower(): measure for text, measure in reversed(texts)}
+def measures_by_name(columns: Sequence[Column]) -> Mapping[str, str]:
+    """The columns' measures by lower-case measure or heading; a measure goes before a heading."""
+    headings = {column.heading.lower(): column.measure for column in columns[::-1]}
+    return headings | {column.measure.lower(): column.measure for column in columns}
 
 
 def group_of(column: Column, report: Report) -> str:

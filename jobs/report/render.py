@@ -29,20 +29,10 @@ _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
 )
-_MANY_UNSCORED = 0.2  # of the answers rated
-_UNREAD = (
-    "UNREAD VERDICTS: {} of {} rated answers are unscored, as the rater gave no verdict that could "
-    "be read. They are read as English words: have its prompts ask for these, in a family of your "
-    "own (`family=DIR`); `gistmill trace` shows its replies."
-)
 _MEMORIES = "The run's memories, and what it took to make them:"
 _UNASKED = (
     "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
     "`gistmill ask` and runs with questions answer from them."
-)
-_NOT_COMPARED = (
-    "Answers are compared with nothing: no question has `references`, or `options` and the "
-    "`answer_index` of the right one."
 )
 _WITHOUT_INTERVAL = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 BEST = (
@@ -72,7 +62,6 @@ _IN_EACH = "all of it in the row of each (--split-shared divides it)"
 _MONEY_OF = ("own stages", "memory", "judging", "all")
 GROUPS = {group.lower(): group for group in (SCORES, READING, COST)}
 """The groups by the names that `only=` takes."""
-_MOST_FINDINGS = 3  # in a headline
 
 
 def report_page(parts: Sequence[Part]) -> str:
@@ -84,7 +73,7 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     """The texts and tables of a report; scores are the first table. A run prints it at its end
     without `intervals`. `costs`: include the costs of methods."""
     size = f"{_size(report)}{'' if report.memories else '; no pages'}"
-    parts: list[Part] = [Heading(report.run), *_warnings(report), size, *_not_compared(report)]
+    parts: list[Part] = [Heading(report.run), *_warnings(report), size]
     if report.rows:
         parts += [*score_parts(report), *(cost_parts(report) if costs else ())]
     else:
@@ -124,10 +113,7 @@ def headline_parts(report: Report) -> list[Part]:
         lines.append("*: the highest mean, and those that do not differ significantly from it.")
     elif report.num_tests:
         lines.append("No *, as no difference between methods is significant.")
-    lines += report.findings[:_MOST_FINDINGS]
-    if more := len(report.findings[_MOST_FINDINGS:]):
-        lines.append(f"{counted(more, 'more finding')} about replies: gistmill report --all.")
-    lines.append("More: gistmill report --all, or only=scores, reading or cost.")
+    lines += [*report.findings, "More: gistmill report --all, or only=scores, reading or cost."]
     return [Heading(f"{report.run}: {_size(report)}"), *table, "\n".join(lines)]
 
 
@@ -322,28 +308,16 @@ def score_value(
 
 def notes(report: Report) -> list[str]:
     """Notes that a reader of the scores must know first."""
-    return [*_warnings(report), *_not_compared(report), *_about_engine(report)]
+    return [*_warnings(report), *_about_engine(report)]
 
 
 def _warnings(report: Report) -> Iterator[str]:
-    """Lines if the run is incomplete, if verdicts cannot be read, or if another model answered."""
+    """Lines if the run is incomplete, or if another model answered."""
     if not_done := report.inputs["not_done"]:
         ended = report.foot.get("ended")
         incomplete = _INCOMPLETE.format(not_done, report.inputs["planned"])
         yield f"{incomplete} It ended early: {ended}." if ended else incomplete
-    unscored = rated = 0
-    for row in report.rows:
-        judged = (row.means.get(column.measure) for column in report.columns if column.is_judged)
-        unscored += int(row.counts.get("unscored") or 0)
-        rated += max((mean.answered_n for mean in judged if mean), default=0)
-    rated += unscored
-    if unscored > _MANY_UNSCORED * rated:
-        yield _UNREAD.format(unscored, rated)
     yield from (f"OTHER MODEL: {line}." for line in report.foot["other_models"])
-
-
-def _not_compared(report: Report) -> list[str]:
-    return [_NOT_COMPARED] if report.rows and not report.measures else []
 
 
 def _about_engine(report: Report) -> list[str]:
@@ -398,10 +372,6 @@ def _beside(
 ) -> list[dict[str, Any]]:
     headings = {column.measure: column.heading for column in report.columns}
     ours = {(row.method, row.by or ""): row.means for row in report.rows}
-    splits = sorted({figure["split"] for figure in figures} - {""})
-    if splits and split not in splits:
-        raise UsageError(f"--published: the paper's figures are of {', '.join(splits)}; "
-                         f"run it with corpus.split={splits[0]}")  # fmt: skip
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for figure in figures:
         method, of_split, group = figure["method"], figure["split"], figure["by"]
@@ -415,11 +385,12 @@ def _beside(
         row[name] = mean and mean.mean
         row[f"{name} (paper)"] = float(figure["value"])
     if not rows:
-        groups = ", ".join(sorted({figure["by"] for figure in figures} - {""}))
-        what = "of all questions; leave by= out"
-        if groups:
-            what = f"by group, {groups}; add by=question_type"
-        raise UsageError(f"--published: the paper's figures are {what}")
+        has = [", ".join(sorted({figure[key] or "all" for figure in figures}))
+               for key in ("split", "by")]  # fmt: skip
+        raise UsageError(
+            f"--published: the paper's figures are of the splits {has[0]} and the groups {has[1]}; "
+            "see corpus.split= and by=question_type"
+        )
     return list(rows.values())
 
 

@@ -14,7 +14,7 @@ from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions, price_of
 from jobs.problems.causes import reply_findings
 from jobs.statistics.statistics import Mean, MethodGroup, best_of, means_of, p_values, pairs_of
-from pipeline.core.engine import ENGINES, Price
+from pipeline.core.engine import Price
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import RECORDS
@@ -332,15 +332,10 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     versions = [launch.get("versions", {}) for launch in launches]
     stored = folder.config() or {}  # as the run was started
     family_sha = sha(stored.get("hashed", {}).get("family"), 8)
-    engine_note = facts.get("engine_note")
-    if "engine_note" not in facts:  # a run of an earlier version
-        import pipeline.asking.ask  # noqa: F401  # imported here, with all engines
-
-        engine_note = getattr(ENGINES.get(facts["engine"]), "about_replies", None)
     return {
         "corpus": f"{facts['corpus']} {last.get('corpus_sha') or '-'}",
         "engine": facts["engine"],
-        "engine_note": engine_note,
+        "engine_note": facts.get("engine_note"),
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],
