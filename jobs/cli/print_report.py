@@ -50,9 +50,10 @@ def show_report(
             sizes = distributions(connection)
         print_found(sizes, lambda sizes: [distribution_table(sizes)], json, markdown)
     elif options.html:
-        from jobs.html.run_page import show_written  # imported here: it imports the stages
+        # Imported here, as it imports the stages.
+        from jobs.html.run_page import write_page, written_lines
 
-        show_written(options, Path(options.html), json)
+        print_found(write_page(options, Path(options.html)), written_lines, json)
     else:
         printed, parts = _printed(options, is_fitted(markdown or whole))
         print_found(printed, lambda _: parts, json, markdown)

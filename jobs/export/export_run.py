@@ -2,7 +2,6 @@
 and the table of a run as CSV, or as papers print it, in LaTeX or Markdown: with printed names,
 scores before reading and cost, and a caption that explains the numbers."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +28,6 @@ from pipeline.store.sql.connection import query
 
 Rows = Sequence[Mapping[str, Any]]
 _SQL = sql_beside(__file__)
-_IN_NO_LABEL = re.compile(r"[^A-Za-z0-9:._-]")
 _HEADINGS = {"method": "Method", "by": "Group"}
 _OF_INTERVALS = ("low", "high", "answered_mean", "sd")
 _NAMES = {"answered_mean": "answered", "sd": "sd_over_repeats"}  # of these in CSV
@@ -125,17 +123,11 @@ def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
 
 
 def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
-    """A table that needs booktabs, below comments on where it is from."""
-    corpus, engine = report.foot["corpus"], report.foot["engine"]
-    notes = [f"gistmill, run {report.run}, corpus {corpus}, engine {engine}"]
-    notes.append(r"Needs \usepackage{booktabs}.")
-    if report.inputs["not_done"]:
-        notes.append(
-            "INCOMPLETE: {not_done} of {planned} inputs are not done.".format(**report.inputs)
-        )
-    comments = [f"% {on_one_line(note)}" for note in notes]
+    """A table that needs booktabs, below a comment on where it is from."""
+    source = f"gistmill, run {report.run}, corpus {report.foot['corpus']}"
+    comment = on_one_line(f"{source}, engine {report.foot['engine']}")
     table = _latex_lines(_paper_table(report, options, with_intervals))
-    return "".join(f"{line}\n" for line in (*comments, *table))
+    return "".join(f"{line}\n" for line in (f"% {comment}", *table))
 
 
 def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str:
@@ -145,13 +137,11 @@ def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str
 def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> Table:
     """The table that a paper prints, by default with all columns and the cost. Raises
     UsageError."""
-    if _IN_NO_LABEL.search(options.label or ""):
-        raise UsageError(f"label={options.label}: write letters, digits and any of : . _ -")
     if not report.rows:
         raise UsageError(f"run={report.run} has no methods; gistmill report shows its memories")
     names = read_names(options.names or PAPER, report.foot.get("plugins"))
     shown = named(with_columns(report, options.columns, COST_COLUMNS), names)
-    table = score_table(shown, with_intervals)
+    table = score_table(shown, [c.measure for c in shown.columns] if with_intervals else ())
     table = replace(
         table,
         rows=[{_HEADINGS.get(k, k): value for k, value in row.items()} for row in table.rows],
@@ -190,9 +180,8 @@ def _questions(report: Report) -> str:
     numbers: Counter[str] = Counter()  # of questions, by method
     for row in report.rows:
         numbers[row.method] += int(row.counts.get("n") or 0) // repeats
-    least, most = min(numbers.values()), max(numbers.values())
     how = f" ({repeats} repeats, {REPEATED[report.foot['repeat_from']]})" if repeats > 1 else ""
-    return f"{'' if least == most else f'{least} to '}{counted(most, 'question')}{how}"
+    return f"{counted(max(numbers.values()), 'question')}{how}"
 
 
 TABLE_FORMATS: Mapping[str, Callable[[Report, ReadOptions, bool], str]] = {

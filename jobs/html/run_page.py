@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -25,7 +26,7 @@ from markupsafe import Markup
 from jobs.compare.compare import RunValues, against_each, against_run
 from jobs.config.options import ReadOptions
 from jobs.export.frontier import drawn_columns, frontier_svg, points_of, tones_of
-from jobs.output.print_tables import counted, json_value, print_found
+from jobs.output.print_tables import counted, json_value
 from jobs.problems.causes import causes, question_problems
 from jobs.report.columns import PAPER, Names, group_of, named, read_names, with_columns
 from jobs.report.render import BEST, notes, provenance_line
@@ -181,18 +182,12 @@ class Source:
         ]
 
     def _batches(self) -> Iterator[list[Part]]:
-        """The parts in order, in batches of at most _AT_ONCE answers, or of one part."""
-        batch: list[Part] = []
-        size = 0
-        for part in self._parts:
-            of_part = max(1, len(part.question_ids)) * max(1, self._num_answers)
-            if batch and size + of_part > _AT_ONCE:
-                yield batch
-                batch, size = [], 0
-            batch.append(part)
-            size += of_part
-        if batch:
-            yield batch
+        """The parts in order, in batches of some _AT_ONCE answers."""
+        of_a_question = max(1, self._num_answers)
+        ends = accumulate(of_a_question * max(1, len(part.question_ids)) for part in self._parts)
+        numbered = zip(ends, self._parts, strict=True)
+        for _, batch in groupby(numbered, lambda pair: pair[0] // _AT_ONCE):
+            yield [part for _, part in batch]
 
     def _contents(self, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
         """The content of each part's chunk, in order; the rows of all parts are read at once."""
@@ -346,11 +341,7 @@ def write_page(options: ReadOptions, file: Path) -> dict[str, Any]:
         return {"file": str(file), "run": source.run, **numbers, "bytes": file.stat().st_size}
 
 
-def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
-    print_found(write_page(options, file), _lines, as_json)
-
-
-def _lines(written: Mapping[str, Any]) -> list[str]:
+def written_lines(written: Mapping[str, Any]) -> list[str]:
     about = f"{counted(written['questions'], 'question')} about "
     about += counted(written["documents"], "document")
     return [f"{written['file']}: run {written['run']}, {about}, {written['bytes'] / 1e6:.1f} MB"]

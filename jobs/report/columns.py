@@ -85,14 +85,10 @@ def read_names(wanted: str, plugins: str | None = None) -> Names | None:
 
 
 def _read(path: str) -> Names:
-    file, sections = as_path(path), ", ".join(Names.model_fields)
-    try:
-        with refuse_unreachable_path(file, "names"):
-            text = file.read_bytes()
-        return parsed_yaml(text, Names, f"names={path}")
-    except UsageError as error:
-        fix = f"names= is {PAPER}, {CANONICAL} or a YAML file with names under {sections}"
-        raise UsageError(f"{error}; {fix}") from None
+    file = as_path(path)
+    with refuse_unreachable_path(file, "names"):
+        text = file.read_bytes()
+    return parsed_yaml(text, Names, f"names={path}")
 
 
 def named(report: Report, names: Names | None) -> Report:

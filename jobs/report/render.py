@@ -2,7 +2,7 @@
 paper's figures beside those of a run."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -85,9 +85,10 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
     return [*parts, *report.findings, *_about_engine(report)]
 
 
-def score_parts(report: Report) -> list[Part]:
-    """The means of every method, and the meaning of their brackets and marks."""
-    scores = score_table(report)
+def score_parts(report: Report, intervals: Collection[str] = ()) -> list[Part]:
+    """The means of every method, and the meaning of their brackets and marks; `intervals`: the
+    measures that have theirs beside the mean."""
+    scores = score_table(report, intervals)
     means = [value for row in scores.rows for value in row.values() if isinstance(value, Measured)]
     parts: list[Part] = [scores]
     if any(mean.n != mean.of for mean in means):
@@ -101,20 +102,21 @@ def score_parts(report: Report) -> list[Part]:
 
 def headline_parts(report: Report) -> list[Part]:
     """The report on a terminal: the scores of every method in one table, the main ones first and
-    with their 95% intervals; `answered` is the number of the method's answers without a problem."""
-    table = [_headline_table(report)] if report.rows else memory_parts(report)
-    lines = notes(report)
+    with their 95% intervals."""
     means = [row.means[name] for row in report.rows for name in report.main if name in row.means]
-    if any(mean.low is not None for mean in means):
+    lines = notes(report)
+    if has_intervals := any(mean.low is not None for mean in means):
         lines.append("[..]: 95% interval over documents.")
     elif means:
         lines.append(f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents.")
-    if any(row.best for row in report.rows):
-        lines.append("*: the highest mean, and those that do not differ significantly from it.")
-    elif report.num_tests:
-        lines.append("No *, as no difference between methods is significant.")
     lines += [*report.findings, "More: gistmill report --all, or only=scores, reading or cost."]
-    return [Heading(f"{report.run}: {_size(report)}"), *table, "\n".join(lines)]
+    scores = [column for column in report.columns if column.measure in report.measures]
+    scores.sort(key=lambda column: column.measure not in report.main)
+    parts = memory_parts(report)
+    if report.rows:
+        shown = replace(report, columns=tuple(scores))
+        parts = score_parts(shown, report.main if has_intervals else ())
+    return [Heading(f"{report.run}: {_size(report)}"), *parts, "\n".join(lines)]
 
 
 def group_parts(report: Report, group: str) -> list[Part]:
@@ -133,29 +135,6 @@ def group_parts(report: Report, group: str) -> list[Part]:
 def _size(report: Report) -> str:
     documents, words = report.memory["documents"], report.memory["words"]
     return f"{counted(documents, 'document')}, {counted(words, 'word')}"
-
-
-def _headline_table(report: Report) -> Table:
-    has_intervals = any(mean.low is not None for row in report.rows for mean in row.means.values())
-    scores = [column for column in report.columns if column.measure in report.measures]
-    scores.sort(key=lambda column: column.measure not in report.main)
-
-    def cells(row: Row) -> dict[str, object]:
-        cells: dict[str, object] = {
-            "answered": f"{row.counts.get('answered')}/{row.counts.get('n')}"
-        }
-        for column in scores:
-            is_main = column.measure in report.main
-            value = score_value(row, column, report, has_intervals and is_main)
-            cells[column.heading] = (
-                replace(value, answered=None) if isinstance(value, Measured) else value
-            )
-        return cells
-
-    table = by_method(report, cells)
-    table = replace(table, left=("by",), num_keys=table.num_keys + 1)
-    filled = table.filled()
-    return replace(table, rows=[{name: row[name] for name in filled} for row in table.rows])
 
 
 def memory_parts(report: Report) -> list[Part]:
@@ -276,18 +255,19 @@ def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
     return parts
 
 
-def score_table(report: Report, intervals: bool = False) -> Table:
-    """The means of every method and group; with `intervals` these, too, in small print."""
+def score_table(report: Report, intervals: Collection[str] = ()) -> Table:
+    """The means of every method and group; of the measures in `intervals` these, too, in small
+    print."""
 
     def scores(row: Row) -> dict[str, object]:
-        values = {c.heading: score_value(row, c, report, intervals) for c in report.columns}
+        values = {c.heading: _score(row, c, report, c.measure in intervals) for c in report.columns}
         return {"n": row.counts.get("n"), **values}
 
     table = by_method(report, scores)
     return Table(table.rows, num_keys=table.num_keys + 1, about_best=f"*: {BEST}")
 
 
-def score_value(
+def _score(
     row: Row, column: Column, report: Report, intervals: bool
 ) -> Measured | float | str | None:
     """What a row has in a column: its mean, with the number of answers without a problem if the
