@@ -39,9 +39,8 @@ def comparison_parts(comparison: Comparison, warehouse: UPath) -> list[Part]:
         _cells(pair, {key: name for key, name in names.items() if key not in constant}, has_groups)
         for pair, names in zip(pairs, named, strict=True)
     ]
-    num_keys = sum(name in ("metric", "by", "A", "B") for name in rows[0])
     head = ["\n".join(f"{name}: {value}" for name, value in constant.items())] if constant else []
-    parts: list[Part] = [*head, Table(rows, left=("by", "A", "B"), num_keys=num_keys)]
+    parts: list[Part] = [*head, Table(rows, left=("by", "A", "B"))]
     if not comparison.is_one_pair:
         return [*parts, "\n".join([*_lines(comparison), _ONE_PAIR])]
     parts += ["\n".join(_lines(comparison)), *map(_differences, pairs)]

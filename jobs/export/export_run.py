@@ -126,17 +126,18 @@ def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """A table that needs booktabs, below a comment on where it is from."""
     source = f"gistmill, run {report.run}, corpus {report.foot['corpus']}"
     comment = on_one_line(f"{source}, engine {report.foot['engine']}")
-    table = _latex_lines(_paper_table(report, options, with_intervals))
-    return "".join(f"{line}\n" for line in (f"% {comment}", *table))
+    caption, table = _paper_table(report, options, with_intervals)
+    lines = _latex_lines(table, caption, options.label or f"tab:{report.run}")
+    return "".join(f"{line}\n" for line in (f"% {comment}", *lines))
 
 
 def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str:
-    return report_page([_paper_table(report, options, with_intervals)]) + "\n"
+    return report_page(_paper_table(report, options, with_intervals)) + "\n"
 
 
-def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> Table:
-    """The table that a paper prints, by default with all columns and the cost. Raises
-    UsageError."""
+def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> tuple[str, Table]:
+    """The caption and the table that a paper prints, by default with all columns and the cost.
+    Raises UsageError."""
     if not report.rows:
         raise UsageError(f"run={report.run} has no methods; gistmill report shows its memories")
     names = read_names(options.names or PAPER, report.foot.get("plugins"))
@@ -146,11 +147,10 @@ def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> 
         table,
         rows=[{_HEADINGS.get(k, k): value for k, value in row.items()} for row in table.rows],
         left=["Group"],
-        label=options.label or f"tab:{report.run}",
         is_best_bold=True,
     )
     caption = options.caption or " ".join(_caption(table, shown, options, with_intervals))
-    return replace(table, caption=caption)
+    return caption, table
 
 
 def _caption(
@@ -204,34 +204,31 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(sign, sign) for sign in on_one_line(text))
 
 
-def _latex_lines(table: Table) -> Iterator[str]:
+def _latex_lines(table: Table, caption: str, label: str) -> Iterator[str]:
     def line(cells: Iterable[str]) -> str:
         return f"{' & '.join(cells)} \\\\"
 
     names = table.filled()
     yield r"\begin{table}"
     yield r"\centering\small\setlength{\tabcolsep}{4pt}"
-    if table.caption:
-        yield f"\\caption{{{escaped(table.caption)}}}"
-        yield f"\\label{{{table.label}}}"
+    yield f"\\caption{{{escaped(caption)}}}"
+    yield f"\\label{{{label}}}"
     kinds = "".join("l" if table.is_left(name) else "r" for name in names)
     yield f"\\begin{{tabular}}{{@{{}}{kinds}@{{}}}}"
     yield r"\toprule"
-    shared = {name: table.shared_n(name) for name in names}
-    over = {name: "" if n is None else f" ($n$={n})" for name, n in shared.items()}
-    yield line("$n$" if name == "n" else f"{escaped(name)}{over[name]}" for name in names)
+    yield line("$n$" if name == "n" else escaped(name) for name in names)
     yield r"\midrule"
     for row in table.rows:
-        yield line(_cell(row[name], table, name) for name in names)
+        yield line(_cell(row[name]) for name in names)
     yield from (r"\bottomrule", r"\end{tabular}", r"\end{table}")
 
 
-def _cell(value: Any, table: Table, name: str) -> str:
+def _cell(value: Any) -> str:
     if not isinstance(value, Measured) or value.value is None:
         shown = cell(value)
         return "--" if shown == "-" else escaped(shown)
     shown = escaped(cell(value.value))
     shown = f"\\textbf{{{shown}}}" if value.is_best else shown
-    over = ", ".join(value.is_over(table.shared_n(name))).replace("n=", "$n$=")
+    over = ", ".join(value.is_over()).replace("n=", "$n$=")
     shown += f" ({over})" if over else ""
     return f"{shown} {{\\scriptsize{value.small}}}" if value.small else shown

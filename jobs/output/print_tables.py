@@ -52,27 +52,24 @@ class Measured:
     small: str = ""
     answered: int | None = None
 
-    def is_over(self, shared_n: int | None) -> list[str]:
-        """What a reader must know of the answers behind the mean: n, unless the row or the column
-        (`shared_n`) says it, and how many were answered, unless all were."""
-        n = [] if self.n in (self.of, shared_n) else [f"n={self.n}"]
+    def is_over(self) -> list[str]:
+        """What a reader must know of the answers behind the mean: n, unless the row says it, and
+        how many were answered, unless all were."""
+        n = [] if self.n == self.of else [f"n={self.n}"]
         return [*n, *([] if self.answered in (None, self.n) else [f"{self.answered} answered"])]
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows with the same keys; a cell is a text, a number, a `Measured` or None. The first column
-    and those in `left` are left-aligned. A terminal leaves out columns without values, except the
-    first `num_keys`, unless the table `keeps_empty`. `about_best` explains marks of best values;
-    `caption`, `label` and `is_best_bold` are for LaTeX and Markdown."""
+    and those in `left` are left-aligned. A terminal leaves out columns without values, unless the
+    table `keeps_empty`. `about_best` explains marks of best values, which Markdown prints only if
+    `is_best_bold`."""
 
     rows: Sequence[Mapping[str, Any]]
     left: Sequence[str] = ()
-    num_keys: int = 1
     keeps_empty: bool = False
     about_best: str = ""
-    caption: str = ""
-    label: str = ""
     is_best_bold: bool = False
 
     def names(self) -> list[str]:
@@ -82,20 +79,10 @@ class Table:
         return name in self.left or name == self.names()[0]
 
     def filled(self) -> list[str]:
-        """The columns that have a value, and the key columns."""
-        names = self.names()
-        return names[: self.num_keys] + [
-            name
-            for name in names[self.num_keys :]
-            if any(row[name] not in (None, "", "-") for row in self.rows)
-        ]
-
-    def shared_n(self, name: str) -> int | None:
-        """The n that all means of a column share; None if they differ or are all complete."""
-        cells = [row[name] for row in self.rows if isinstance(row[name], Measured)]
-        numbers = {cell.n for cell in cells}
-        is_shared = len(numbers) == 1 and any(cell.n != cell.of for cell in cells)
-        return numbers.pop() if is_shared else None
+        """The first column, and those that have a value."""
+        first, *names = self.names()
+        empty = (None, "", "-")
+        return [first, *(n for n in names if any(row[n] not in empty for row in self.rows))]
 
 
 Part = Heading | Table | Verbatim | str
@@ -120,9 +107,9 @@ def on_one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
-def cell(value: Any, shared_n: int | None = None) -> str:
+def cell(value: Any) -> str:
     """A cell's text, on one line: floats with one decimal, `-` for None; a mean is followed by the
-    numbers that it is over (`Measured.is_over`), without `shared_n`, which the heading has."""
+    numbers that it is over."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -130,7 +117,7 @@ def cell(value: Any, shared_n: int | None = None) -> str:
     if not isinstance(value, Measured):
         return on_one_line(str(value))
     shown = f"{cell(value.value)} {value.small}".rstrip()
-    over = ", ".join(value.is_over(shared_n))
+    over = ", ".join(value.is_over())
     return f"{shown} ({over})" if over else shown
 
 
@@ -218,7 +205,7 @@ def markdown(parts: Iterable[Part]) -> str:
         if isinstance(part, Heading):
             texts.append(f"{'#' * part.level} {part.text}")
         elif isinstance(part, Table):
-            texts += [part.caption, _table(part)] if part.caption else [_table(part)]
+            texts.append(_table(part))
         else:
             texts.append(part if isinstance(part, str) else part.text)
     return "\n\n".join(texts)

@@ -201,7 +201,7 @@ def by_method(report: Report, cells: Callable[[Row], dict[str, object]]) -> Tabl
         {"method": row.method, **({"by": row.by} if has_groups else {}), **cells(row)}
         for row in report.rows
     ]
-    return Table(rows, num_keys=1 + has_groups)
+    return Table(rows)
 
 
 def _money(report: Report) -> Table:
@@ -214,7 +214,7 @@ def _money(report: Report) -> Table:
 
     table = by_method(report, of_method)
     last = {**dict.fromkeys(table.names()), "method": "run", "all": price(report.total["money"])}
-    return Table([*table.rows, last], num_keys=table.num_keys)
+    return Table([*table.rows, last])
 
 
 def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
@@ -263,8 +263,7 @@ def score_table(report: Report, intervals: Collection[str] = ()) -> Table:
         values = {c.heading: _score(row, c, report, c.measure in intervals) for c in report.columns}
         return {"n": row.counts.get("n"), **values}
 
-    table = by_method(report, scores)
-    return Table(table.rows, num_keys=table.num_keys + 1, about_best=f"*: {BEST}")
+    return replace(by_method(report, scores), about_best=f"*: {BEST}")
 
 
 def _score(

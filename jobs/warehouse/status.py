@@ -146,7 +146,7 @@ def _steps(steps: Rows) -> Table:
         {n.replace("_", " "): round(v) if isinstance(v := step[n], float) else v for n in names}
         for step in steps
     ]
-    return Table(shown, left=("method", "step id"), num_keys=2)
+    return Table(shown, left=("method", "step id"))
 
 
 def _first(lines: Sequence[str]) -> str:
