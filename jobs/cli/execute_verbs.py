@@ -211,7 +211,7 @@ def execute(
         print_json({**dataclasses.asdict(outcome), **healed, "report": report})
     else:
         where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
-        parts = headline_parts(report) if is_fitted(whole) else parts_of(report, intervals=False)
+        parts = headline_parts(report) if is_fitted(whole) else parts_of(report)
         healed_parts = [] if before is None else [healed_line(before, after)]
         print_parts([*parts, *healed_parts, where], whole)
     for complaint in outcome.complaints:

@@ -125,15 +125,11 @@ def points_of(report: Report, column: Column) -> list[Point]:
     most = {p.by: max((o.n for o in points if o.by == p.by and o.place), default=0) for p in points}
     points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]
 
-    def rounded(point: Point) -> tuple[float, float]:  # equal means may differ in their last digits
-        tokens, score = point.place or (math.inf, -math.inf)
-        return round(tokens, 6), round(score, 6)
-
     def is_on_frontier(point: Point) -> bool:
-        tokens, score = rounded(point)
-        rivals = [rounded(p) for p in points if p.competes and p.by == point.by]
-        at_least_as_good = [(x, y) for x, y in rivals if x <= tokens and y >= score]
-        return point.competes and set(at_least_as_good) <= {(tokens, score)}
+        tokens, score = point.place or (math.inf, -math.inf)
+        rivals = {p.place for p in points if p.competes and p.by == point.by and p.place}
+        at_least_as_good = {place for place in rivals if place[0] <= tokens and place[1] >= score}
+        return point.competes and at_least_as_good == {point.place}
 
     return [replace(point, on_frontier=is_on_frontier(point)) for point in points]
 

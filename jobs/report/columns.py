@@ -7,9 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
-
-from pydantic import BeforeValidator, Field
 
 from jobs.report.report import Report
 from pipeline.core.errors import UsageError
@@ -20,22 +17,20 @@ from pipeline.work.stage import Column
 
 CANONICAL, PAPER = "canonical", "paper"
 _METHOD = re.compile(r"([A-Za-z]\w*)(?:\((.*)\))?(?:\[(.*)\])?", re.DOTALL)
-_KEYS = ("n", "method", "Method", "by", "Group")  # other columns of tables
-_Section = Annotated[Mapping[str, str], BeforeValidator(lambda section: section or {})]
 
 
 class Names(Settings):
     """Printed names by canonical name."""
 
-    measures: _Section = Field(default_factory=dict)
-    methods: _Section = Field(default_factory=dict)
-    memories: _Section = Field(default_factory=dict)
-    corpora: _Section = Field(default_factory=dict)
+    measures: Mapping[str, str] = {}
+    methods: Mapping[str, str] = {}
+    memories: Mapping[str, str] = {}
+    corpora: Mapping[str, str] = {}
 
     def of_columns(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """Equal printed headings get the measure's name in brackets."""
         headings = [self.measures.get(column.measure, column.heading) for column in columns]
-        number = Counter([*headings, *_KEYS])
+        number = Counter(headings)
         return tuple(
             replace(c, heading=text if number[text] == 1 else f"{text} ({c.measure})")
             for c, text in zip(columns, headings, strict=True)

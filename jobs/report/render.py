@@ -69,9 +69,9 @@ def report_page(parts: Sequence[Part]) -> str:
     return markdown(parts).replace("<", "&lt;").replace("](", "]\\(")
 
 
-def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
-    """The texts and tables of a report; scores are the first table. A run prints it at its end
-    without `intervals`. `costs`: include the costs of methods."""
+def parts_of(report: Report, costs: bool = True) -> list[Part]:
+    """The texts and tables of a report; scores are the first table. `costs`: include the costs of
+    methods."""
     size = f"{_size(report)}{'' if report.memories else '; no pages'}"
     parts: list[Part] = [Heading(report.run), *_warnings(report), size]
     if report.rows:
@@ -80,7 +80,7 @@ def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list
         parts.append(_UNASKED)
     parts += [*memory_parts(report), *stage_parts(report)]
     if report.rows:
-        parts += spread_parts(report, intervals)
+        parts += spread_parts(report)
     parts += [*audit_parts(report.audits, report.columns), provenance_line(report)]
     return [*parts, *report.findings, *_about_engine(report)]
 
@@ -217,18 +217,16 @@ def _money(report: Report) -> Table:
     return Table([*table.rows, last])
 
 
-def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
-    """The variation of means: over repeats and, with `intervals`, documents."""
+def spread_parts(report: Report) -> list[Part]:
+    """The variation of means: over repeats and documents."""
 
     def sds(row: Row) -> dict[str, object]:
-        """Standard deviations; one over fewer repeats than the row's others has their number."""
         means = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
-        most = max((mean.repeats for mean in means.values() if mean), default=0)
-        cells: dict[str, object] = {"repeats": most}
-        for name, mean in means.items():
-            note = f" (n={mean.repeats})" if mean and mean.repeats != most else ""
-            cells[name] = f"{mean.sd:.2f}{note}" if mean and mean.sd is not None else None
-        return cells
+        return {
+            "repeats": max((mean.repeats for mean in means.values() if mean), default=0),
+            **{name: f"{mean.sd:.2f}" if mean and mean.sd is not None else None
+               for name, mean in means.items()},
+        }  # fmt: skip
 
     def spread(row: Row) -> dict[str, object]:
         cells: dict[str, object] = {}
@@ -248,7 +246,7 @@ def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
         title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
         parts += [title, by_method(report, sds)]
     columns = [column for column in report.columns if column.has_interval]
-    if intervals and columns:
+    if columns:
         means = (row.means.get(column.measure) for row in report.rows for column in columns)
         parts += [_SPREAD, by_method(report, spread)]
         parts += [_WITHOUT_INTERVAL] if any(mean and mean.low is None for mean in means) else []
