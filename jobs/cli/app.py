@@ -68,8 +68,7 @@ Words = Annotated[list[str] | None, words_of("KEY=VALUE")]
 Names = Annotated[list[str] | None, words_of("NAME|KEY=VALUE")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 WholeTables = Annotated[
-    bool,
-    typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown."),
+    bool, typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 

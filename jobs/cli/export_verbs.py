@@ -7,13 +7,7 @@ from upath import UPath
 
 from jobs.cli.app import LOOK, RUN, Force, Json, app, reading, switch, verb_group, warn
 from jobs.config.options import ReadOptions
-from jobs.output.print_tables import (
-    STANDARD_OUTPUT,
-    counted,
-    print_exact,
-    print_found,
-    print_json,
-)
+from jobs.output.print_tables import STANDARD_OUTPUT, counted, print_exact, print_found, print_json
 from pipeline.core.errors import UsageError
 from pipeline.files.storage import (
     as_path,

@@ -2,7 +2,7 @@
 paper's figures beside those of a run."""
 
 import csv
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -73,7 +73,7 @@ def parts_of(report: Report, costs: bool = True) -> list[Part]:
     """The texts and tables of a report; scores are the first table. `costs`: include the costs of
     methods."""
     size = f"{_size(report)}{'' if report.memories else '; no pages'}"
-    parts: list[Part] = [Heading(report.run), *_warnings(report), size]
+    parts: list[Part] = [Heading(report.run), *notes(report), size]
     if report.rows:
         parts += [*score_parts(report), *(cost_parts(report) if costs else ())]
     else:
@@ -81,8 +81,8 @@ def parts_of(report: Report, costs: bool = True) -> list[Part]:
     parts += [*memory_parts(report), *stage_parts(report)]
     if report.rows:
         parts += spread_parts(report)
-    parts += [*audit_parts(report.audits, report.columns), provenance_line(report)]
-    return [*parts, *report.findings, *_about_engine(report)]
+    parts += audit_parts(report.audits, report.columns)
+    return [*parts, provenance_line(report), *report.findings]
 
 
 def score_parts(report: Report, intervals: Collection[str] = ()) -> list[Part]:
@@ -107,8 +107,6 @@ def headline_parts(report: Report) -> list[Part]:
     lines = notes(report)
     if has_intervals := any(mean.low is not None for mean in means):
         lines.append("[..]: 95% interval over documents.")
-    elif means:
-        lines.append(f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents.")
     lines += [*report.findings, "More: gistmill report --all, or only=scores, reading or cost."]
     scores = [column for column in report.columns if column.measure in report.measures]
     scores.sort(key=lambda column: column.measure not in report.main)
@@ -284,22 +282,15 @@ def _score(
 
 
 def notes(report: Report) -> list[str]:
-    """Notes that a reader of the scores must know first."""
-    return [*_warnings(report), *_about_engine(report)]
-
-
-def _warnings(report: Report) -> Iterator[str]:
-    """Lines if the run is incomplete, or if another model answered."""
+    """What a reader of the scores must know first: that the run is incomplete, that another model
+    answered, and what the engine is."""
+    lines = [f"OTHER MODEL: {line}." for line in report.foot["other_models"]]
     if not_done := report.inputs["not_done"]:
         ended = report.foot.get("ended")
         incomplete = _INCOMPLETE.format(not_done, report.inputs["planned"])
-        yield f"{incomplete} It ended early: {ended}." if ended else incomplete
-    yield from (f"OTHER MODEL: {line}." for line in report.foot["other_models"])
-
-
-def _about_engine(report: Report) -> list[str]:
+        lines = [f"{incomplete} It ended early: {ended}." if ended else incomplete, *lines]
     note = report.foot.get("engine_note")
-    return [note] if note else []
+    return [*lines, *([note] if note else [])]
 
 
 def provenance_line(report: Report) -> str:
