@@ -67,9 +67,6 @@ def option(form: str, about: str, default: Any = None, *names: str, **more: Any)
 Words = Annotated[list[str] | None, words_of("KEY=VALUE")]
 Names = Annotated[list[str] | None, words_of("NAME|KEY=VALUE")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-WholeTables = Annotated[
-    bool, typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown.")
-]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 
 

@@ -16,7 +16,6 @@ from jobs.cli.app import (
     Force,
     Json,
     VerbGroup,
-    WholeTables,
     Words,
     app,
     chosen,
@@ -33,7 +32,6 @@ from jobs.output.print_tables import (
     STANDARD_OUTPUT,
     Table,
     Verbatim,
-    is_fitted,
     print_found,
     print_json,
     print_line,
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @app.command(rich_help_panel=MAKE)
-def run(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def run(words: Words = None, json: Json = False) -> None:
     """Run an experiment, or resume it where it stopped.
 
     \b
@@ -84,7 +82,7 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     """
     from jobs.graph.resolved_run import read_run
 
-    execute(read_run(words or []), json, markdown)
+    execute(read_run(words or []), json)
 
 
 @app.command(rich_help_panel=MAKE)
@@ -140,7 +138,7 @@ def ask(
 
 
 @app.command(rich_help_panel=MAKE)
-def score(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def score(words: Words = None, json: Json = False) -> None:
     """Rate and score another system's answers.
 
     predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
@@ -150,11 +148,11 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
     """
     from jobs.run.stored_run import with_predictions
 
-    execute(with_predictions(words or []), json, markdown)
+    execute(with_predictions(words or []), json)
 
 
 @app.command(rich_help_panel=MAKE)
-def retry(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def retry(words: Words = None, json: Json = False) -> None:
     """Ask again where rows of a run have a problem: run=NAME.
 
     What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
@@ -165,7 +163,7 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
     from jobs.run.stored_run import run_again
 
     resolved, retry_policy = run_again(words or [])
-    execute(resolved, json, markdown, _problems(resolved), retry_policy=retry_policy)
+    execute(resolved, json, _problems(resolved), retry_policy=retry_policy)
 
 
 @app.command(rich_help_panel=MAKE)
@@ -191,11 +189,10 @@ def plan(
 def execute(
     resolved: "ResolvedRun",
     as_json: bool,
-    whole: bool = False,
     before: Mapping[str, int] | None = None,
     **more: Any,
 ) -> None:
-    """Execute a run, print its report, as Markdown if `whole`, and exit with the run's code.
+    """Execute a run, print its report, and exit with the run's code.
 
     `before` is the number of rows with each problem before a retry; with it, a line says how many
     the retry healed. `more` goes to `run_and_report`.
@@ -211,9 +208,9 @@ def execute(
         print_json({**dataclasses.asdict(outcome), **healed, "report": report})
     else:
         where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
-        parts = headline_parts(report) if is_fitted(whole) else parts_of(report)
+        parts = headline_parts(report) if sys.stdout.isatty() else parts_of(report)
         healed_parts = [] if before is None else [healed_line(before, after)]
-        print_parts([*parts, *healed_parts, where], whole)
+        print_parts([*parts, *healed_parts, where])
     for complaint in outcome.complaints:
         warn(complaint)
     raise typer.Exit(outcome.exit_code)
@@ -271,7 +268,7 @@ app.add_typer(rating, name="rate", rich_help_panel=MAKE)
 
 
 @rating.command()
-def add(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def add(words: Words = None, json: Json = False) -> None:
     """Add a rater to a finished run: run=NAME rater=...
 
     Nothing is answered again. The word add may be left out.
@@ -280,11 +277,11 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     """
     from jobs.run.stored_run import with_rater
 
-    execute(with_rater(words or []), json, markdown, retry_policy=None)
+    execute(with_rater(words or []), json, retry_policy=None)
 
 
 @rating.command()
-def audit(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def audit(words: Words = None, json: Json = False) -> None:
     """Give a run's raters answers of known worth, and count their mistakes: run=NAME
 
     n=50 questions are drawn by seed=0; a larger n adds some.
@@ -296,7 +293,7 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
     """
     from jobs.run.stored_run import audit_run
 
-    execute(audit_run(words or []), json, markdown)
+    execute(audit_run(words or []), json)
 
 
 @reading(*RUN, "method", "where", "n", "seed", "to", of=rating, name="sheet")
@@ -331,7 +328,7 @@ def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
 
 
 @reading(*RUN, "method", "where", of=rating)
-def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = False) -> None:
+def agreement(options: ReadOptions, json: Json = False) -> None:
     """Compare people with raters, and with each other.
 
     Percent, Cohen's kappa, confusion matrices.
@@ -340,4 +337,4 @@ def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = 
     """
     from jobs.people.labels import agreement_parts, agreements
 
-    print_found(agreements(options), agreement_parts, json, markdown)
+    print_found(agreements(options), agreement_parts, json)

@@ -1,5 +1,6 @@
 """What `gistmill report` prints: the report, one of its parts, or another page of the run."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from jobs.cli.app import chosen
 from jobs.compare.compare import compare as compare_methods
 from jobs.compare.show_compare import comparison_parts
 from jobs.config.options import REPORT, ReadOptions
-from jobs.output.print_tables import Heading, Part, is_fitted, print_found
+from jobs.output.print_tables import Heading, Part, print_found
 from jobs.report.columns import CANONICAL, named, read_names, with_columns
 from jobs.report.render import (
     GROUPS,
@@ -34,7 +35,7 @@ _TAKEN: Mapping[str, Sequence[str]] = {
 
 
 def show_report(
-    options: ReadOptions, corpus: bool, published: bool, whole: bool, json: bool, markdown: bool
+    options: ReadOptions, corpus: bool, published: bool, whole: bool, json: bool
 ) -> None:
     """Print the report, or the page that --corpus, --published or html= names. Raises UsageError
     for several pages, and for options that would do nothing with one."""
@@ -44,19 +45,19 @@ def show_report(
     if unused:
         raise UsageError(f"{', '.join(unused)}: does nothing with {page}; leave it out")
     if page == "--published":
-        print_found(published_figures(options), published_parts, json, markdown)
+        print_found(published_figures(options), published_parts, json)
     elif page == "--corpus":
         with connect(options.warehouse, options.run) as connection:
             sizes = distributions(connection)
-        print_found(sizes, lambda sizes: [distribution_table(sizes)], json, markdown)
+        print_found(sizes, lambda sizes: [distribution_table(sizes)], json)
     elif options.html:
         # Imported here, as it imports the stages.
         from jobs.html.run_page import write_page, written_lines
 
         print_found(write_page(options, Path(options.html)), written_lines, json)
     else:
-        printed, parts = _printed(options, is_fitted(markdown or whole))
-        print_found(printed, lambda _: parts, json, markdown)
+        printed, parts = _printed(options, sys.stdout.isatty() and not whole)
+        print_found(printed, lambda _: parts, json)
 
 
 def _printed(options: ReadOptions, is_headline: bool) -> tuple[dict[str, Any], list[Part]]:

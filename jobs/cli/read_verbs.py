@@ -6,22 +6,22 @@ from dataclasses import replace
 
 import typer
 
-from jobs.cli.app import RUN, Json, Names, WholeTables, reading, switch
+from jobs.cli.app import RUN, Json, Names, reading, switch
 from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
-from jobs.output.print_tables import exact_rows, print_found, print_parts
+from jobs.output.print_tables import exact_rows, print_found, print_line
+from jobs.output.print_tables import markdown as as_markdown
 
 _SECONDS_BETWEEN_LOOKS = 5.0
 
 
 @reading(*RUN, *REPORT, "html")
-def report(  # noqa: PLR0913  # they are its options
+def report(  # they are its options
     options: ReadOptions,
     corpus: bool = switch("--corpus", "Words, pages and compression instead of scores."),
     published: bool = switch("--published", "The paper's figures beside the run's."),
     split_shared: bool = switch("--split-shared", "Divide costs of memories among their methods."),
     whole: bool = switch("--all", "In a terminal, too, all of it."),
     json: Json = False,
-    markdown: WholeTables = False,
 ) -> None:
     """Print the table of a run: methods, scores, costs.
 
@@ -32,7 +32,7 @@ def report(  # noqa: PLR0913  # they are its options
     from jobs.cli.print_report import show_report
 
     options = replace(options, split_shared=split_shared)
-    show_report(options, corpus, published, whole, json, markdown)
+    show_report(options, corpus, published, whole, json)
 
 
 @reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "port")
@@ -116,7 +116,6 @@ def sql(
     options: ReadOptions,
     unsafe: bool = switch("--unsafe", "Allow COPY and all else: any file, any setting."),
     json: Json = False,
-    markdown: WholeTables = False,
 ) -> None:
     """Query the tables of a run in SQL.
 
@@ -129,15 +128,13 @@ def sql(
 
     with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
         rows, is_cut = rows_within(connection, query, options.rows, options.seconds)
-    print_found(rows, exact_rows, json, markdown)
+    print_found(rows, exact_rows, json)
     if is_cut:
         typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)
 
 
 @reading("warehouse", "plugins")
-def ls(
-    kinds: Names = None, *, options: ReadOptions, json: Json = False, markdown: WholeTables = False
-) -> None:
+def ls(kinds: Names = None, *, options: ReadOptions, json: Json = False) -> None:
     """List what there is to choose from, or a warehouse's runs.
 
     Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
@@ -149,7 +146,7 @@ def ls(
     from jobs.warehouse.listing import listing, listing_parts
 
     warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
-    print_found(listing(warehouse, options.plugins, kinds or ()), listing_parts, json, markdown)
+    print_found(listing(warehouse, options.plugins, kinds or ()), listing_parts, json)
 
 
 @reading("plugins")
@@ -171,7 +168,7 @@ def schema(
 
     content = read_schema(options.plugins)
     if markdown:
-        print_parts(schema_page(content), whole=True)
+        print_line(as_markdown(schema_page(content)))
     elif names:
         print_found([row for name in names for row in named(content, name)], named_parts, json)
     else:

@@ -136,23 +136,16 @@ def print_exact(text: str) -> None:
     sys.stdout.write(text)
 
 
-def print_found(
-    result: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool, whole: bool = False
-) -> None:
+def print_found(result: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        print_parts(parts(result), whole)
+        print_parts(parts(result))
 
 
-def is_fitted(whole: bool) -> bool:
-    """True if standard output is a terminal and the parts are not `whole`."""
-    return sys.stdout.isatty() and not whole
-
-
-def print_parts(parts: Iterable[Part], whole: bool = False) -> None:
-    """Print as Markdown, or fitted to a terminal unless `whole`."""
-    if is_fitted(whole):
+def print_parts(parts: Iterable[Part]) -> None:
+    """Print as Markdown, or fitted to a terminal."""
+    if sys.stdout.isatty():
         from jobs.output.terminal import fitted_to_terminal  # here: rich takes a moment
 
         print_line(fitted_to_terminal(parts, shutil.get_terminal_size().columns))
@@ -236,7 +229,7 @@ def _table(table: Table) -> str:
 
 
 # These begin a formula in some spreadsheet; the last four are the full-width signs.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -253,8 +246,7 @@ def _csv_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = printable(value)
-    is_formula = text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA)
-    return f"'{text}" if is_formula else text
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
 def json_text(content: Any, indent: int | None = None) -> str:
