@@ -57,7 +57,6 @@ _SQL = sql_beside(__file__)
 _OF_A_CHUNK = 50  # questions, all of which are read when one is opened
 _AT_ONCE = 4_000  # answers whose rows are read by one query and held in memory
 _SHOWN_CHARS = 300  # of a question, in the list of all
-_NOT_SHOWN = ("corpus", "unit", "input_sha", "document_id", "question_id")  # of a call
 _OF_LISTED = """if(question_id is null,
   document_id in (select document_id from numbered_documents),
   question_id in (select question_id from numbered_questions))"""
@@ -208,7 +207,7 @@ class Source:
             document = {
                 **documents[name],
                 "sections": of_documents[name],
-                "calls": _calls(indexing[name]),
+                "calls": indexing[name],
                 "page_lanes": {row["memory"]: trace.pages_lane(num_chars, row["spans"])
                                for row in page_spans[name]},
             }  # fmt: skip
@@ -216,7 +215,7 @@ class Source:
                 question_id: {
                     **questions[question_id],
                     "sections": of_questions[question_id],
-                    "calls": _calls(asking[question_id]),
+                    "calls": asking[question_id],
                     "lanes": [
                         {"method": row["method"], "repeat": row["repeat"],
                          **asdict(trace.lane(num_chars, row["spans"] or (),
@@ -261,10 +260,6 @@ class Source:
             **{name: rows[0][name] for name in ("memory", "method", "repeat") if name in rows[0]},
             **content,
         }
-
-
-def _calls(sent: Rows) -> Rows:
-    return [{k: v for k, v in call.items() if k not in _NOT_SHOWN} for call in sent]
 
 
 def _index(connection: Any, report: Report, names: Names | None, is_subset: bool) -> dict[str, Any]:
@@ -315,11 +310,9 @@ def _index(connection: Any, report: Report, names: Names | None, is_subset: bool
 
 
 def check_page_name(file: Path) -> None:
-    """Raise UsageError unless the name ends in .html and its folder exists."""
+    """Raise UsageError unless the name ends in .html."""
     if file.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"html={file}: write a name that ends in .html")
-    if not file.parent.is_dir():
-        raise UsageError(f"html={file}: no folder {file.parent}; write it elsewhere")
 
 
 def write_page(options: ReadOptions, file: Path) -> dict[str, Any]:
@@ -381,11 +374,7 @@ def _source(text: str) -> str:
 
 
 def _inlined(head: str, names: Iterable[str], suffix: str) -> str:
-    """JavaScript or CSS that is safe within an element: what HTML would read as a tag or comment
-    begins with an escape, as it is in a string or a pattern of JavaScript."""
-    files = ((_HERE / f"{name}.{suffix}").read_text(encoding="utf-8") for name in names)
-    text = head + "\n".join(files)
-    return re.sub(r"<(?=!--|/?(?:script|style)\b)", r"\\x3c", text, flags=re.IGNORECASE)
+    return head + "\n".join((_HERE / f"{name}.{suffix}").read_text("utf-8") for name in names)
 
 
 def compressed_chunk(chunk: Mapping[str, Any]) -> bytes:

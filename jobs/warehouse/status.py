@@ -31,20 +31,15 @@ def show_status(
     """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
     workers. With `seconds`, print it again after each pause of so many seconds, on a cleared screen
     in a terminal, until the run is no longer at work."""
-    for number, status in enumerate(_statuses(options, seconds)):
-        if number:
-            print_line()
-            Console().clear()  # nothing in a pipe
-        print_found(status, partial(status_parts, steps=steps), as_json)
-
-
-def _statuses(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
     while True:
-        yield (status := _status(options))
+        status = _status(options)
+        print_found(status, partial(status_parts, steps=steps), as_json)
         is_active = status["job"] and status["job"]["status"] in _ACTIVE
         if seconds is None or not (status["driver"] or status["alive"] or is_active):
             return
         time.sleep(seconds)
+        print_line()
+        Console().clear()  # nothing in a pipe
 
 
 def _status(options: ReadOptions) -> dict[str, Any]:
@@ -117,8 +112,6 @@ def _head(status: Mapping[str, Any]) -> Iterator[str]:
         state += f", executed on {host} (process {pid})"
     if is_at_work or left:
         state += f", {counted(len(alive), 'worker')} at work"
-    if hosts := Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive):
-        state += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
     yield f"run {status['run']}: {state}"
     if status["ended"] and left and not is_at_work:
         yield f"the last launch ended early: {status['ended']}"
