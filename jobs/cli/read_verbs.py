@@ -159,8 +159,8 @@ def schema(
 ) -> None:
     """Say what every table, view and column means.
 
-    Without NAME also every problem code. With a NAME (a table, view, stage, metric, method ...):
-    what it does, and its settings or its file. With plugins=DIR those of plugins, too.
+    Without NAME also every problem code. With a NAME (a table, view, stage, metric, prompt ...):
+    what it does, and its settings. With plugins=DIR those of plugins, too.
 
     Example: gistmill schema answers
     """

@@ -1,6 +1,5 @@
-"""`gistmill ls`: the choices for a run, or the runs of a warehouse. `gistmill schema` and
-the page docs/schema.md: every table and view with the meanings of its columns, everything
-registered, and the files of `conf`.
+"""`gistmill ls`: the choices for a run, or the runs of a warehouse. `gistmill schema` and the page
+docs/schema.md: every table and view with the meanings of its columns, and everything registered.
 
 A table is described by the docstring of its record class and the comments beside the class's
 fields, a view by comments in its SQL.
@@ -21,7 +20,7 @@ from typing import Any
 from upath import UPath
 
 import pipeline.store.sql
-from jobs.output.print_tables import Heading, Part, Table, Verbatim, on_one_line
+from jobs.output.print_tables import Heading, Part, Table, on_one_line
 from pipeline.core import errors
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import REGISTRIES, conf_folders, hint, maker_of
@@ -170,16 +169,15 @@ def _run(folder: RunFolder, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_schema(plugins: str | None = None) -> dict[str, Any]:
     """All tables and views of every warehouse, sorted by name, the problem codes with their
-    meanings, everything else that plugins may add and the files of `conf`. Raises UsageError for a
-    plugin that cannot be loaded."""
-    folders = conf_folders(plugins)
+    meanings, and everything else that plugins may add. Raises UsageError for a plugin that cannot
+    be loaded."""
+    conf_folders(plugins)  # imports them
     source = inspect.getsource(errors)
     meanings = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     return {
         "tables": sorted(_tables(), key=itemgetter("is_view", "name")),
         "problems": {code: meanings.get(code, "") for code in typing.get_args(Problem)},
         "registered": registered(),
-        "files": _conf_files(folders),
     }
 
 
@@ -264,27 +262,15 @@ def _views() -> dict[str, tuple[str, dict[str, str]]]:
     return views
 
 
-def _conf_files(folders: Sequence[Path]) -> Rows:
-    """A row per method, family and choice of a config group in these folders: name, kind, file."""
-    rows = [{"name": file.stem, "is": group, "file": str(file)}
-            for group in ("method", *_GROUPS)
-            for file in _files(folders, f"{group}/*.yaml")]  # fmt: skip
-    families = _files(folders, "prompts/*/family.yaml")
-    return rows + [{"name": f.parent.name, "is": "family", "file": str(f)} for f in families]
-
-
 def named(schema: Mapping[str, Any], name: str) -> Rows:
-    """Everything of this name in `read_schema`'s result: tables and views (also by the names of
-    their all_ views), registered ones, and files. Raises UsageError if there is nothing."""
+    """Everything of this name in `read_schema`'s result: tables and views, also by the names of
+    their all_ views, and registered ones. Raises UsageError if there is nothing."""
     tables = [table for table in schema["tables"] if table["name"] == name.removeprefix("all_")]
-    files = [{**row, "text": Path(row["file"]).read_text(encoding="utf-8")}
-             for row in schema["files"] if row["name"] == name]  # fmt: skip
-    if of_name := [*tables, *_registered_as(name), *files]:
+    if of_name := [*tables, *_registered_as(name)]:
         return of_name
     rows = [*schema["tables"], *(row for rows in schema["registered"].values() for row in rows)]
-    names = dict.fromkeys(row["name"] for row in (*rows, *schema["files"]))
-    near = hint(name, [*names])
-    raise UsageError(f"{name}: no table, view or choice that gistmill ls lists; {near}")
+    near = hint(name, [*dict.fromkeys(row["name"] for row in rows)])
+    raise UsageError(f"{name}: no table, view, stage, metric or prompt; {near}")
 
 
 def _registered_as(name: str) -> Rows:
@@ -314,14 +300,11 @@ def schema_parts(schema: Mapping[str, Any]) -> list[Part]:
 
 
 def named_parts(rows: Rows) -> Iterator[Part]:
-    """The columns of a table, the text of a file, the settings of others."""
+    """The columns of a table, the settings of others."""
     for row in rows:
         if "columns" in row:
             yield f"{row['name']}, a {_kind(row)}: {row['about']}"
             yield _columns(row)
-        elif "file" in row:
-            yield f"{row['name']}, {row['is']} of {row['file']}:"
-            yield Verbatim(row["text"])
         else:
             yield f"{row['name']}, {row['is']} of {row['module']}: {row['about']}"
             what = "field" if row["is"] in ("prompt", "rubric") else "setting"
