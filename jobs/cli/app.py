@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -109,7 +110,8 @@ _WORD = re.compile(r"[\w.]+=")  # a method name has no = before its bracket
 def reading(
     *keys: str, panel: str = LOOK, of: typer.Typer = app, name: str | None = None
 ) -> Callable[[Callable[..., None]], Any]:
-    """Register a verb that takes words with these `keys` of `WORDS`, and gets them as `options`.
+    """Register a verb that takes words with these `keys` of `WORDS` and --json, and gets them as
+    `options`.
 
     Its other parameters are its switches and its arguments; arguments stand before the words. A
     parameter of type `Names` gets all that is no word, and may get nothing.
@@ -120,20 +122,20 @@ def reading(
         names = next((p for p in parameters.values() if p.annotation == Names), None)
 
         @wraps(verb)
-        def command(words: Sequence[str] | None = None, **values: Any) -> None:
+        def command(words: Sequence[str] | None = None, json: bool = False, **values: Any) -> None:
             words = words or ()
             if names is not None:
                 values[names.name] = [word for word in words if not _WORD.match(word)]
                 words = [word for word in words if _WORD.match(word)]
-            verb(**values, options=read_options(words, keys))
+            verb(**values, options=replace(read_options(words, keys), as_json=json))
 
         kind = inspect.Parameter.KEYWORD_ONLY
         annotation = Names if names else Words
         words = inspect.Parameter("words", kind, default=None, annotation=annotation)
-        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [words if name == "options" else parameter.replace(kind=kind)
-             for name, parameter in parameters.items() if parameter is not names]
-        )  # fmt: skip
+        json = inspect.Parameter("json", kind, default=False, annotation=Json)
+        own = [words if name == "options" else parameter.replace(kind=kind)
+               for name, parameter in parameters.items() if parameter is not names]  # fmt: skip
+        command.__signature__ = inspect.Signature([*own, json])  # type: ignore[attr-defined]
         forms = {key: f"{key}={WORDS[key][0]}" for key in keys}
         width = max(map(len, forms.values()))
         lines = [f"  {form:{width}}  {WORDS[key][1]}" for key, form in forms.items()]

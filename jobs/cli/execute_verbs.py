@@ -297,7 +297,7 @@ def audit(words: Words = None, json: Json = False) -> None:
 
 
 @reading(*RUN, "method", "where", "n", "seed", "to", of=rating, name="sheet")
-def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) -> None:
+def write_sheet(options: ReadOptions, force: Force = False) -> None:
     """Write a CSV of answers for a person to label.
 
     Methods and verdicts are left out.
@@ -309,13 +309,13 @@ def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) 
     is_file = options.to != STANDARD_OUTPUT
     if is_file and not options.to.endswith(".csv"):
         raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
-    give(options.to, force, json, lambda: sheet(options))
-    if is_file and not json:
+    give(options, force, lambda: sheet(options))
+    if is_file and not options.as_json:
         print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
 
 
 @reading(*RUN, "person", of=rating, name="import")
-def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
+def import_labels(file: str, options: ReadOptions) -> None:
     """Take the labels of a filled sheet as a person's.
 
     They are rows of the view people.
@@ -324,11 +324,11 @@ def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
     """
     from jobs.people.labels import import_sheet, imported_lines
 
-    print_found(import_sheet(file, options), imported_lines, json)
+    print_found(import_sheet(file, options), imported_lines, options.as_json)
 
 
 @reading(*RUN, "method", "where", of=rating)
-def agreement(options: ReadOptions, json: Json = False) -> None:
+def agreement(options: ReadOptions) -> None:
     """Compare people with raters, and with each other.
 
     Percent, Cohen's kappa, confusion matrices.
@@ -337,4 +337,4 @@ def agreement(options: ReadOptions, json: Json = False) -> None:
     """
     from jobs.people.labels import agreement_parts, agreements
 
-    print_found(agreements(options), agreement_parts, json)
+    print_found(agreements(options), agreement_parts, options.as_json)

@@ -34,9 +34,7 @@ _TAKEN: Mapping[str, Sequence[str]] = {
 """The keys that each page takes; the printed report takes all."""
 
 
-def show_report(
-    options: ReadOptions, corpus: bool, published: bool, whole: bool, json: bool
-) -> None:
+def show_report(options: ReadOptions, corpus: bool, published: bool, whole: bool) -> None:
     """Print the report, or the page that --corpus, --published or html= names. Raises UsageError
     for several pages, and for options that would do nothing with one."""
     page = chosen({"--published": published, "--corpus": corpus, "html=": options.html})
@@ -45,19 +43,19 @@ def show_report(
     if unused:
         raise UsageError(f"{', '.join(unused)}: does nothing with {page}; leave it out")
     if page == "--published":
-        print_found(published_figures(options), published_parts, json)
+        print_found(published_figures(options), published_parts, options.as_json)
     elif page == "--corpus":
         with connect(options.warehouse, options.run) as connection:
             sizes = distributions(connection)
-        print_found(sizes, lambda sizes: [distribution_table(sizes)], json)
+        print_found(sizes, lambda sizes: [distribution_table(sizes)], options.as_json)
     elif options.html:
         # Imported here, as it imports the stages.
         from jobs.html.run_page import write_page, written_lines
 
-        print_found(write_page(options, Path(options.html)), written_lines, json)
+        print_found(write_page(options, Path(options.html)), written_lines, options.as_json)
     else:
         printed, parts = _printed(options, sys.stdout.isatty() and not whole)
-        print_found(printed, lambda _: parts, json)
+        print_found(printed, lambda _: parts, options.as_json)
 
 
 def _printed(options: ReadOptions, is_headline: bool) -> tuple[dict[str, Any], list[Part]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import typer
 
-from jobs.cli.app import RUN, Json, Names, reading, switch
+from jobs.cli.app import RUN, Names, reading, switch
 from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
 from jobs.output.print_tables import exact_rows, print_found, print_line
 from jobs.output.print_tables import markdown as as_markdown
@@ -21,7 +21,6 @@ def report(  # they are its options
     published: bool = switch("--published", "The paper's figures beside the run's."),
     split_shared: bool = switch("--split-shared", "Divide costs of memories among their methods."),
     whole: bool = switch("--all", "In a terminal, too, all of it."),
-    json: Json = False,
 ) -> None:
     """Print the table of a run: methods, scores, costs.
 
@@ -32,11 +31,11 @@ def report(  # they are its options
     from jobs.cli.print_report import show_report
 
     options = replace(options, split_shared=split_shared)
-    show_report(options, corpus, published, whole, json)
+    show_report(options, corpus, published, whole)
 
 
 @reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "port")
-def view(options: ReadOptions, json: Json = False) -> None:
+def view(options: ReadOptions) -> None:
     """Serve the pages of a warehouse's runs on this machine.
 
     From the warehouse, for runs too large for a file, and live for one at work; Ctrl-C ends it.
@@ -45,7 +44,7 @@ def view(options: ReadOptions, json: Json = False) -> None:
     """
     from jobs.html.serve import serve  # imported here: it imports the stages
 
-    serve(options, json)
+    serve(options)
 
 
 @reading(*RUN, "cluster.address", "every")
@@ -53,7 +52,6 @@ def status(
     options: ReadOptions,
     steps: bool = switch("--steps", "A row per step, not per stage."),
     watch: bool = switch("--watch", "Every 5 s, until the run is no longer at work."),
-    json: Json = False,
 ) -> None:
     """Say what of a run is done, running and failed.
 
@@ -63,7 +61,7 @@ def status(
 
     seconds = options.every or (_SECONDS_BETWEEN_LOOKS if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
-        show_status(options, json, steps, seconds)
+        show_status(options, steps, seconds)
 
 
 @reading(*RUN, "method", "plugins")
@@ -72,7 +70,6 @@ def trace(
     options: ReadOptions,
     full: bool = switch("--full", "Print the full text of pages."),
     prompts: bool = switch("--prompts", "Print every model call as it was sent."),
-    json: Json = False,
 ) -> None:
     """Follow one question from pages to scores, by method.
 
@@ -80,11 +77,11 @@ def trace(
     """
     from jobs.trace.show import show_trace
 
-    show_trace(options, question_id, full, prompts, json)
+    show_trace(options, question_id, full, prompts)
 
 
 @reading(*RUN, "metric", "where", "rater")
-def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) -> None:
+def compare(methods: Names = None, *, options: ReadOptions) -> None:
     """Compare two methods on the questions that both have.
 
     Difference, interval, p-value, the questions that differ. A alone: against every other; none:
@@ -96,18 +93,18 @@ def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) 
     from jobs.compare.show_compare import comparison_parts
 
     compared = compare_methods(options, methods or [])
-    print_found(compared, lambda _: comparison_parts(compared, options.warehouse), json)
+    print_found(compared, lambda _: comparison_parts(compared, options.warehouse), options.as_json)
 
 
 @reading(*RUN, "memory", "page")
-def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
+def show(document_id: str, options: ReadOptions) -> None:
     """Show a document's memory: its pages, each with its gist.
 
     Example: gistmill show tide_mill_handbook page=1
     """
     from jobs.trace.show import document_parts, shown_document
 
-    print_found(shown_document(options, document_id), document_parts, json)
+    print_found(shown_document(options, document_id), document_parts, options.as_json)
 
 
 @reading(*RUN, "rows", "seconds", "memory_limit")
@@ -115,7 +112,6 @@ def sql(
     query: str,
     options: ReadOptions,
     unsafe: bool = switch("--unsafe", "Allow COPY and all else: any file, any setting."),
-    json: Json = False,
 ) -> None:
     """Query the tables of a run in SQL.
 
@@ -128,13 +124,13 @@ def sql(
 
     with connect(options.warehouse, options.run, unsafe, options.memory_limit) as connection:
         rows, is_cut = rows_within(connection, query, options.rows, options.seconds)
-    print_found(rows, exact_rows, json)
+    print_found(rows, exact_rows, options.as_json)
     if is_cut:
         typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)
 
 
 @reading("warehouse", "plugins")
-def ls(kinds: Names = None, *, options: ReadOptions, json: Json = False) -> None:
+def ls(kinds: Names = None, *, options: ReadOptions) -> None:
     """List what there is to choose from, or a warehouse's runs.
 
     Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
@@ -146,7 +142,7 @@ def ls(kinds: Names = None, *, options: ReadOptions, json: Json = False) -> None
     from jobs.warehouse.listing import listing, listing_parts
 
     warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
-    print_found(listing(warehouse, options.plugins, kinds or ()), listing_parts, json)
+    print_found(listing(warehouse, options.plugins, kinds or ()), listing_parts, options.as_json)
 
 
 @reading("plugins")
@@ -155,7 +151,6 @@ def schema(
     *,
     options: ReadOptions,
     markdown: bool = switch("--markdown", "Print all of it as a page."),
-    json: Json = False,
 ) -> None:
     """Say what every table, view and column means.
 
@@ -170,6 +165,8 @@ def schema(
     if markdown:
         print_line(as_markdown(schema_page(content)))
     elif names:
-        print_found([row for name in names for row in named(content, name)], named_parts, json)
+        print_found(
+            [row for name in names for row in named(content, name)], named_parts, options.as_json
+        )
     else:
-        print_found(content, schema_parts, json)
+        print_found(content, schema_parts, options.as_json)

@@ -39,7 +39,7 @@ def word(form: str, about: str, default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The words of verbs that read a run, and the switch `split_shared`. `by` and `where` are SQL
+    """The words of verbs that read a run, and the switches `split_shared` and `as_json`. `by` and `where` are SQL
     over the questions."""
 
     warehouse: Annotated[UPath, BeforeValidator(as_path)] = word(
@@ -83,6 +83,7 @@ class ReadOptions:
     baseline: str | None = word("METHOD", "Each row's difference from it, and p, too.")
     only: str | None = word("PART", "All of one part: scores, reading or cost.")
     split_shared: bool = False
+    as_json: bool = False
 
     @contextmanager
     def opened(self) -> Iterator[tuple["RunFolder", Any]]:

@@ -85,7 +85,7 @@ class Site:
         return (JSON, chunk) if chunk is not None else None
 
 
-def serve(options: ReadOptions, as_json: bool) -> None:
+def serve(options: ReadOptions) -> None:
     """Serve the pages of all runs until Ctrl-C, and print the address of the chosen run's page.
 
     A random part of the address keeps other users of this machine, and pages of other sites, from
@@ -108,7 +108,7 @@ def serve(options: ReadOptions, as_json: bool) -> None:
             try:
                 address = f"http://{_HOST}:{server.server_port}{Handler.folder}"
                 line = f"run {run}: {address} (Ctrl-C ends it)"
-                print_found({"address": address, "run": run}, lambda _: [line], as_json)
+                print_found({"address": address, "run": run}, lambda _: [line], options.as_json)
                 sys.stdout.flush()
                 server.serve_forever()
             except KeyboardInterrupt:

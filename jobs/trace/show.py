@@ -58,15 +58,13 @@ def _call_lines(call: Row) -> Iterator[str]:
     yield quoted(call["reply"])
 
 
-def show_trace(
-    options: ReadOptions, question_id: str, full: bool, prompts: bool, as_json: bool
-) -> None:
+def show_trace(options: ReadOptions, question_id: str, full: bool, prompts: bool) -> None:
     """Print the trace of a question. Unless `full`, texts are cut, and a memory is printed as a
     heading for each of its parts, with the rows that have a problem. With `prompts`, every call is
     printed as it was sent."""
     load_plugins(plugin_folders(options.plugins))
     of_question = trace(options, question_id, prompts)
-    if as_json:
+    if options.as_json:
         print_json(of_question.as_json())
     else:
         print_parts(Verbatim(text) for text in _texts(of_question, full) if text)

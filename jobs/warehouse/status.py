@@ -25,15 +25,13 @@ _STEPS = f"select stage, method, repeat, step_id, {', '.join(_COUNTS)} from runs
 _ACTIVE = ("PENDING", "RUNNING")  # of jobs
 
 
-def show_status(
-    options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
-) -> None:
+def show_status(options: ReadOptions, steps: bool, seconds: float | None = None) -> None:
     """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
     workers. With `seconds`, print it again after each pause of so many seconds, on a cleared screen
     in a terminal, until the run is no longer at work."""
     while True:
         status = _status(options)
-        print_found(status, partial(status_parts, steps=steps), as_json)
+        print_found(status, partial(status_parts, steps=steps), options.as_json)
         is_active = status["job"] and status["job"]["status"] in _ACTIVE
         if seconds is None or not (status["driver"] or status["alive"] or is_active):
             return

@@ -55,7 +55,7 @@ def removal_line(name: str, removed: Removed) -> str:
     )
 
 
-def show_gc(options: ReadOptions, as_json: bool) -> None:
+def show_gc(options: ReadOptions) -> None:
     """Compact and collect, and print the counts. Raises UsageError if there is no warehouse, or
     another process compacts or collects it now."""
     seconds, warehouse = retention(options.older_than), options.warehouse
@@ -71,7 +71,7 @@ def show_gc(options: ReadOptions, as_json: bool) -> None:
              f"deleted {freed.files:,} files, {freed.bytes:,} bytes"]  # fmt: skip
     if freed.is_waiting:
         lines.append("what removed runs had planned stays, as a run is at work")
-    print_found(counts, lambda _: ["\n".join(lines)], as_json)
+    print_found(counts, lambda _: ["\n".join(lines)], options.as_json)
 
 
 def retention(text: str | None) -> float:
