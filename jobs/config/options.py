@@ -39,8 +39,8 @@ def word(form: str, about: str, default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The words of verbs that read a run, and the switches `split_shared` and `as_json`. `by` and `where` are SQL
-    over the questions."""
+    """The words of verbs that read a run, and the switches `split_shared` and `as_json`. `by` and
+    `where` are SQL over the questions."""
 
     warehouse: Annotated[UPath, BeforeValidator(as_path)] = word(
         "DIR", "By default ./warehouse.", WAREHOUSE
