@@ -296,9 +296,7 @@ def test_search_sort_and_page_are_in_the_address(page: Browser) -> None:
     assert page.run("return document.querySelector('input[type=search]').value") == '"month 3"'
 
 
-def test_a_document_has_contents_and_leads_to_its_evidence(
-    page: Browser, warehouse: Path
-) -> None:
+def test_a_document_has_contents_and_leads_to_its_evidence(page: Browser, warehouse: Path) -> None:
     page.go("#document=village-3&evidence=v3-m7&at=first")
     pages = sql_values(warehouse, "select page_index, text from pages where memory = 'shared' and "
                        "document_id = 'village-3' order by page_index")  # fmt: skip
