@@ -238,10 +238,7 @@ def bench(
     """
     checkout = Path(__file__).parents[2]
     if not (checkout / "benchmarks" / "parts.py").is_file():
-        raise UsageError(
-            "bench: not installed with the package; clone gistmill's repository, run make demo "
-            "there, and then .venv/bin/gistmill bench"
-        )
+        raise UsageError("bench: not installed with the package; use that of a clone (make demo)")
     if str(checkout) not in sys.path:
         sys.path.append(str(checkout))
         inherited = os.environ.get("PYTHONPATH", "")  # for workers of a Ray started here

@@ -72,8 +72,7 @@ def report_page(parts: Sequence[Part]) -> str:
 def parts_of(report: Report, costs: bool = True) -> list[Part]:
     """The texts and tables of a report; scores are the first table. `costs`: include the costs of
     methods."""
-    size = f"{_size(report)}{'' if report.memories else '; no pages'}"
-    parts: list[Part] = [Heading(report.run), *notes(report), size]
+    parts: list[Part] = [Heading(report.run), *notes(report), _size(report)]
     if report.rows:
         parts += [*score_parts(report), *(cost_parts(report) if costs else ())]
     else:

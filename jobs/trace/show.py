@@ -20,7 +20,6 @@ from pipeline.store.sql.connection import query
 _SQL = sql_beside(__file__)
 _ABOUT = ("page_index", "turn", "reference_index", "attempt")
 _TEXT_CHARS = 400  # of a text such as a page's; --full prints all of it
-_WRAP = re.compile(r"(?<=\S)\n(?=[a-z])")  # a line break of the file within a sentence
 Row = Mapping[str, Any]
 
 
@@ -200,7 +199,7 @@ def document_parts(shown: Row) -> Iterator[Part]:
 def _headed(heading: str, text: Row) -> Iterator[str]:
     words = [] if text["num_words"] is None else [counted(text["num_words"], "word")]
     yield ", ".join(filter(None, [heading, *words, text["problem"]]))
-    yield _WRAP.sub(" ", (text["text"] or "-").strip())
+    yield (text["text"] or "-").strip()
 
 
 def _chosen(pages: Sequence[Row], wanted: str | None, document_id: str) -> tuple[Row, ...]:
