@@ -303,11 +303,8 @@ def write_sheet(options: ReadOptions, force: Force = False) -> None:
     """
     from jobs.people.labels import LABELS, sheet
 
-    is_file = options.to != STANDARD_OUTPUT
-    if is_file and not options.to.endswith(".csv"):
-        raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
     give(options, force, lambda: sheet(options))
-    if is_file and not options.as_json:
+    if options.to != STANDARD_OUTPUT and not options.as_json:
         print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
 
 

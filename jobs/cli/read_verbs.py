@@ -50,7 +50,6 @@ def view(options: ReadOptions) -> None:
 @reading(*RUN, "cluster.address", "every")
 def status(
     options: ReadOptions,
-    steps: bool = switch("--steps", "A row per step, not per stage."),
     watch: bool = switch("--watch", "Every 5 s, until the run is no longer at work."),
 ) -> None:
     """Say what of a run is done, running and failed.
@@ -61,7 +60,7 @@ def status(
 
     seconds = options.every or (_SECONDS_BETWEEN_LOOKS if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
-        show_status(options, steps, seconds)
+        show_status(options, seconds)
 
 
 @reading(*RUN, "method", "plugins")

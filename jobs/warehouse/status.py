@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -25,13 +24,13 @@ _STEPS = f"select stage, method, repeat, step_id, {', '.join(_COUNTS)} from runs
 _ACTIVE = ("PENDING", "RUNNING")  # of jobs
 
 
-def show_status(options: ReadOptions, steps: bool, seconds: float | None = None) -> None:
-    """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
-    workers. With `seconds`, print it again after each pause of so many seconds, on a cleared screen
-    in a terminal, until the run is no longer at work."""
+def show_status(options: ReadOptions, seconds: float | None = None) -> None:
+    """Print a row per stage, a line per cause of problems, and the workers. With `seconds`, print
+    it again after each pause of so many seconds, in a terminal on a cleared screen, until the run
+    is no longer at work."""
     while True:
         status = _status(options)
-        print_found(status, partial(status_parts, steps=steps), options.as_json)
+        print_found(status, status_parts, options.as_json)
         is_active = status["job"] and status["job"]["status"] in _ACTIVE
         if seconds is None or not (status["driver"] or status["alive"] or is_active):
             return
@@ -81,11 +80,11 @@ def _job(options: ReadOptions, run: str) -> dict[str, Any] | None:
     return {"id": job.id, "status": job.status, "exit_code": job.exit_code}
 
 
-def status_parts(status: Mapping[str, Any], steps: bool = False) -> Iterator[Part]:
+def status_parts(status: Mapping[str, Any]) -> Iterator[Part]:
     yield "\n".join(_head(status))
     if progress := status["progress"]:
         yield progress_line(progress)
-    yield _steps(status["steps"]) if steps else _stages(status["steps"])
+    yield _stages(status["steps"])
     if problems := [*status["problems"], *status["findings"]]:
         yield _first(problems)
     alive = status["alive"]
@@ -129,15 +128,6 @@ def _stages(steps: Rows) -> Table:
         for stage, row in rows.items()
     ]
     return Table(shown)
-
-
-def _steps(steps: Rows) -> Table:
-    names = [n for n in steps[0] if n in ("method", "inputs") or any(step[n] for step in steps)]
-    shown = [
-        {n.replace("_", " "): round(v) if isinstance(v := step[n], float) else v for n in names}
-        for step in steps
-    ]
-    return Table(shown, left=("method", "step id"))
 
 
 def _first(lines: Sequence[str]) -> str:
