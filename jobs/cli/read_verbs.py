@@ -4,18 +4,14 @@ choices for a run."""
 from contextlib import suppress
 from dataclasses import replace
 
-import typer
-
-from jobs.cli.app import RUN, Names, reading, switch
+from jobs.cli.app import RUN, Names, reading, switch, warn
 from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
 from jobs.output.print_tables import exact_rows, print_found, print_line
 from jobs.output.print_tables import markdown as as_markdown
 
-_SECONDS_BETWEEN_LOOKS = 5.0
-
 
 @reading(*RUN, *REPORT, "html")
-def report(  # they are its options
+def report(
     options: ReadOptions,
     corpus: bool = switch("--corpus", "Words, pages and compression instead of scores."),
     published: bool = switch("--published", "The paper's figures beside the run's."),
@@ -58,7 +54,7 @@ def status(
     """
     from jobs.warehouse.status import show_status
 
-    seconds = options.every or (_SECONDS_BETWEEN_LOOKS if watch else None)
+    seconds = options.every or (5.0 if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
         show_status(options, seconds)
 
@@ -125,7 +121,7 @@ def sql(
         rows, is_cut = rows_within(connection, query, options.rows, options.seconds)
     print_found(rows, exact_rows, options.as_json)
     if is_cut:
-        typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)
+        warn(f"gistmill: only the first {options.rows} rows; add rows=N for more")
 
 
 @reading("warehouse", "plugins")

@@ -31,7 +31,6 @@ TONES = ("#2f6fca", "#b3541e", "#1f8a4c", "#8a3a9c", "#c03650", "#12808c", "#857
          "#6a5acd", "#a0522d", "#4d7f17", "#b0409c")  # fmt: skip
 _LEFT, _TOP, _RIGHT, _BOTTOM = 54, 28, 732, 372  # of the points, in pixels
 _LINE, _OF_A_LINE = 17, 110  # pixels; characters
-_NO_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}  # not allowed in XML, besides control characters
 _CAPTION = (
     "Filled, joined by steps: the Pareto frontier, no other method has as high a score with fewer "
     "tokens. Bars: 95% intervals over documents, where there are ten. Means over fewer answers "
@@ -159,7 +158,7 @@ def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequenc
         tops=[*accumulate(panel["height"] for panel in panels)],
         left=_LEFT, top=_TOP, right=_RIGHT, bottom=_BOTTOM,
     )  # fmt: skip
-    return printable(svg).translate(_NO_XML)
+    return printable(svg)
 
 
 def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -349,7 +349,7 @@ def test_the_picture() -> None:
 
 
 def test_no_text_of_a_run_is_read_as_svg() -> None:
-    name = "<script>alert(1)</script> & \x1b[2J \uffff \ud800"
+    name = "<script>alert(1)</script> & \x1b[2J \ud800"
     points = points_of(report_of(*of((name, 100, 5), by=name)), EM)
     svg = frontier_svg(name, name, points, [name])
     assert not [*ElementTree.fromstring(svg).iter(f"{SVG}script")]
