@@ -12,12 +12,7 @@ from typing import Any
 
 import typer
 
-from jobs.cli import (  # noqa: F401  # in the order of `gistmill --help`
-    execute_verbs,
-    export_verbs,
-    keep_verbs,
-    read_verbs,
-)
+from jobs.cli import execute_verbs, export_verbs, keep_verbs, read_verbs  # noqa: F401
 from jobs.cli.app import app, warn
 from jobs.config.options import WORDS
 from jobs.output.print_tables import warn_in_lines

@@ -187,10 +187,7 @@ def plan(
 
 
 def execute(
-    resolved: "ResolvedRun",
-    as_json: bool,
-    before: Mapping[str, int] | None = None,
-    **more: Any,
+    resolved: "ResolvedRun", as_json: bool, before: Mapping[str, int] | None = None, **more: Any
 ) -> None:
     """Execute a run, print its report, and exit with the run's code.
 

@@ -14,8 +14,7 @@ from pipeline.core.errors import AccountingError, UsageError
 
 @reading(*RUN, panel=KEEP)
 def rm(
-    options: ReadOptions,
-    yes: bool = switch("--yes", "Without it, only say what would be deleted."),
+    options: ReadOptions, yes: bool = switch("--yes", "Without it, only say what would be deleted.")
 ) -> None:
     """Delete a run, and of its rows what no other run uses.
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from jobs.cli.app import RUN, Names, reading, switch, warn
 from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
-from jobs.output.print_tables import exact_rows, print_found, print_line
-from jobs.output.print_tables import markdown as as_markdown
+from jobs.output.print_tables import exact_rows, markdown, print_found, print_line
 
 
 @reading(*RUN, *REPORT, "html")
@@ -145,7 +144,7 @@ def schema(
     names: Names = None,
     *,
     options: ReadOptions,
-    markdown: bool = switch("--markdown", "Print all of it as a page."),
+    page: bool = switch("--markdown", "Print all of it as a page."),
 ) -> None:
     """Say what every table, view and column means.
 
@@ -157,8 +156,8 @@ def schema(
     from jobs.warehouse.listing import named, named_parts, read_schema, schema_page, schema_parts
 
     content = read_schema(options.plugins)
-    if markdown:
-        print_line(as_markdown(schema_page(content)))
+    if page:
+        print_line(markdown(schema_page(content)))
     elif names:
         print_found(
             [row for name in names for row in named(content, name)], named_parts, options.as_json

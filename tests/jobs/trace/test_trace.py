@@ -54,7 +54,6 @@ def test_pages_are_chosen_by_number_and_range(night: FinishedRun) -> None:
         (["d1", "page=7"], "page=7: d1 has pages 0 to 2"),
         (["d1", "page=2..1"], "page=2..1: d1 has pages 0 to 2"),
         (["d1", "page=first"], "page=first: write page=3 or page=0..4"),
-        (["d1", "method=x"], "'method=x': unknown word; there are warehouse, run, memory, page="),
     ],
 )
 def test_what_cannot_be_shown(night: FinishedRun, words: list[str], says: str) -> None:
