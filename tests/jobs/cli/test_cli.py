@@ -16,7 +16,6 @@ import pytest
 import typer
 
 from jobs.cli.app import app
-from jobs.config.options import WORDS, read_options
 from jobs.config.run_config import RunConfig
 from pipeline.store.runs.run_folder import RunFolder
 from tests.pipeline.engines.test_openai_engine import settings, start_error
@@ -92,11 +91,6 @@ def test_words_follow_the_argument_in_any_order(tmp_path: Path) -> None:
         assert "is_it" in printed and "true" in printed.casefold()
     line = refused("show", "--", "--json", folder, "run=r")
     assert line.startswith("--json: no such document in the run")
-
-
-def test_words_have_the_types_of_their_options() -> None:
-    options = read_options(["cluster.address=http://h:1", "n=3"], [*WORDS])
-    assert (options.address, options.n, options.seed) == ("http://h:1", 3, 0)
 
 
 @pytest.mark.slow

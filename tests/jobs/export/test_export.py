@@ -150,10 +150,7 @@ def test_the_table_as_markdown() -> None:
 
 
 @pytest.mark.slow
-def test_columns_of_a_typed_report_are_chosen(hand: HandRun) -> None:
-    typed = succeed("report", *words(hand, "columns=recall,LR-1,tokens"))
-    assert re.search(r"^\| method +\| +n \| +recall.* \| +LR-1.* \| +tokens \|$", typed, re.M)
-    assert "unscored" not in typed.split("\n\n")[3], "no second table of costs"
+def test_columns_and_names_of_a_typed_report_are_chosen(hand: HandRun) -> None:
     printed = succeed("report", *words(hand, "names=paper", "columns=lr_1"))
     assert "| ReadAgent-P " in printed and "readagent_p" not in printed.split("\n\n")[2]
 
@@ -204,6 +201,10 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["report", "format=latex", "names={}/n.yaml"], "n.yaml: cannot be reached (No such f"),
         (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
         (["report", "to={}"], ": no file but a folder or a device; name a file"),
+        (["frontier", "to={}/a.png"], "a.png: write a file that ends in .svg, .csv or .json"),
+        (["frontier", "metric=nosuch"], "metric=nosuch: no score of run=hand; there are lr_1, "),
+        (["frontier", "where=false"], "where=false: leaves no question of the run"),
+        (["frontier", "by=nosuch"], "Binder Error"),
     ],
 )  # fmt: skip
 def test_mistakes(hand: HandRun, tmp_path: Path, mistake: list[str], says: str) -> None:
@@ -221,11 +222,10 @@ def test_an_export_can_be_written_to_s3(
         for key, value in environment.items():
             monkeypatch.setenv(key, value)
         succeed(*export, there)
-        assert refused(*export, there).startswith(f"{there}: exists already")
         succeed(*export, f"to={tmp_path / 'report.csv'}")
         body = client(environment).get_object(Bucket=BUCKET, Key="out/report.csv")["Body"].read()
         assert body == (tmp_path / "report.csv").read_bytes()
-        succeed(*export, there, "--force")
+        assert refused(*export, there).startswith(f"{there}: exists already")
         told = refused(*export, "to=s3://no-such-bucket/x.csv")
         assert told.startswith("to=s3://no-such-bucket/x.csv: cannot be reached (")
 
@@ -399,23 +399,6 @@ def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
         out = succeed("export", "frontier", *run.words, f"metric={metric}")
         (row,) = csv.DictReader(io.StringIO(out))
         assert (row["tokens"], row["score"], row["n"], row["tokens_n"]) == expected
-
-
-@pytest.mark.parametrize(
-    ("mistake", "says"),
-    [
-        (["to={}/a.png"], "a.png: write a file that ends in .svg, .csv or .json"),
-        (["metric=nosuch"], "metric=nosuch: no score of run=r; there are squad_em"),
-        (["where=false"], "where=false: leaves no question of the run"),
-        (["by=nosuch"], "Binder Error"),
-    ],
-)
-def test_mistakes_of_the_frontier(
-    run: ComparedRun, tmp_path: Path, mistake: list[str], says: str
-) -> None:
-    words = [word.replace("{}", str(tmp_path)) for word in mistake]
-    assert says in refused("export", "frontier", *run.words, *words)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_without_tokens_or_without_scores(tmp_path: Path) -> None:

@@ -85,14 +85,7 @@ def test_what_has_one_name_is_described_together() -> None:
     assert (page["is"], gist["is"]) == ("prompt", "stage")
     kinds = ("conditional", "fitted", "follow_up", "given")
     assert {row["name"] for row in others} == {f"gist (kind {kind})" for kind in kinds}
-    printed = succeed("schema", "queries")
-    assert printed.startswith("queries, a table: ") and "queries, column of stages." in printed
-    assert "queries (kind clues), stage of stages.query.make_queries: " in printed
     assert "| top_k   |" in succeed("schema", "look_up (kind bm25)")
-    assert succeed("schema", "words_read") == (
-        "words_read, column of stages.read.answer_from_context: "
-        "words of gists and raw text in the final context\n"
-    )
 
 
 def state(warehouse: Path) -> str:
