@@ -30,18 +30,21 @@ _TAKEN: Mapping[str, Sequence[str]] = {
     "--published": ("by", "where", "rater"),
     "--corpus": (),
     "html=": ("by", "where", "rater", "columns", "names", "plugins"),
+    "": tuple(key for key in (*REPORT, "split_shared") if key != "plugins"),
 }
-"""The keys that each page takes; the printed report takes all."""
+"""What each page takes; the printed report is the page ""."""
 
 
 def show_report(options: ReadOptions, corpus: bool, published: bool, whole: bool) -> None:
     """Print the report, or the page that --corpus, --published or html= names. Raises UsageError
-    for several pages, and for options that would do nothing with one."""
+    for several pages, and for options that would do nothing."""
     page = chosen({"--published": published, "--corpus": corpus, "html=": options.html})
     unused = [key for key in (*REPORT, "split_shared")
-              if page and key not in _TAKEN[page] and getattr(options, key)]  # fmt: skip
+              if key not in _TAKEN[page] and getattr(options, key)]  # fmt: skip
     if unused:
-        raise UsageError(f"{', '.join(unused)}: does nothing with {page}; leave it out")
+        raise UsageError(
+            f"{', '.join(unused)}: does nothing with {page or 'a table'}; leave it out"
+        )
     if page == "--published":
         print_found(published_figures(options), published_parts, options.as_json)
     elif page == "--corpus":

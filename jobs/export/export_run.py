@@ -97,6 +97,9 @@ def exported_report(
     """The report in `format=`, of the methods whose names begin with `method=`; and the number of
     its rows. `warn` gets a line if the run is not complete. Raises UsageError."""
     form = _format(options.format or "csv", TABLE_FORMATS)
+    of_papers = [key for key in ("names", "caption", "label") if getattr(options, key) is not None]
+    if of_papers and form == "csv":
+        raise UsageError(f"{of_papers[0]}= is for format=latex and markdown; leave it out")
     report = make_report(options)
     warn_incomplete(report.run, report.inputs, warn)
     return TABLE_FORMATS[form](report, options, with_intervals), len(report.rows)
@@ -162,6 +165,8 @@ def _caption(
     chosen = f", where {options.where}" if options.where else ""
     chosen += f", by {options.by}" if options.by else ""
     yield f"{corpus}, {_questions(report)} about {documents}{chosen}."
+    if not_done := report.inputs["not_done"]:
+        yield f"INCOMPLETE: {not_done} of {report.inputs['planned']} inputs are not done."
     yield "Means over all answers; a problem counts 0."
     if any(mean.n != mean.of for mean in means):
         yield "(n=...): over so many answers, those that have such a value."
@@ -216,19 +221,21 @@ def _latex_lines(table: Table, caption: str, label: str) -> Iterator[str]:
     kinds = "".join("l" if table.is_left(name) else "r" for name in names)
     yield f"\\begin{{tabular}}{{@{{}}{kinds}@{{}}}}"
     yield r"\toprule"
-    yield line("$n$" if name == "n" else escaped(name) for name in names)
+    shared = {name: table.shared_n(name) for name in names}
+    over = {name: "" if n is None else f" ($n$={n})" for name, n in shared.items()}
+    yield line("$n$" if name == "n" else f"{escaped(name)}{over[name]}" for name in names)
     yield r"\midrule"
     for row in table.rows:
-        yield line(_cell(row[name]) for name in names)
+        yield line(_cell(row[name], shared[name]) for name in names)
     yield from (r"\bottomrule", r"\end{tabular}", r"\end{table}")
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, shared_n: int | None) -> str:
     if not isinstance(value, Measured) or value.value is None:
         shown = cell(value)
         return "--" if shown == "-" else escaped(shown)
     shown = escaped(cell(value.value))
     shown = f"\\textbf{{{shown}}}" if value.is_best else shown
-    over = ", ".join(value.is_over()).replace("n=", "$n$=")
+    over = ", ".join(value.is_over(shared_n)).replace("n=", "$n$=")
     shown += f" ({over})" if over else ""
     return f"{shown} {{\\scriptsize{value.small}}}" if value.small else shown

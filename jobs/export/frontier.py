@@ -58,7 +58,10 @@ class Point:
 
     @property
     def place(self) -> tuple[float, float] | None:
-        return None if self.tokens is None or self.score is None else (self.tokens, self.score)
+        """Rounded, as equal means may differ in their last digits."""
+        if self.tokens is None or self.score is None:
+            return None
+        return round(self.tokens, 6), round(self.score, 6)
 
 
 def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:

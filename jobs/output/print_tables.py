@@ -52,10 +52,10 @@ class Measured:
     small: str = ""
     answered: int | None = None
 
-    def is_over(self) -> list[str]:
-        """What a reader must know of the answers behind the mean: n, unless the row says it, and
-        how many were answered, unless all were."""
-        n = [] if self.n == self.of else [f"n={self.n}"]
+    def is_over(self, shared_n: int | None = None) -> list[str]:
+        """What a reader must know of the answers behind the mean: n, unless the row or the column
+        (`shared_n`) says it, and how many were answered, unless all were."""
+        n = [] if self.n in (self.of, shared_n) else [f"n={self.n}"]
         return [*n, *([] if self.answered in (None, self.n) else [f"{self.answered} answered"])]
 
 
@@ -84,6 +84,12 @@ class Table:
         empty = (None, "", "-")
         return [first, *(n for n in names if any(row[n] not in empty for row in self.rows))]
 
+    def shared_n(self, name: str) -> int | None:
+        """The n that all means of a column share; None if they differ or are all complete."""
+        means = [row[name] for row in self.rows if isinstance(row[name], Measured)]
+        numbers = {mean.n for mean in means if any(mean.n != mean.of for mean in means)}
+        return numbers.pop() if len(numbers) == 1 else None
+
 
 Part = Heading | Table | Verbatim | str
 """A part of a command's output, with an empty line before the next; a str is a paragraph."""
@@ -107,9 +113,9 @@ def on_one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
-def cell(value: Any) -> str:
+def cell(value: Any, shared_n: int | None = None) -> str:
     """A cell's text, on one line: floats with one decimal, `-` for None; a mean is followed by the
-    numbers that it is over."""
+    numbers that it is over, without `shared_n`, which the heading has."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -117,7 +123,7 @@ def cell(value: Any) -> str:
     if not isinstance(value, Measured):
         return on_one_line(str(value))
     shown = f"{cell(value.value)} {value.small}".rstrip()
-    over = ", ".join(value.is_over())
+    over = ", ".join(value.is_over(shared_n))
     return f"{shown} ({over})" if over else shown
 
 

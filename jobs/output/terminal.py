@@ -55,10 +55,13 @@ def _table(table: Table, width: int) -> Iterator[str]:
     columns: list[list[Text]] = []
     room, has_marks = width + _GAP, False
     for name in names:
-        heading, is_left = cell(name), table.is_left(name)
+        n, is_left = table.shared_n(name), table.is_left(name)
+        heading = cell(name) if n is None else f"{cell(name)} (n={n})"
         values = [row[name] for row in table.rows]
         best = [isinstance(value, Measured) and value.is_best for value in values]
-        cells = ["*" * is_best + cell(value) for value, is_best in zip(values, best, strict=True)]
+        cells = [
+            "*" * is_best + cell(value, n) for value, is_best in zip(values, best, strict=True)
+        ]
         words = [heading] if cell_len(heading) <= _SHORT else heading.split()
         least = max([1, *map(cell_len, (*cells, *words))])
         room -= min(least, _TEXT) + _GAP

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from rich.console import Console
@@ -28,15 +29,16 @@ def show_status(options: ReadOptions, seconds: float | None = None) -> None:
     """Print a row per stage, a line per cause of problems, and the workers. With `seconds`, print
     it again after each pause of so many seconds, in a terminal on a cleared screen, until the run
     is no longer at work."""
-    while True:
+    for look in count():
         status = _status(options)
+        if look:
+            print_line()
+            Console().clear()  # nothing in a pipe
         print_found(status, status_parts, options.as_json)
         is_active = status["job"] and status["job"]["status"] in _ACTIVE
         if seconds is None or not (status["driver"] or status["alive"] or is_active):
             return
         time.sleep(seconds)
-        print_line()
-        Console().clear()  # nothing in a pipe
 
 
 def _status(options: ReadOptions) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 anchor of README, CONTRIBUTING, CHANGELOG and docs leads somewhere."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pipeline.core.registry import load_plugins
 from pipeline.core.settings import CONF
@@ -34,6 +36,12 @@ def test_every_table_and_view_is_in_the_cookbook() -> None:
     names = set(re.findall(r"^### (\w+)$", page(GENERATED), re.MULTILINE))
     assert len(names) > 40
     assert first_cells(page("docs/sql.md")) == names
+
+
+def test_the_citation_is_of_this_version() -> None:
+    cited, project = yaml.safe_load(page("CITATION.cff")), tomllib.loads(page("pyproject.toml"))
+    for key in ("version", "license"):
+        assert cited[key] == project["project"][key]
 
 
 def anchors(text: str) -> set[str]:

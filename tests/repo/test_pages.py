@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gistmill import plugin
-from tests.support.command import own_process, sql, succeeded
+from tests.support.command import own_process, sql, succeed, succeeded
 from tests.support.docs.executed_pages import COMMANDS, OF_WHOLE_QMSUM, Outcome, check, run
 from tests.support.docs.pages import NEEDS, blocks, fences, page, pages
 
@@ -52,6 +52,14 @@ def test_every_command_runs_or_says_what_it_needs(name: str) -> None:
     unmarked = [fence for fence in fences(page(name)) if fence.language == "sh" and not fence.title]
     assert len(unmarked) == len(COMMANDS.get(name, []))
     assert page(name).count("```") == 2 * len(fences(page(name))), "a fence that is not understood"
+
+
+def test_commands_that_run_elsewhere_are_ours() -> None:
+    """Of what is not run here the verb, at least, is one of the command's."""
+    verbs = set(re.findall(r"^  (\w+) ", succeed("--help"), re.MULTILINE))
+    shown = [fence.code for name in pages() for fence in fences(page(name)) if fence.title]
+    found = {v for code in shown for v in re.findall(r"^(?:nohup )?gistmill (\w+)", code, re.M)}
+    assert {"run", "submit", "bench"} <= found <= verbs
 
 
 def test_the_page_of_plugins_explains_each_name() -> None:

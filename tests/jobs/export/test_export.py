@@ -130,6 +130,12 @@ def test_the_best_are_bold_and_nothing_is_obeyed() -> None:
     ]  # fmt: skip
 
 
+def test_an_n_that_a_column_shares_stands_in_its_heading() -> None:
+    lines = table("latex", of_values(("a", 1.0, 4), ("b", 2.0, 4)))
+    assert r"Method & $n$ & LR{-}1 ($n$=4) \\" in lines
+    assert [line for line in lines if "10" in line][1:] == [r"a & 10 & 1.0 \\", r"b & 10 & 2.0 \\"]
+
+
 def test_the_table_as_markdown() -> None:
     rows = of_values((f"{BM25}*", 41.0, 10), ("bm25(top_k=3)", 7.0, 10), ("c", 90.0, 4))
     caption, head, _, *body = table("markdown", rows)
@@ -151,6 +157,9 @@ def test_the_table_as_markdown() -> None:
 
 @pytest.mark.slow
 def test_columns_and_names_of_a_typed_report_are_chosen(hand: HandRun) -> None:
+    typed = succeed("report", *words(hand, "columns=recall,LR-1,tokens"))
+    assert re.search(r"^\| method +\| +n \| +recall.* \| +LR-1.* \| +tokens \|$", typed, re.M)
+    assert "unscored" not in typed, "no second table of costs"
     printed = succeed("report", *words(hand, "names=paper", "columns=lr_1"))
     assert "| ReadAgent-P " in printed and "readagent_p" not in printed.split("\n\n")[2]
 
@@ -198,6 +207,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(hand: HandRun, tmp_path: P
         (["predictions", "method=bm25", "where=false"], "where=false: leaves no answer of bm25"),
         (["report", "format=html"], "format=html: no such format; there are csv, latex, mark"),
         (["report", "columns=nosuch"], "columns=nosuch: no such column; the run has lr_1 (LR-"),
+        (["report", "caption=A"], "caption= is for format=latex and markdown; leave it out"),
         (["report", "format=latex", "names={}/n.yaml"], "n.yaml: cannot be reached (No such f"),
         (["report", "method=nosuch"], "method=nosuch: not in the run; nearest: "),
         (["report", "to={}"], ": no file but a folder or a device; name a file"),
@@ -283,6 +293,7 @@ def report_of(*rows: Row) -> Report:
         (of(("a", 100, 20), ("b", None, 90), ("c", 200, 30)), "ac"),  # without tokens
         (of(("a", 100, None), ("b", 200, 30)), "b"),  # without a score
         (of(("a", None, 20), ("b", None, 30)), ""),
+        (of(("a", 0.1 + 0.2, 20), ("b", 0.3, 0.1 + 0.7), ("c", 0.3, 20)), "ac"),  # equal
     ],
 )
 def test_the_frontier_is_what_no_other_leaves_behind(rows: tuple[Row, ...], expected: str) -> None:

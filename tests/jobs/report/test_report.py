@@ -18,6 +18,7 @@ from jobs.report.report import FALLBACK, Report, Row
 from jobs.statistics.statistics import Mean
 from pipeline.core.errors import UsageError
 from pipeline.core.settings import CONF
+from pipeline.work.methods import methods_in
 from pipeline.work.stage import STAGES, Column
 from stages.score.metrics import METRICS, PARTS
 from stages.tables.lookups import RANKING_MEASURES
@@ -56,6 +57,13 @@ def test_measures_of_one_name_have_their_own_beside_it() -> None:
     columns = [Column(name, name, 1) for name in ("rougeL_stem", "lr_1", "other", "unknown")]
     headings = [column.heading for column in PRINTED.of_columns(columns)]
     assert headings == ["ROUGE-L", "LR-1 (lr_1)", "LR-1 (other)", "unknown"]
+
+
+def test_every_metric_and_method_has_a_printed_name() -> None:
+    ours = read_names("paper")
+    assert ours is not None and {*ours.methods} == {*methods_in([CONF / "method"])}
+    parts = {part for parts in PARTS.values() for part in parts}
+    assert {*METRICS, *PARTS, *RANKING_MEASURES} - parts <= {*ours.measures}
 
 
 def test_a_user_s_file_goes_before_ours(tmp_path: Path) -> None:

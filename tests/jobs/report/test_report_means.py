@@ -149,3 +149,4 @@ def test_sizes_of_a_corpus_and_its_memories(hand: HandRun) -> None:
         assert shown == pytest.approx([len(values), *summary(values)]), measure
     for word in ("by=question_type", "where=true", "rater=x"):
         assert refused(*corpus, word).startswith(f"{word.partition('=')[0]}: ")
+    assert refused(*corpus[:2], "plugins=x").startswith("plugins: ")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 import gistmill
-from jobs.trace.trace import lane
+from jobs.trace.trace import lane, pages_lane
 from pipeline.core.errors import LeftOutWarning, UsageError
 from tests.support.command import refused, sql, sql_values, succeed
 from tests.support.docs.pages import blocks
@@ -91,6 +91,13 @@ def test_what_overlaps_or_touches_counts_once_also_in_the_share_of_each_passage(
     made = lane(1000, spans((0, 50), (20, 60)), spans((0, 100), (50, 70), (500, 510), (5, 5)))
     assert made.passages == (60.0, 50.0, 0.0, 0.0), "0-60 was read"
     assert made.gold == pytest.approx(100 * 60 / 110, abs=0.05), "of 0-100 and 500-510"
+
+
+def test_pages_stand_where_they_are() -> None:
+    pages = [{"page_index": n, "start_char": 10 * n, "end_char": 10 * n + 10} for n in range(3)]
+    made = ElementTree.fromstring(pages_lane(30, pages))
+    rectangles = [(r.get("data-page"), r.get("x"), r.get("width")) for r in made.iter(f"{SVG}rect")]
+    assert rectangles == [("0", "0", "10"), ("1", "10", "10"), ("2", "20", "10")]
 
 
 def test_a_notebook_shows_names_as_text_and_mistakes_are_said(tmp_path: Path) -> None:
