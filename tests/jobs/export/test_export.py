@@ -175,6 +175,7 @@ def test_exports_of_a_run_that_is_not_complete_say_so(tmp_path: Path) -> None:
         done = gistmill("export", *export, *of_run)
         assert done.returncode == 0
         assert re.fullmatch(r"INCOMPLETE: \d+ of \d+ inputs of run=night are .*\n", done.stderr)
+        assert ("INCOMPLETE: " in done.stdout) == ("format=latex" in export)  # in its caption
 
 
 def test_a_spreadsheet_takes_no_cell_for_a_formula() -> None:
