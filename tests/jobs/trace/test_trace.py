@@ -4,12 +4,15 @@ and the lanes of a reading map against spans counted by hand."""
 import json
 import re
 from pathlib import Path
+from typing import Literal
+from unicodedata import normalize
 from xml.etree import ElementTree
 
+import duckdb
 import pytest
 
 import gistmill
-from jobs.trace.trace import lane, pages_lane
+from jobs.trace.trace import lane, pages_lane, stored_id
 from pipeline.core.errors import LeftOutWarning, UsageError
 from tests.support.command import refused, sql, sql_values, succeed
 from tests.support.docs.pages import blocks
@@ -91,6 +94,14 @@ def test_what_overlaps_or_touches_counts_once_also_in_the_share_of_each_passage(
     made = lane(1000, spans((0, 50), (20, 60)), spans((0, 100), (50, 70), (500, 510), (5, 5)))
     assert made.passages == (60.0, 50.0, 0.0, 0.0), "0-60 was read"
     assert made.gold == pytest.approx(100 * 60 / 110, abs=0.05), "of 0-100 and 500-510"
+
+
+def test_an_id_is_found_however_its_accents_are_stored() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("create table documents as select 'été' as document_id")
+        forms: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
+        for form in forms:
+            assert stored_id(connection, "document", normalize(form, "été")) == "été"
 
 
 def test_pages_stand_where_they_are() -> None:
