@@ -352,7 +352,7 @@ def _rates_table(rates: Sequence[Rate], headings: Mapping[str, str]) -> Table:
             "n": max(rate.n for rate in of_kind.values()),
             **{headings[name]: cells.get(name) for name in measures},
         })  # fmt: skip
-    return Table(rows, left=("worth", "mistake"), num_keys=3)
+    return Table(rows, left=("worth", "mistake"))
 
 
 def _corrected_table(corrected: Sequence[Corrected], headings: Mapping[str, str]) -> Table:
@@ -368,4 +368,4 @@ def _corrected_table(corrected: Sequence[Corrected], headings: Mapping[str, str]
             "raw": row.raw,
             "corrected": f"{row.corrected:.1f} [{limits}]{' cut' if row.is_cut else ''}",
         })  # fmt: skip
-    return Table(rows, left=("by", "measure"), num_keys=2 + has_groups)
+    return Table(rows, left=("by", "measure"))

@@ -24,7 +24,6 @@ MEANS = (
     f"95% percentile intervals of {RESAMPLES:,} bootstrap samples of documents (cluster "
     f"bootstrap), not given below {LEAST_DOCUMENTS} documents."
 )
-_NO_PAPERS = "not known: the run was last started by an earlier version of gistmill; start it again"
 _WORDING = {"ours": "in our own words, not the papers'", "authors": "in the authors' words"}
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent),
@@ -75,8 +74,8 @@ def statement(options: ReadOptions) -> dict[str, Any]:
         "commits": foot["commits"],
         "versions": foot["versions"],
         "launches": launches,
-        "papers": facts.get("papers"),
-        "licences": facts.get("licences"),
+        "papers": facts.get("papers", {}),
+        "licences": facts.get("licences", {}),
         "other_models": foot["other_models"],
         "gistmill": _own_bibtex(foot),
     }
@@ -116,8 +115,5 @@ def cite_parts(facts: Mapping[str, Any]) -> list[Part]:
         facts, repeated=REPEATED, wording=_WORDING.get(wording, f"in {wording} words")
     )
     paragraphs = [part.strip("\n") for part in text.split("\n\n") if part.strip()]
-    papers = facts["papers"]
-    if papers is None:
-        papers = {"": f"% papers of methods and datasets: {_NO_PAPERS}"}
-    entries = map(Verbatim, (facts["gistmill"], *papers.values()))
+    entries = map(Verbatim, (facts["gistmill"], *facts["papers"].values()))
     return [Heading(facts["run"]), *paragraphs, "BibTeX:", *entries]

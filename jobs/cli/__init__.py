@@ -13,13 +13,8 @@ from typing import Any
 
 import typer
 
-from jobs.cli import (  # noqa: F401  # in the order of `gistmill --help`
-    execute_verbs,
-    export_verbs,
-    keep_verbs,
-    read_verbs,
-)
-from jobs.cli.app import app, complain, warn
+from jobs.cli import execute_verbs, export_verbs, keep_verbs, read_verbs  # noqa: F401
+from jobs.cli.app import app, warn
 from jobs.config.options import WORDS
 from jobs.output.print_tables import warn_in_lines
 from pipeline.core.errors import (
@@ -75,5 +70,5 @@ def main() -> None:
 
 
 def _complain(error: CommandError) -> int:
-    complain(f"gistmill: {' '.join(str(error).split())}")
+    warn(f"gistmill: {' '.join(str(error).split())}")
     return error.exit_code

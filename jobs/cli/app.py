@@ -1,21 +1,20 @@
-"""Shared parts of the `gistmill` command's modules: the Typer app, its help and completion, types
-of parameters, and `reading`, which registers verbs that read a warehouse. A verb takes words
+"""Shared parts of the `gistmill` command's modules: the Typer app, its help, types of parameters,
+and `reading`, which registers verbs that read a warehouse. A verb takes words
 KEY=VALUE and switches; ask, plan and bench have options with a value, too."""
 
 import inspect
-import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from jobs.config.options import KEYS, NOT_OF_ASK, WORDS, read_options
+from jobs.config.options import WORDS, read_options
 from jobs.output.print_tables import printable
 from pipeline.core.errors import UsageError, redacted
 
@@ -49,28 +48,11 @@ app = verb_group(pretty_exceptions_enable=False)
 # The panels of `gistmill --help`.
 MAKE, LOOK, KEEP = "Make runs", "Look at runs", "Keep a warehouse"
 RUN = ("warehouse", "run")  # words of most verbs that read
-_MORE_THAN_RUN = {"ask": ("method",), "score": ("predictions", "method")}
-_PARTS = ("limit", "schedule", "machines", "cache", "peers", "units", "driver", "rates")  # of bench
-_WAREHOUSE = Path("warehouse")
-
-
-def completed(ctx: Any, incomplete: str) -> list[str]:
-    """The keys with this beginning, or `run=` with the names of runs. Verbs that make runs take the
-    keys that the help of `run` lists. A shell calls it at every press of Tab; it reads no files."""
-    words = [f"run={run.name}" for run in sorted((_WAREHOUSE / "runs").glob("[!.]*/"))]
-    if not incomplete.startswith("run="):
-        verb = " ".join(str(ctx.command_path).split()[1:])
-        of_run = re.findall(r"(?<![\w.(])([a-z_.]+)=", ctx.find_root().command.commands["run"].help)
-        keys = getattr(ctx.command.callback, "keys", None) or KEYS.get(verb)
-        keys = keys or [k for k in of_run if verb != "ask" or k not in (*NOT_OF_ASK, "methods")]
-        words = [f"{key}=" for key in dict.fromkeys((*_MORE_THAN_RUN.get(verb, ()), *keys))]
-        words += _PARTS if verb == "bench" else ()
-    return [word for word in words if word.startswith(incomplete)]
 
 
 def words_of(form: str) -> Any:
     """An argument of words; a verb's own help lists them."""
-    return typer.Argument(metavar=form, hidden=True, autocompletion=completed)
+    return typer.Argument(metavar=form, hidden=True)
 
 
 def switch(name: str, about: str) -> Any:
@@ -86,10 +68,6 @@ def option(form: str, about: str, default: Any = None, *names: str, **more: Any)
 Words = Annotated[list[str] | None, words_of("KEY=VALUE")]
 Names = Annotated[list[str] | None, words_of("NAME|KEY=VALUE")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-WholeTables = Annotated[
-    bool,
-    typer.Option("--markdown", help="In a terminal, too, print whole tables as Markdown."),
-]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 
 
@@ -126,20 +104,14 @@ def warn(line: str) -> None:
     sys.stderr.write(printable(redacted(line)) + "\n")
 
 
-def complain(line: str) -> None:
-    """Like `warn`, but in red in a terminal, unless NO_COLOR is set."""
-    is_colored = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    text = printable(redacted(line))
-    sys.stderr.write(f"\x1b[31m{text}\x1b[0m\n" if is_colored else f"{text}\n")
-
-
 _WORD = re.compile(r"[\w.]+=")  # a method name has no = before its bracket
 
 
 def reading(
     *keys: str, panel: str = LOOK, of: typer.Typer = app, name: str | None = None
 ) -> Callable[[Callable[..., None]], Any]:
-    """Register a verb that takes words with these `keys` of `WORDS`, and gets them as `options`.
+    """Register a verb that takes words with these `keys` of `WORDS` and --json, and gets them as
+    `options`.
 
     Its other parameters are its switches and its arguments; arguments stand before the words. A
     parameter of type `Names` gets all that is no word, and may get nothing.
@@ -150,24 +122,23 @@ def reading(
         names = next((p for p in parameters.values() if p.annotation == Names), None)
 
         @wraps(verb)
-        def command(words: Sequence[str] | None = None, **values: Any) -> None:
+        def command(words: Sequence[str] | None = None, json: bool = False, **values: Any) -> None:
             words = words or ()
             if names is not None:
                 values[names.name] = [word for word in words if not _WORD.match(word)]
                 words = [word for word in words if _WORD.match(word)]
-            verb(**values, options=read_options(words, keys))
+            verb(**values, options=replace(read_options(words, keys), as_json=json))
 
         kind = inspect.Parameter.KEYWORD_ONLY
         annotation = Names if names else Words
         words = inspect.Parameter("words", kind, default=None, annotation=annotation)
-        command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [words if name == "options" else parameter.replace(kind=kind)
-             for name, parameter in parameters.items() if parameter is not names]
-        )  # fmt: skip
+        json = inspect.Parameter("json", kind, default=False, annotation=Json)
+        own = [words if name == "options" else parameter.replace(kind=kind)
+               for name, parameter in parameters.items() if parameter is not names]  # fmt: skip
+        command.__signature__ = inspect.Signature([*own, json])  # type: ignore[attr-defined]
         forms = {key: f"{key}={WORDS[key][0]}" for key in keys}
         width = max(map(len, forms.values()))
         lines = [f"  {form:{width}}  {WORDS[key][1]}" for key, form in forms.items()]
-        command.keys = keys  # type: ignore[attr-defined]
         command.__doc__ = "\n".join([f"{inspect.getdoc(verb)}\n\n\b\nWords:", *lines])
         return of.command(name, rich_help_panel=panel if of is app else None)(command)
 

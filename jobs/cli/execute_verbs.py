@@ -15,11 +15,9 @@ from jobs.cli.app import (
     Force,
     Json,
     VerbGroup,
-    WholeTables,
     Words,
     app,
     chosen,
-    complain,
     option,
     reading,
     switch,
@@ -33,7 +31,6 @@ from jobs.output.print_tables import (
     STANDARD_OUTPUT,
     Table,
     Verbatim,
-    is_fitted,
     print_found,
     print_json,
     print_line,
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @app.command(rich_help_panel=MAKE)
-def run(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def run(words: Words = None, json: Json = False) -> None:
     """Run an experiment, or resume it where it stopped.
 
     \b
@@ -84,7 +81,7 @@ def run(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     """
     from jobs.graph.resolved_run import read_run
 
-    execute(read_run(words or []), json, markdown)
+    execute(read_run(words or []), json)
 
 
 @app.command(rich_help_panel=MAKE)
@@ -136,7 +133,7 @@ def ask(
 
 
 @app.command(rich_help_panel=MAKE)
-def score(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def score(words: Words = None, json: Json = False) -> None:
     """Rate and score another system's answers.
 
     predictions=FILE method=NAME, and run=NAME (by default the last) or the words of run. The file
@@ -146,11 +143,11 @@ def score(words: Words = None, json: Json = False, markdown: WholeTables = False
     """
     from jobs.run.stored_run import with_predictions
 
-    execute(with_predictions(words or []), json, markdown)
+    execute(with_predictions(words or []), json)
 
 
 @app.command(rich_help_panel=MAKE)
-def retry(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def retry(words: Words = None, json: Json = False) -> None:
     """Ask again where rows of a run have a problem: run=NAME.
 
     What was made from them is redone; good replies are kept. problem=unparseable,truncated: only
@@ -161,7 +158,7 @@ def retry(words: Words = None, json: Json = False, markdown: WholeTables = False
     from jobs.run.stored_run import run_again
 
     resolved, retry_policy = run_again(words or [])
-    execute(resolved, json, markdown, retry_policy=retry_policy)
+    execute(resolved, json, retry_policy=retry_policy)
 
 
 @app.command(rich_help_panel=MAKE)
@@ -184,9 +181,9 @@ def plan(
     print_found(make_plan(words or [], Options.of(rates, gpus, price), warn), plan_parts, json)
 
 
-def execute(resolved: "ResolvedRun", as_json: bool, whole: bool = False, **more: Any) -> None:
-    """Execute a run, print its report, as Markdown if `whole`, and exit with the run's code. `more`
-    goes to `run_and_report`."""
+def execute(resolved: "ResolvedRun", as_json: bool, **more: Any) -> None:
+    """Execute a run, print its report, and exit with the run's code. `more` goes to
+    `run_and_report`."""
     from jobs.api.library import run_and_report
     from jobs.report.render import headline_parts, parts_of
 
@@ -195,10 +192,10 @@ def execute(resolved: "ResolvedRun", as_json: bool, whole: bool = False, **more:
         print_json({**dataclasses.asdict(outcome), "report": report})
     else:
         where = f"run {outcome.run} in warehouse {resolved.config.warehouse}"
-        parts = headline_parts(report) if is_fitted(whole) else parts_of(report, intervals=False)
-        print_parts([*parts, where], whole)
+        parts = headline_parts(report) if sys.stdout.isatty() else parts_of(report)
+        print_parts([*parts, where])
     for complaint in outcome.complaints:
-        complain(complaint)
+        warn(complaint)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -216,10 +213,7 @@ def bench(
     """
     checkout = Path(__file__).parents[2]
     if not (checkout / "benchmarks" / "parts.py").is_file():
-        raise UsageError(
-            "bench: not installed with the package; clone gistmill's repository, run make demo "
-            "there, and then .venv/bin/gistmill bench"
-        )
+        raise UsageError("bench: not installed with the package; use that of a clone (make demo)")
     if str(checkout) not in sys.path:
         sys.path.append(str(checkout))
         inherited = os.environ.get("PYTHONPATH", "")  # for workers of a Ray started here
@@ -241,17 +235,12 @@ class _WithDefault(VerbGroup):
         return list(super().parse_args(ctx, args))
 
 
-rating = verb_group(_WithDefault)
+rating = verb_group(_WithDefault, help="Add raters to a run, audit them, compare them with people.")
 app.add_typer(rating, name="rate", rich_help_panel=MAKE)
 
 
-@rating.callback()
-def rate() -> None:
-    """Add raters to a run, audit them, compare them with people."""
-
-
 @rating.command()
-def add(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def add(words: Words = None, json: Json = False) -> None:
     """Add a rater to a finished run: run=NAME rater=...
 
     Nothing is answered again. The word add may be left out.
@@ -260,11 +249,11 @@ def add(words: Words = None, json: Json = False, markdown: WholeTables = False) 
     """
     from jobs.run.stored_run import with_rater
 
-    execute(with_rater(words or []), json, markdown, retry_policy=None)
+    execute(with_rater(words or []), json, retry_policy=None)
 
 
 @rating.command()
-def audit(words: Words = None, json: Json = False, markdown: WholeTables = False) -> None:
+def audit(words: Words = None, json: Json = False) -> None:
     """Give a run's raters answers of known worth, and count their mistakes: run=NAME
 
     n=50 questions are drawn by seed=0; a larger n adds some.
@@ -276,11 +265,11 @@ def audit(words: Words = None, json: Json = False, markdown: WholeTables = False
     """
     from jobs.run.stored_run import audit_run
 
-    execute(audit_run(words or []), json, markdown)
+    execute(audit_run(words or []), json)
 
 
 @reading(*RUN, "method", "where", "n", "seed", "to", of=rating, name="sheet")
-def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) -> None:
+def write_sheet(options: ReadOptions, force: Force = False) -> None:
     """Write a CSV of answers for a person to label.
 
     Methods and verdicts are left out.
@@ -289,16 +278,13 @@ def write_sheet(options: ReadOptions, force: Force = False, json: Json = False) 
     """
     from jobs.people.labels import LABELS, sheet
 
-    is_file = options.to != STANDARD_OUTPUT
-    if is_file and not options.to.endswith(".csv"):
-        raise UsageError(f"to={options.to}: a sheet is CSV; name a file that ends in .csv")
-    give(options.to, force, json, lambda: sheet(options))
-    if is_file and not json:
+    give(options, force, lambda: sheet(options))
+    if options.to != STANDARD_OUTPUT and not options.as_json:
         print_line(f"write {', '.join(LABELS)} into the column label, or leave it empty")
 
 
 @reading(*RUN, "person", of=rating, name="import")
-def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
+def import_labels(file: str, options: ReadOptions) -> None:
     """Take the labels of a filled sheet as a person's.
 
     They are rows of the view people.
@@ -307,11 +293,11 @@ def import_labels(file: str, options: ReadOptions, json: Json = False) -> None:
     """
     from jobs.people.labels import import_sheet, imported_lines
 
-    print_found(import_sheet(file, options), imported_lines, json)
+    print_found(import_sheet(file, options), imported_lines, options.as_json)
 
 
 @reading(*RUN, of=rating)
-def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = False) -> None:
+def agreement(options: ReadOptions) -> None:
     """Compare people with raters, and with each other.
 
     Percent, Cohen's kappa, confusion matrices.
@@ -320,4 +306,4 @@ def agreement(options: ReadOptions, json: Json = False, markdown: WholeTables = 
     """
     from jobs.people.labels import agreement_parts, agreements
 
-    print_found(agreements(options), agreement_parts, json, markdown)
+    print_found(agreements(options), agreement_parts, options.as_json)

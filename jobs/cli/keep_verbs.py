@@ -13,9 +13,7 @@ from pipeline.core.errors import AccountingError, UsageError
 
 @reading(*RUN, panel=KEEP)
 def rm(
-    options: ReadOptions,
-    yes: bool = switch("--yes", "Without it, only say what would be deleted."),
-    json: Json = False,
+    options: ReadOptions, yes: bool = switch("--yes", "Without it, only say what would be deleted.")
 ) -> None:
     """Delete a run, and of its rows what no other run uses.
 
@@ -34,11 +32,11 @@ def rm(
         raise UsageError(f"run={name}: deletes {what} for good; add --yes")
     units = remove_run(options.warehouse, name)
     line = f"deleted run {name}: {units:,} units; gistmill gc deletes those of no other run"
-    print_found({"run": name, "units": units}, lambda _: [line], json)
+    print_found({"run": name, "units": units}, lambda _: [line], options.as_json)
 
 
 @reading("warehouse", "older_than", panel=KEEP)
-def gc(options: ReadOptions, json: Json = False) -> None:
+def gc(options: ReadOptions) -> None:
     """Compact a warehouse's files, and delete replaced ones.
 
     It deletes what removed runs alone had planned, too.
@@ -47,11 +45,11 @@ def gc(options: ReadOptions, json: Json = False) -> None:
     """
     from jobs.warehouse.upkeep import show_gc
 
-    show_gc(options, json)
+    show_gc(options)
 
 
 @reading("warehouse", panel=KEEP)
-def verify(options: ReadOptions, json: Json = False) -> None:
+def verify(options: ReadOptions) -> None:
     """Read every file of a warehouse, and compare pages with checksums.
 
     Exit code 1 if a file is damaged.
@@ -62,7 +60,7 @@ def verify(options: ReadOptions, json: Json = False) -> None:
     from jobs.warehouse.upkeep import verify as verify_files
 
     verified = verify_files(options.warehouse)
-    print_found(verified, verified_lines, json)
+    print_found(verified, verified_lines, options.as_json)
     if damaged := verified["damaged"]:
         raise AccountingError(f"{counted(len(damaged), 'file')} damaged; see above")
 
@@ -100,7 +98,7 @@ app.add_typer(prompts, name="prompts", rich_help_panel=KEEP)
 
 
 @reading("plugins", of=prompts)
-def check(folders: Names = None, *, options: ReadOptions, json: Json = False) -> None:
+def check(folders: Names = None, *, options: ReadOptions) -> None:
     """Render every prompt of a family (default: all families) and parse its example replies.
 
     NAME is the family's folder.
@@ -115,7 +113,7 @@ def check(folders: Names = None, *, options: ReadOptions, json: Json = False) ->
     families = [Path(folder) for folder in folders or ()] or every
     failures = [line for family in families for line in check_family(family, roots)]
     lines = failures or ["all prompts render and all example replies are read"]
-    print_found({"failures": failures}, lambda _: ["\n".join(lines)], json)
+    print_found({"failures": failures}, lambda _: ["\n".join(lines)], options.as_json)
     raise typer.Exit(2 if failures else 0)
 
 
@@ -124,7 +122,6 @@ def export(
     family: Annotated[str, typer.Argument(help="A family's name, or its folder.")],
     folder: Annotated[Path, typer.Argument(help="A new folder.")],
     options: ReadOptions,
-    json: Json = False,
 ) -> None:
     """Copy a family to FOLDER, to read and to change.
 
@@ -137,4 +134,4 @@ def export(
     copied = export_family(family, folder, options.plugins)
     files = f"family.yaml and {len(copied['templates'])} templates"
     line = f"{copied['folder']}: {files}; family={copied['folder']} reads with them"
-    print_found(copied, lambda _: [line], json)
+    print_found(copied, lambda _: [line], options.as_json)

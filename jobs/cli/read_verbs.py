@@ -4,24 +4,18 @@ choices for a run."""
 from contextlib import suppress
 from dataclasses import replace
 
-import typer
-
-from jobs.cli.app import RUN, Json, Names, WholeTables, reading, switch
+from jobs.cli.app import RUN, Names, reading, switch, warn
 from jobs.config.options import REPORT, WAREHOUSE, ReadOptions
-from jobs.output.print_tables import exact_rows, print_found, print_parts
-
-_SECONDS_BETWEEN_LOOKS = 5.0
+from jobs.output.print_tables import exact_rows, markdown, print_found, print_line
 
 
 @reading(*RUN, *REPORT, "html")
-def report(  # noqa: PLR0913  # they are its options
+def report(
     options: ReadOptions,
     corpus: bool = switch("--corpus", "Words, pages and compression instead of scores."),
     published: bool = switch("--published", "The paper's figures beside the run's."),
     split_shared: bool = switch("--split-shared", "Divide costs of memories among their methods."),
     whole: bool = switch("--all", "In a terminal, too, all of it."),
-    json: Json = False,
-    markdown: WholeTables = False,
 ) -> None:
     """Print the table of a run: methods, scores, costs.
 
@@ -32,11 +26,11 @@ def report(  # noqa: PLR0913  # they are its options
     from jobs.cli.print_report import show_report
 
     options = replace(options, split_shared=split_shared)
-    show_report(options, corpus, published, whole, json, markdown)
+    show_report(options, corpus, published, whole)
 
 
 @reading(*RUN, "by", "where", "rater", "columns", "names", "plugins", "port")
-def view(options: ReadOptions, json: Json = False) -> None:
+def view(options: ReadOptions) -> None:
     """Serve the pages of a warehouse's runs on this machine.
 
     From the warehouse, for runs too large for a file, and live for one at work; Ctrl-C ends it.
@@ -45,15 +39,13 @@ def view(options: ReadOptions, json: Json = False) -> None:
     """
     from jobs.html.serve import serve  # imported here: it imports the stages
 
-    serve(options, json)
+    serve(options)
 
 
 @reading(*RUN, "every")
 def status(
     options: ReadOptions,
-    steps: bool = switch("--steps", "A row per step, not per stage."),
     watch: bool = switch("--watch", "Every 5 s, until the run is no longer at work."),
-    json: Json = False,
 ) -> None:
     """Say what of a run is done, running and failed.
 
@@ -61,9 +53,9 @@ def status(
     """
     from jobs.warehouse.status import show_status
 
-    seconds = options.every or (_SECONDS_BETWEEN_LOOKS if watch else None)
+    seconds = options.every or (5.0 if watch else None)
     with suppress(KeyboardInterrupt):  # the run goes on
-        show_status(options, json, steps, seconds)
+        show_status(options, seconds)
 
 
 @reading(*RUN, "method", "plugins")
@@ -72,7 +64,6 @@ def trace(
     options: ReadOptions,
     full: bool = switch("--full", "Print the full text of pages."),
     prompts: bool = switch("--prompts", "Print every model call as it was sent."),
-    json: Json = False,
 ) -> None:
     """Follow one question from pages to scores, by method.
 
@@ -80,11 +71,11 @@ def trace(
     """
     from jobs.trace.show import show_trace
 
-    show_trace(options, question_id, full, prompts, json)
+    show_trace(options, question_id, full, prompts)
 
 
 @reading(*RUN, "metric", "where", "rater")
-def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) -> None:
+def compare(methods: Names = None, *, options: ReadOptions) -> None:
     """Compare two methods on the questions that both have.
 
     Difference, interval, p-value, the questions that differ. A alone: against every other.
@@ -96,18 +87,18 @@ def compare(methods: Names = None, *, options: ReadOptions, json: Json = False) 
     from jobs.compare.show_compare import comparison_parts
 
     compared = compare_methods(options, methods or [])
-    print_found(compared, lambda _: comparison_parts(compared), json)
+    print_found(compared, lambda _: comparison_parts(compared), options.as_json)
 
 
 @reading(*RUN, "memory", "page")
-def show(document_id: str, options: ReadOptions, json: Json = False) -> None:
+def show(document_id: str, options: ReadOptions) -> None:
     """Show a document's memory: its pages, each with its gist.
 
     Example: gistmill show tide_mill_handbook page=1
     """
     from jobs.trace.show import document_parts, shown_document
 
-    print_found(shown_document(options, document_id), document_parts, json)
+    print_found(shown_document(options, document_id), document_parts, options.as_json)
 
 
 @reading(*RUN, "rows", "seconds")
@@ -115,8 +106,6 @@ def sql(
     query: str,
     options: ReadOptions,
     unsafe: bool = switch("--unsafe", "Allow COPY and all else: any file, any setting."),
-    json: Json = False,
-    markdown: WholeTables = False,
 ) -> None:
     """Query the tables of a run in SQL.
 
@@ -129,27 +118,25 @@ def sql(
 
     with connect(options.warehouse, options.run, unsafe) as connection:
         rows, is_cut = rows_within(connection, query, options.rows, options.seconds)
-    print_found(rows, exact_rows, json, markdown)
+    print_found(rows, exact_rows, options.as_json)
     if is_cut:
-        typer.echo(f"gistmill: only the first {options.rows} rows; add rows=N for more", err=True)
+        warn(f"gistmill: only the first {options.rows} rows; add rows=N for more")
 
 
 @reading("warehouse", "plugins")
-def ls(
-    kinds: Names = None, *, options: ReadOptions, json: Json = False, markdown: WholeTables = False
-) -> None:
+def ls(kinds: Names = None, *, options: ReadOptions) -> None:
     """List what there is to choose from, or a warehouse's runs.
 
-    Corpora, methods, engines and experiments, and the names of stages, prompts, metrics ..., with
-    plugins=DIR those of plugins, too; with warehouse=DIR its runs, the latest first, and steps.
-    With NAMEs, such as methods, those lists alone.
+    Corpora, methods, engines and experiments, with plugins=DIR those of plugins, too; with
+    warehouse=DIR its runs, the latest first. With NAMEs, such as methods, stages or metrics, those
+    lists alone.
 
     Example: gistmill ls warehouse=warehouse
     """
     from jobs.warehouse.listing import listing, listing_parts
 
     warehouse = None if options.warehouse is WAREHOUSE else options.warehouse
-    print_found(listing(warehouse, options.plugins, kinds or ()), listing_parts, json, markdown)
+    print_found(listing(warehouse, options.plugins, kinds or ()), listing_parts, options.as_json)
 
 
 @reading("plugins")
@@ -157,22 +144,23 @@ def schema(
     names: Names = None,
     *,
     options: ReadOptions,
-    markdown: bool = switch("--markdown", "Print all of it as a page."),
-    json: Json = False,
+    page: bool = switch("--markdown", "Print all of it as a page."),
 ) -> None:
     """Say what every table, view and column means.
 
-    Without NAME also every problem code. With a NAME (a table, view, stage, metric, method ...):
-    what it does, and its settings or its file. With plugins=DIR those of plugins, too.
+    Without NAME also every problem code. With a NAME (a table, view, stage, metric, prompt ...):
+    what it does, and its settings. With plugins=DIR those of plugins, too.
 
     Example: gistmill schema answers
     """
     from jobs.warehouse.listing import named, named_parts, read_schema, schema_page, schema_parts
 
     content = read_schema(options.plugins)
-    if markdown:
-        print_parts(schema_page(content), whole=True)
+    if page:
+        print_line(markdown(schema_page(content)))
     elif names:
-        print_found([row for name in names for row in named(content, name)], named_parts, json)
+        print_found(
+            [row for name in names for row in named(content, name)], named_parts, options.as_json
+        )
     else:
-        print_found(content, schema_parts, json)
+        print_found(content, schema_parts, options.as_json)

@@ -35,8 +35,7 @@ def comparison_parts(comparison: Comparison) -> list[Part]:
         }
         for place, pair in enumerate(pairs)
     ]
-    num_keys = 1 + has_groups + len(sides) - len(same)
-    table = Table(rows, left=("by", "A", "B"), num_keys=num_keys)
+    table = Table(rows, left=("by", "A", "B"))
     differences = map(_differences, pairs) if comparison.is_one_pair else ()
     return [*head, table, "\n".join(_lines(comparison)), *differences]
 

@@ -39,8 +39,8 @@ def word(form: str, about: str, default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The words of verbs that read a run, and the switch `split_shared`. `by` and `where` are SQL
-    over the questions."""
+    """The words of verbs that read a run, and the switches `split_shared` and `as_json`. `by` and
+    `where` are SQL over the questions."""
 
     warehouse: Annotated[UPath, BeforeValidator(as_path)] = word(
         "DIR", "By default ./warehouse.", WAREHOUSE
@@ -55,7 +55,7 @@ class ReadOptions:
     rater: str | None = word("NAME", "Whose verdicts count; how it begins will do.")
     plugins: str | None = word("DIR,...", "Folders with stages and prompts of your own.")
     memory: str | None = word("NAME", "Of several that the run has of the document.")
-    page: str | None = word("0,3..5", "Pages by their indexes; by default all.")
+    page: str | None = word("3|0..4", "Pages by their indexes; by default all.")
     port: Annotated[int, Field(ge=0, lt=2**16)] = word(
         "PORT", "By default 7645; 0: any that is free.", 7645
     )
@@ -81,6 +81,7 @@ class ReadOptions:
     baseline: str | None = word("METHOD", "Each row's difference from it, and p, too.")
     only: str | None = word("PART", "All of one part: scores, reading or cost.")
     split_shared: bool = False
+    as_json: bool = False
 
     @contextmanager
     def opened(self) -> Iterator[tuple["RunFolder", Any]]:

@@ -2,7 +2,6 @@
 and the table of a run as CSV, or as papers print it, in LaTeX or Markdown: with printed names,
 scores before reading and cost, and a caption that explains the numbers."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +28,6 @@ from pipeline.store.sql.connection import query
 
 Rows = Sequence[Mapping[str, Any]]
 _SQL = sql_beside(__file__)
-_IN_NO_LABEL = re.compile(r"[^A-Za-z0-9:._-]")
 _HEADINGS = {"method": "Method", "by": "Group"}
 _OF_INTERVALS = ("low", "high", "answered_mean", "sd")
 _NAMES = {"answered_mean": "answered", "sd": "sd_over_repeats"}  # of these in CSV
@@ -99,9 +97,9 @@ def exported_report(
     """The report in `format=`, of the methods whose names begin with `method=`; and the number of
     its rows. `warn` gets a line if the run is not complete. Raises UsageError."""
     form = _format(options.format or "csv", TABLE_FORMATS)
-    for key, forms in _ONLY_OF.items():
-        if getattr(options, key) is not None and form not in forms:
-            raise UsageError(f"{key}= is for format={' and '.join(forms)}; leave it out")
+    of_papers = [key for key in ("names", "caption", "label") if getattr(options, key) is not None]
+    if of_papers and form == "csv":
+        raise UsageError(f"{of_papers[0]}= is for format=latex and markdown; leave it out")
     report = make_report(options)
     warn_incomplete(report.run, report.inputs, warn)
     return TABLE_FORMATS[form](report, options, with_intervals), len(report.rows)
@@ -111,7 +109,7 @@ def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
     """A column per measure with all digits, and the number of answers behind each mean; with
     intervals also the intervals, the mean over answered questions and the sd over repeats."""
     counts = [column.measure for column in COUNTS] if options.columns is None else []
-    shown = with_columns(report, options.columns, None)
+    shown = with_columns(report, options.columns)
     has_groups = any(row.by is not None for row in report.rows)
     rows: list[dict[str, Any]] = []
     for row in report.rows:
@@ -128,42 +126,34 @@ def _csv(report: Report, options: ReadOptions, with_intervals: bool) -> str:
 
 
 def _latex(report: Report, options: ReadOptions, with_intervals: bool) -> str:
-    """A table that needs booktabs, below comments on where it is from."""
-    corpus, engine = report.foot["corpus"], report.foot["engine"]
-    notes = [f"gistmill, run {report.run}, corpus {corpus}, engine {engine}"]
-    notes.append(r"Needs \usepackage{booktabs}.")
-    if report.inputs["not_done"]:
-        notes.append(
-            "INCOMPLETE: {not_done} of {planned} inputs are not done.".format(**report.inputs)
-        )
-    comments = [f"% {on_one_line(note)}" for note in notes]
-    table = _latex_lines(_paper_table(report, options, with_intervals))
-    return "".join(f"{line}\n" for line in (*comments, *table))
+    """A table that needs booktabs, below a comment on where it is from."""
+    source = f"gistmill, run {report.run}, corpus {report.foot['corpus']}"
+    comment = on_one_line(f"{source}, engine {report.foot['engine']}")
+    caption, table = _paper_table(report, options, with_intervals)
+    lines = _latex_lines(table, caption, options.label or f"tab:{report.run}")
+    return "".join(f"{line}\n" for line in (f"% {comment}", *lines))
 
 
 def _markdown(report: Report, options: ReadOptions, with_intervals: bool) -> str:
-    return report_page([_paper_table(report, options, with_intervals)]) + "\n"
+    return report_page(_paper_table(report, options, with_intervals)) + "\n"
 
 
-def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> Table:
-    """The table that a paper prints, by default with all columns and the cost. Raises
-    UsageError."""
-    if _IN_NO_LABEL.search(options.label or ""):
-        raise UsageError(f"label={options.label}: write letters, digits and any of : . _ -")
+def _paper_table(report: Report, options: ReadOptions, with_intervals: bool) -> tuple[str, Table]:
+    """The caption and the table that a paper prints, by default with all columns and the cost.
+    Raises UsageError."""
     if not report.rows:
         raise UsageError(f"run={report.run} has no methods; gistmill report shows its memories")
     names = read_names(options.names or PAPER, report.foot.get("plugins"))
-    shown = named(with_columns(report, options.columns, names, COST_COLUMNS), names)
-    table = score_table(shown, with_intervals)
+    shown = named(with_columns(report, options.columns, COST_COLUMNS), names)
+    table = score_table(shown, [c.measure for c in shown.columns] if with_intervals else ())
     table = replace(
         table,
         rows=[{_HEADINGS.get(k, k): value for k, value in row.items()} for row in table.rows],
         left=["Group"],
-        label=options.label or f"tab:{report.run}",
         is_best_bold=True,
     )
     caption = options.caption or " ".join(_caption(table, shown, options, with_intervals))
-    return replace(table, caption=caption)
+    return caption, table
 
 
 def _caption(
@@ -175,6 +165,8 @@ def _caption(
     chosen = f", where {options.where}" if options.where else ""
     chosen += f", by {options.by}" if options.by else ""
     yield f"{corpus}, {_questions(report)} about {documents}{chosen}."
+    if not_done := report.inputs["not_done"]:
+        yield f"INCOMPLETE: {not_done} of {report.inputs['planned']} inputs are not done."
     yield "Means over all answers; a problem counts 0."
     if any(mean.n != mean.of for mean in means):
         yield "(n=...): over so many answers, those that have such a value."
@@ -193,13 +185,10 @@ def _questions(report: Report) -> str:
     numbers: Counter[str] = Counter()  # of questions, by method
     for row in report.rows:
         numbers[row.method] += int(row.counts.get("n") or 0) // repeats
-    least, most = min(numbers.values()), max(numbers.values())
     how = f" ({repeats} repeats, {REPEATED[report.foot['repeat_from']]})" if repeats > 1 else ""
-    return f"{'' if least == most else f'{least} to '}{counted(most, 'question')}{how}"
+    return f"{counted(max(numbers.values()), 'question')}{how}"
 
 
-_PAPER = ("latex", "markdown")
-_ONLY_OF = {"names": _PAPER, "caption": _PAPER, "label": ("latex",)}
 TABLE_FORMATS: Mapping[str, Callable[[Report, ReadOptions, bool], str]] = {
     "csv": _csv,
     "latex": _latex,
@@ -220,16 +209,15 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(sign, sign) for sign in on_one_line(text))
 
 
-def _latex_lines(table: Table) -> Iterator[str]:
+def _latex_lines(table: Table, caption: str, label: str) -> Iterator[str]:
     def line(cells: Iterable[str]) -> str:
         return f"{' & '.join(cells)} \\\\"
 
     names = table.filled()
     yield r"\begin{table}"
     yield r"\centering\small\setlength{\tabcolsep}{4pt}"
-    if table.caption:
-        yield f"\\caption{{{escaped(table.caption)}}}"
-        yield f"\\label{{{table.label}}}"
+    yield f"\\caption{{{escaped(caption)}}}"
+    yield f"\\label{{{label}}}"
     kinds = "".join("l" if table.is_left(name) else "r" for name in names)
     yield f"\\begin{{tabular}}{{@{{}}{kinds}@{{}}}}"
     yield r"\toprule"
@@ -238,16 +226,16 @@ def _latex_lines(table: Table) -> Iterator[str]:
     yield line("$n$" if name == "n" else f"{escaped(name)}{over[name]}" for name in names)
     yield r"\midrule"
     for row in table.rows:
-        yield line(_cell(row[name], table, name) for name in names)
+        yield line(_cell(row[name], shared[name]) for name in names)
     yield from (r"\bottomrule", r"\end{tabular}", r"\end{table}")
 
 
-def _cell(value: Any, table: Table, name: str) -> str:
+def _cell(value: Any, shared_n: int | None) -> str:
     if not isinstance(value, Measured) or value.value is None:
         shown = cell(value)
         return "--" if shown == "-" else escaped(shown)
     shown = escaped(cell(value.value))
     shown = f"\\textbf{{{shown}}}" if value.is_best else shown
-    over = ", ".join(value.is_over(table.shared_n(name))).replace("n=", "$n$=")
+    over = ", ".join(value.is_over(shared_n)).replace("n=", "$n$=")
     shown += f" ({over})" if over else ""
     return f"{shown} {{\\scriptsize{value.small}}}" if value.small else shown

@@ -20,7 +20,7 @@ from jobs.output.print_tables import (
     printable,
     warn_incomplete,
 )
-from jobs.report.columns import PAPER, measures_by_name, read_names
+from jobs.report.columns import measures_by_name
 from jobs.report.render import notes
 from jobs.report.report import Report, make_report
 from jobs.statistics.statistics import Mean
@@ -31,7 +31,6 @@ TONES = ("#2f6fca", "#b3541e", "#1f8a4c", "#8a3a9c", "#c03650", "#12808c", "#857
          "#6a5acd", "#a0522d", "#4d7f17", "#b0409c")  # fmt: skip
 _LEFT, _TOP, _RIGHT, _BOTTOM = 54, 28, 732, 372  # of the points, in pixels
 _LINE, _OF_A_LINE = 17, 110  # pixels; characters
-_NO_XML = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}  # not allowed in XML, besides control characters
 _CAPTION = (
     "Filled, joined by steps: the Pareto frontier, no other method has as high a score with fewer "
     "tokens. Bars: 95% intervals over documents, where there are ten. Means over fewer answers "
@@ -59,7 +58,10 @@ class Point:
 
     @property
     def place(self) -> tuple[float, float] | None:
-        return None if self.tokens is None or self.score is None else (self.tokens, self.score)
+        """Rounded, as equal means may differ in their last digits."""
+        if self.tokens is None or self.score is None:
+            return None
+        return round(self.tokens, 6), round(self.score, 6)
 
 
 def exported_frontier(options: ReadOptions, warn: Callable[[str], None]) -> tuple[str, int]:
@@ -96,15 +98,14 @@ def drawn_columns(report: Report) -> list[Column]:
 
 
 def chosen_column(report: Report, wanted: str | None) -> Column:
-    """The column of `drawn_columns` with this measure or heading, also as papers print it; by
-    default the first. Raises UsageError where there is none."""
+    """The column of `drawn_columns` with this measure or heading; by default the first. Raises
+    UsageError where there is none."""
     columns = {column.measure: column for column in drawn_columns(report)}
     if not columns:
         raise UsageError(f"run={report.run}: no answer has a score")
     if wanted is None:
         return next(iter(columns.values()))
-    names = read_names(PAPER, report.foot.get("plugins"))
-    measure = measures_by_name([*columns.values()], names).get(wanted.lower())
+    measure = measures_by_name([*columns.values()]).get(wanted.lower())
     if measure is None:
         scores = ", ".join(columns)
         raise UsageError(f"metric={wanted}: no score of run={report.run}; there are {scores}")
@@ -126,15 +127,11 @@ def points_of(report: Report, column: Column) -> list[Point]:
     most = {p.by: max((o.n for o in points if o.by == p.by and o.place), default=0) for p in points}
     points = [replace(p, competes=p.place is not None and p.n == most[p.by]) for p in points]
 
-    def rounded(point: Point) -> tuple[float, float]:  # equal means may differ in their last digits
-        tokens, score = point.place or (math.inf, -math.inf)
-        return round(tokens, 6), round(score, 6)
-
     def is_on_frontier(point: Point) -> bool:
-        tokens, score = rounded(point)
-        rivals = [rounded(p) for p in points if p.competes and p.by == point.by]
-        at_least_as_good = [(x, y) for x, y in rivals if x <= tokens and y >= score]
-        return point.competes and set(at_least_as_good) <= {(tokens, score)}
+        tokens, score = point.place or (math.inf, -math.inf)
+        rivals = {p.place for p in points if p.competes and p.by == point.by and p.place}
+        at_least_as_good = {place for place in rivals if place[0] <= tokens and place[1] >= score}
+        return point.competes and at_least_as_good == {point.place}
 
     return [replace(point, on_frontier=is_on_frontier(point)) for point in points]
 
@@ -164,7 +161,7 @@ def frontier_svg(run: str, heading: str, points: Sequence[Point], notes: Sequenc
         tops=[*accumulate(panel["height"] for panel in panels)],
         left=_LEFT, top=_TOP, right=_RIGHT, bottom=_BOTTOM,
     )  # fmt: skip
-    return printable(svg).translate(_NO_XML)
+    return printable(svg)
 
 
 def _panel(points: Sequence[Point], looks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,14 +22,11 @@ from urllib.parse import unquote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.environment import TemplateStream
 from markupsafe import Markup
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import track
 
 from jobs.compare.compare import RunValues, against_each, against_run
 from jobs.config.options import ReadOptions
 from jobs.export.frontier import drawn_columns, frontier_svg, points_of, tones_of
-from jobs.output.print_tables import counted, json_value, print_found
+from jobs.output.print_tables import counted, json_value
 from jobs.problems.causes import causes, question_problems
 from jobs.report.columns import PAPER, Names, group_of, named, read_names, with_columns
 from jobs.report.render import BEST, notes, provenance_line
@@ -58,9 +56,7 @@ Chunk = tuple[str, bytes]  # its name, and JSON in gzip
 _SQL = sql_beside(__file__)
 _OF_A_CHUNK = 50  # questions, all of which are read when one is opened
 _AT_ONCE = 4_000  # answers whose rows are read by one query and held in memory
-_LARGE = 200e6  # bytes that a browser takes a while to read
 _SHOWN_CHARS = 300  # of a question, in the list of all
-_NOT_SHOWN = ("corpus", "unit", "input_sha", "document_id", "question_id")  # of a call
 _OF_LISTED = """if(question_id is null,
   document_id in (select document_id from numbered_documents),
   question_id in (select question_id from numbered_questions))"""
@@ -87,7 +83,7 @@ class Source:
         load_plugins(plugin_folders(options.plugins))  # before views of their records are made
         whole = make_report(options)
         names = read_names(options.names or PAPER, whole.foot["plugins"])
-        report = with_columns(whole, options.columns, names)
+        report = with_columns(whole, options.columns)
         self.run = report.run
         self._options = replace(options, run=report.run)
         self._connection = self._opened.enter_context(connect(options.warehouse, self.run))
@@ -109,11 +105,6 @@ class Source:
 
     def close(self) -> None:
         self._opened.close()
-
-    def num_chunks(self) -> int:
-        """The number of a file's chunks, without the first."""
-        scores, measures = self.index["report"]["measures"], self.index["measures"]
-        return len(scores) + len(measures) + len(self._parts)
 
     def chunks(self) -> Iterator[Chunk]:
         """All chunks of a file. The first, `index`, also has for every question and document the
@@ -190,18 +181,12 @@ class Source:
         ]
 
     def _batches(self) -> Iterator[list[Part]]:
-        """The parts in order, in batches of at most _AT_ONCE answers, or of one part."""
-        batch: list[Part] = []
-        size = 0
-        for part in self._parts:
-            of_part = max(1, len(part.question_ids)) * max(1, self._num_answers)
-            if batch and size + of_part > _AT_ONCE:
-                yield batch
-                batch, size = [], 0
-            batch.append(part)
-            size += of_part
-        if batch:
-            yield batch
+        """The parts in order, in batches of some _AT_ONCE answers."""
+        of_a_question = max(1, self._num_answers)
+        ends = accumulate(of_a_question * max(1, len(part.question_ids)) for part in self._parts)
+        numbered = zip(ends, self._parts, strict=True)
+        for _, batch in groupby(numbered, lambda pair: pair[0] // _AT_ONCE):
+            yield [part for _, part in batch]
 
     def _contents(self, parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
         """The content of each part's chunk, in order; the rows of all parts are read at once."""
@@ -222,7 +207,7 @@ class Source:
             document = {
                 **documents[name],
                 "sections": of_documents[name],
-                "calls": _calls(indexing[name]),
+                "calls": indexing[name],
                 "page_lanes": {row["memory"]: trace.pages_lane(num_chars, row["spans"])
                                for row in page_spans[name]},
             }  # fmt: skip
@@ -230,7 +215,7 @@ class Source:
                 question_id: {
                     **questions[question_id],
                     "sections": of_questions[question_id],
-                    "calls": _calls(asking[question_id]),
+                    "calls": asking[question_id],
                     "lanes": [
                         {"method": row["method"], "repeat": row["repeat"],
                          **asdict(trace.lane(num_chars, row["spans"] or (),
@@ -275,10 +260,6 @@ class Source:
             **{name: rows[0][name] for name in ("memory", "method", "repeat") if name in rows[0]},
             **content,
         }
-
-
-def _calls(sent: Rows) -> Rows:
-    return [{k: v for k, v in call.items() if k not in _NOT_SHOWN} for call in sent]
 
 
 def _index(connection: Any, report: Report, names: Names | None, is_subset: bool) -> dict[str, Any]:
@@ -329,29 +310,20 @@ def _index(connection: Any, report: Report, names: Names | None, is_subset: bool
 
 
 def check_page_name(file: Path) -> None:
-    """Raise UsageError unless the name ends in .html and its folder exists."""
+    """Raise UsageError unless the name ends in .html."""
     if file.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"html={file}: write a name that ends in .html")
-    if not file.parent.is_dir():
-        raise UsageError(f"html={file}: no folder {file.parent}; write it elsewhere")
 
 
 def write_page(options: ReadOptions, file: Path) -> dict[str, Any]:
-    """Write the page of a run, with a progress bar in a terminal; an older file is replaced once
-    the new one is whole. Raises UsageError as `gistmill report` does, and for an unwritable
-    file."""
+    """Write the page of a run; an older file is replaced once the new one is whole. Raises
+    UsageError as `gistmill report` does, and for an unwritable file."""
     check_page_name(file)
     beside = file.with_name(part_name(file.name))
-    console = Console(stderr=True, no_color=True)
     with closing(Source(options)) as source:
         chunks = source.chunks()
-        first = next(chunks)
-        tracked = track(
-            chunks, f"writing {escape(file.name)}", source.num_chunks(),
-            console=console, transient=True, disable=not console.is_terminal,
-        )  # fmt: skip
         try:
-            page(source.run, [first], tracked).dump(str(beside), encoding="utf-8")
+            page(source.run, [next(chunks)], chunks).dump(str(beside), encoding="utf-8")
             beside.replace(file)
         except OSError as error:
             raise UsageError(f"html={file}: {error.strerror}; write it elsewhere") from None
@@ -361,18 +333,10 @@ def write_page(options: ReadOptions, file: Path) -> dict[str, Any]:
         return {"file": str(file), "run": source.run, **numbers, "bytes": file.stat().st_size}
 
 
-def show_written(options: ReadOptions, file: Path, as_json: bool) -> None:
-    print_found(write_page(options, file), _lines, as_json)
-
-
-def _lines(written: Mapping[str, Any]) -> list[str]:
-    line = (
-        f"{written['file']}: run {written['run']}, {counted(written['questions'], 'question')} "
-        f"about {counted(written['documents'], 'document')}, {written['bytes'] / 1e6:.1f} MB"
-    )
-    if written["bytes"] > _LARGE:
-        line += "\na large file; gistmill view shows the same and reads what is opened"
-    return [line]
+def written_lines(written: Mapping[str, Any]) -> list[str]:
+    about = f"{counted(written['questions'], 'question')} about "
+    about += counted(written["documents"], "document")
+    return [f"{written['file']}: run {written['run']}, {about}, {written['bytes'] / 1e6:.1f} MB"]
 
 
 def page(
@@ -409,11 +373,7 @@ def _source(text: str) -> str:
 
 
 def _inlined(head: str, names: Iterable[str], suffix: str) -> str:
-    """JavaScript or CSS that is safe within an element: what HTML would read as a tag or comment
-    begins with an escape, as it is in a string or a pattern of JavaScript."""
-    files = ((_HERE / f"{name}.{suffix}").read_text(encoding="utf-8") for name in names)
-    text = head + "\n".join(files)
-    return re.sub(r"<(?=!--|/?(?:script|style)\b)", r"\\x3c", text, flags=re.IGNORECASE)
+    return head + "\n".join((_HERE / f"{name}.{suffix}").read_text("utf-8") for name in names)
 
 
 def compressed_chunk(chunk: Mapping[str, Any]) -> bytes:

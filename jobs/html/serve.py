@@ -30,8 +30,6 @@ Content = tuple[str, bytes]
 
 _HOST = "127.0.0.1"
 _SECONDS_IDLE = 5.0  # after which a connection that asks nothing is closed
-_MISTAKABLE = ("by", "where", "rater", "columns", "names", "plugins")  # options
-_NAMES = (_HOST, "localhost")  # a request for another host name is refused (DNS rebinding)
 
 
 class Site:
@@ -87,17 +85,15 @@ class Site:
         return (JSON, chunk) if chunk is not None else None
 
 
-def serve(options: ReadOptions, as_json: bool) -> None:
+def serve(options: ReadOptions) -> None:
     """Serve the pages of all runs until Ctrl-C, and print the address of the chosen run's page.
 
-    Rows are read when the page first asks for them, but earlier if an option may be mistaken. A
-    random part of the address keeps other users of this machine from guessing it. Raises UsageError
-    as `gistmill report` does, and if the port cannot be opened.
+    A random part of the address keeps other users of this machine, and pages of other sites, from
+    guessing it. Raises UsageError as `gistmill report` does, and if the port cannot be opened.
     """
     run = run_name(options.warehouse, options.run)
     with closing(Site(options, run)) as site:
-        if any(getattr(options, name) for name in _MISTAKABLE):
-            site.open(run)
+        site.open(run)
 
         class Handler(_Handler):
             pages, folder = site, f"/{secrets.token_urlsafe(12)}/"
@@ -112,7 +108,7 @@ def serve(options: ReadOptions, as_json: bool) -> None:
             try:
                 address = f"http://{_HOST}:{server.server_port}{Handler.folder}"
                 line = f"run {run}: {address} (Ctrl-C ends it)"
-                print_found({"address": address, "run": run}, lambda _: [line], as_json)
+                print_found({"address": address, "run": run}, lambda _: [line], options.as_json)
                 sys.stdout.flush()
                 server.serve_forever()
             except KeyboardInterrupt:
@@ -131,10 +127,6 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
 
     def do_GET(self) -> None:
-        host = (self.headers["Host"] or "").partition(":")[0].lower()
-        if host not in _NAMES:
-            self.send_error(HTTPStatus.FORBIDDEN)
-            return
         if not self.path.startswith(self.folder):
             self.send_error(HTTPStatus.NOT_FOUND)
             return

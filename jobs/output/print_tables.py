@@ -1,7 +1,6 @@
 """The parts that a command prints, as Markdown or fitted to a terminal, without characters that a
-terminal would obey; rows as CSV, values as JSON; and the files that exports are written to."""
+terminal would obey; rows as CSV, and values as JSON."""
 
-import codecs
 import csv
 import dataclasses
 import io
@@ -12,24 +11,15 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
-from upath import UPath
 
-from pipeline.core.errors import LeftOutWarning, UsageError
-from pipeline.files.storage import (
-    as_path,
-    is_remote,
-    path_kind,
-    refuse_unreachable_path,
-    unwritable,
-    write,
-)
+from pipeline.core.errors import LeftOutWarning
 
 STANDARD_OUTPUT = "-"
 _MOST_LINES = 20
@@ -62,7 +52,7 @@ class Measured:
     small: str = ""
     answered: int | None = None
 
-    def is_over(self, shared_n: int | None) -> list[str]:
+    def is_over(self, shared_n: int | None = None) -> list[str]:
         """What a reader must know of the answers behind the mean: n, unless the row or the column
         (`shared_n`) says it, and how many were answered, unless all were."""
         n = [] if self.n in (self.of, shared_n) else [f"n={self.n}"]
@@ -72,17 +62,14 @@ class Measured:
 @dataclass(frozen=True)
 class Table:
     """Rows with the same keys; a cell is a text, a number, a `Measured` or None. The first column
-    and those in `left` are left-aligned. A terminal leaves out columns without values, except the
-    first `num_keys`, unless the table `keeps_empty`. `about_best` explains marks of best values;
-    `caption`, `label` and `is_best_bold` are for LaTeX and Markdown."""
+    and those in `left` are left-aligned. A terminal leaves out columns without values, unless the
+    table `keeps_empty`. `about_best` explains marks of best values, which Markdown prints only if
+    `is_best_bold`."""
 
     rows: Sequence[Mapping[str, Any]]
     left: Sequence[str] = ()
-    num_keys: int = 1
     keeps_empty: bool = False
     about_best: str = ""
-    caption: str = ""
-    label: str = ""
     is_best_bold: bool = False
 
     def names(self) -> list[str]:
@@ -92,20 +79,16 @@ class Table:
         return name in self.left or name == self.names()[0]
 
     def filled(self) -> list[str]:
-        """The columns that have a value, and the key columns."""
-        names = self.names()
-        return names[: self.num_keys] + [
-            name
-            for name in names[self.num_keys :]
-            if any(row[name] not in (None, "", "-") for row in self.rows)
-        ]
+        """The first column, and those that have a value."""
+        first, *names = self.names()
+        empty = (None, "", "-")
+        return [first, *(n for n in names if any(row[n] not in empty for row in self.rows))]
 
     def shared_n(self, name: str) -> int | None:
         """The n that all means of a column share; None if they differ or are all complete."""
-        cells = [row[name] for row in self.rows if isinstance(row[name], Measured)]
-        numbers = {cell.n for cell in cells}
-        is_shared = len(numbers) == 1 and any(cell.n != cell.of for cell in cells)
-        return numbers.pop() if is_shared else None
+        means = [row[name] for row in self.rows if isinstance(row[name], Measured)]
+        numbers = {mean.n for mean in means if any(mean.n != mean.of for mean in means)}
+        return numbers.pop() if len(numbers) == 1 else None
 
 
 Part = Heading | Table | Verbatim | str
@@ -132,7 +115,7 @@ def on_one_line(text: str) -> str:
 
 def cell(value: Any, shared_n: int | None = None) -> str:
     """A cell's text, on one line: floats with one decimal, `-` for None; a mean is followed by the
-    numbers that it is over (`Measured.is_over`), without `shared_n`, which the heading has."""
+    numbers that it is over, without `shared_n`, which the heading has."""
     if value is None:
         return "-"
     if isinstance(value, float):
@@ -149,29 +132,26 @@ def print_line(text: str = "") -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print as JSON; characters that a terminal would obey, and non-ASCII where standard output is
-    not UTF-8, are \\u escapes, which keep values exact."""
-    is_utf = codecs.lookup(sys.stdout.encoding or "utf-8").name.startswith("utf")
-    sys.stdout.write(json_text(content, indent=2, is_ascii=not is_utf) + "\n")
+    print_exact(json_text(content, indent=2) + "\n")
 
 
-def print_found(
-    result: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool, whole: bool = False
-) -> None:
+def print_exact(text: str) -> None:
+    """Print a text for other programs, which read UTF-8 whatever the terminal's encoding is."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    sys.stdout.write(text)
+
+
+def print_found(result: Any, parts: Callable[[Any], Iterable[Part]], as_json: bool) -> None:
     if as_json:
         print_json(result)
     else:
-        print_parts(parts(result), whole)
+        print_parts(parts(result))
 
 
-def is_fitted(whole: bool) -> bool:
-    """True if standard output is a terminal and the parts are not `whole`."""
-    return sys.stdout.isatty() and not whole
-
-
-def print_parts(parts: Iterable[Part], whole: bool = False) -> None:
-    """Print as Markdown, or fitted to a terminal unless `whole`."""
-    if is_fitted(whole):
+def print_parts(parts: Iterable[Part]) -> None:
+    """Print as Markdown, or fitted to a terminal."""
+    if sys.stdout.isatty():
         from jobs.output.terminal import fitted_to_terminal  # here: rich takes a moment
 
         print_line(fitted_to_terminal(parts, shutil.get_terminal_size().columns))
@@ -208,41 +188,6 @@ def warn_in_lines(warn: Callable[[str], None]) -> Iterator[None]:
         warn(f"gistmill: left out {rest} more files; gistmill sql 'from left_out' lists them")
 
 
-@dataclass(frozen=True)
-class Target:
-    """A file, or standard output if `path` is None."""
-
-    path: UPath | None
-
-    @classmethod
-    def of(cls, to: str, is_forced: bool) -> "Target":
-        """Raises UsageError for a folder, for an unwritable place, and for an existing file without
-        --force."""
-        if to == STANDARD_OUTPUT:
-            return cls(None)
-        path = as_path(to)
-        with refuse_unreachable_path(path, "to"):
-            there = path_kind(path)
-        if there not in (None, "file"):
-            raise UsageError(f"to={to}: no file but a folder or a device; name a file")
-        if there and not is_forced:
-            raise UsageError(f"to={to}: exists already; name another file, or add --force")
-        if blocking := unwritable(path.parent):
-            raise UsageError(f"to={to}: {blocking} is not a writable folder; name another")
-        return cls(path)
-
-    def write(self, text: str) -> None:
-        """Write a text as UTF-8. Raises UsageError if a remote store has no such bucket, and
-        StorageError."""
-        if self.path is None:
-            if isinstance(sys.stdout, io.TextIOWrapper):  # it may be redirected to a file
-                sys.stdout.reconfigure(encoding="utf-8")
-            sys.stdout.write(text)
-            return
-        with refuse_unreachable_path(self.path, "to") if is_remote(self.path) else nullcontext():
-            write(self.path, text.encode())
-
-
 def warn_incomplete(run: str, inputs: Mapping[str, int], warn: Callable[[str], None]) -> None:
     """Give `warn` a line if some of the run's `inputs` are not done."""
     if inputs["not_done"]:
@@ -259,7 +204,7 @@ def markdown(parts: Iterable[Part]) -> str:
         if isinstance(part, Heading):
             texts.append(f"{'#' * part.level} {part.text}")
         elif isinstance(part, Table):
-            texts += [part.caption, _table(part)] if part.caption else [_table(part)]
+            texts.append(_table(part))
         else:
             texts.append(part if isinstance(part, str) else part.text)
     return "\n\n".join(texts)
@@ -290,7 +235,7 @@ def _table(table: Table) -> str:
 
 
 # These begin a formula in some spreadsheet; the last four are the full-width signs.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
@@ -307,15 +252,13 @@ def _csv_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = printable(value)
-    is_formula = text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA)
-    return f"'{text}" if is_formula else text
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
-def json_text(content: Any, indent: int | None = None, is_ascii: bool = False) -> str:
+def json_text(content: Any, indent: int | None = None) -> str:
     """JSON without NaN; control characters are escapes."""
-    text = json.dumps(
-        json_value(content), indent=indent, default=str, ensure_ascii=is_ascii, allow_nan=False
-    )
+    value = json_value(content)
+    text = json.dumps(value, indent=indent, default=str, ensure_ascii=False, allow_nan=False)
     return CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

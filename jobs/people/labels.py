@@ -160,7 +160,7 @@ def agreement_parts(agreed: Mapping[str, Any]) -> list[Part]:
             for label, row in zip(of["labels"], of["confusion"], strict=True)
         ]
         matrices.append(Table(cells, keeps_empty=True))
-    table = Table(rows, left=("other", "rubric"), num_keys=3)
+    table = Table(rows, left=("other", "rubric"))
     left_out = f"Left out: {outdated} of answers that changed since."
     return [table, _NOTE, *([left_out] if agreed["outdated"] else []), *matrices]
 

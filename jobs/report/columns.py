@@ -7,9 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
-
-from pydantic import BeforeValidator, Field
 
 from jobs.report.report import Report
 from pipeline.core.errors import UsageError
@@ -20,50 +17,41 @@ from pipeline.work.stage import Column
 
 CANONICAL, PAPER = "canonical", "paper"
 _METHOD = re.compile(r"([A-Za-z]\w*)(?:\((.*)\))?(?:\[(.*)\])?", re.DOTALL)
-_KEYS = ("n", "method", "Method", "by", "Group")  # other columns of tables
-_Section = Annotated[Mapping[str, str], BeforeValidator(lambda section: section or {})]
 
 
 class Names(Settings):
     """Printed names by canonical name."""
 
-    measures: _Section = Field(default_factory=dict)
-    methods: _Section = Field(default_factory=dict)
-    memories: _Section = Field(default_factory=dict)
-    corpora: _Section = Field(default_factory=dict)
+    measures: Mapping[str, str] = {}
+    methods: Mapping[str, str] = {}
+    memories: Mapping[str, str] = {}
+    corpora: Mapping[str, str] = {}
 
     def of_columns(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """Equal printed headings get the measure's name in brackets."""
         headings = [self.measures.get(column.measure, column.heading) for column in columns]
-        number = Counter([*headings, *_KEYS])
+        number = Counter(headings)
         return tuple(
             replace(c, heading=text if number[text] == 1 else f"{text} ({c.measure})")
             for c, text in zip(columns, headings, strict=True)
         )
 
     def of_methods(self, names: Sequence[str]) -> dict[str, str]:
-        """The printed names of a table's methods, all different: with the arguments in which
-        methods of one name differ; with all arguments if two would still be equal; else the
-        canonical name."""
+        """The printed names of a table's methods, with the arguments in which methods of one name
+        differ; the canonical name if two would still be equal."""
         parts = {name: _split(name) for name in dict.fromkeys(names)}
         printed: dict[str, str] = {}
         for name, (base, arguments) in parts.items():
             variants = [of for other, of in parts.values() if other == base]
-            differ = {
-                key: value
+            differ = [
+                f"{key}={value}"
                 for key, value in arguments.items()
                 if any(variant.get(key) != value for variant in variants)
-            }
-            printed[name] = self.methods.get(name) or self._with(base, differ)
-        for fuller in (lambda name: self._with(*parts[name]), str):
-            number = Counter(printed.values())
-            printed |= {name: fuller(name) for name, text in printed.items() if number[text] > 1}
-        return printed
-
-    def _with(self, base: str, arguments: Mapping[str, str]) -> str:
-        printed = ", ".join(f"{key}={value}" for key, value in arguments.items())
-        name = self.methods.get(base, base)
-        return f"{name} ({printed})" if printed else name
+            ]
+            shown = self.methods.get(base, base) + (f" ({', '.join(differ)})" if differ else "")
+            printed[name] = self.methods.get(name, shown)
+        number = Counter(printed.values())
+        return {name: text if number[text] == 1 else name for name, text in printed.items()}
 
 
 def _split(name: str) -> tuple[str, dict[str, str]]:
@@ -92,14 +80,10 @@ def read_names(wanted: str, plugins: str | None = None) -> Names | None:
 
 
 def _read(path: str) -> Names:
-    file, sections = as_path(path), ", ".join(Names.model_fields)
-    try:
-        with refuse_unreachable_path(file, "names"):
-            text = file.read_bytes()
-        return parsed_yaml(text, Names, f"names={path}")
-    except UsageError as error:
-        fix = f"names= is {PAPER}, {CANONICAL} or a YAML file with names under {sections}"
-        raise UsageError(f"{error}; {fix}") from None
+    file = as_path(path)
+    with refuse_unreachable_path(file, "names"):
+        text = file.read_bytes()
+    return parsed_yaml(text, Names, f"names={path}")
 
 
 def named(report: Report, names: Names | None) -> Report:
@@ -139,16 +123,14 @@ COUNTS = (
 )  # fmt: skip
 
 
-def with_columns(
-    report: Report, wanted: str | None, names: Names | None, more: Sequence[Column] = ()
-) -> Report:
+def with_columns(report: Report, wanted: str | None, more: Sequence[Column] = ()) -> Report:
     """The report with the columns that `columns=` names, in its order; None: all columns of the
-    run, and `more`. A name is that of a measure or count, or a heading, also as `names` print it.
-    Raises UsageError for a column that the run has not."""
+    run, and `more`. A name is that of a measure or count, or a heading. Raises UsageError for a
+    column that the run has not."""
     if wanted is None:
         return replace(report, columns=(*report.columns, *more))
     columns = known_columns(report)
-    by_name = measures_by_name(columns, names)
+    by_name = measures_by_name(columns)
     parts = [part.strip() for part in wanted.split(",") if part.strip()]
     if unknown := [part for part in parts if part.lower() not in (*by_name, "n")]:
         there = ", ".join(
@@ -156,8 +138,6 @@ def with_columns(
         )
         raise UsageError(f"columns={unknown[0]}: no such column; the run has {there}")
     chosen = dict.fromkeys(by_name[part.lower()] for part in parts if part.lower() in by_name)
-    if not chosen:
-        raise UsageError(f"columns={wanted}: names no column beside n")
     shown = tuple(c for name in chosen for c in columns if c.measure == name)
     return replace(report, columns=shown)
 
@@ -170,15 +150,10 @@ def known_columns(report: Report) -> list[Column]:
     return list(columns.values())
 
 
-def measures_by_name(columns: Sequence[Column], names: Names | None) -> Mapping[str, str]:
-    """The columns' measures by lower-case text: a measure goes before a heading, and that before a
-    heading as `names` print it."""
-    printed = names.of_columns(columns) if names else columns
-    texts = [
-        *((column.measure, column.measure) for column in columns),
-        *((column.heading, column.measure) for column in (*columns, *printed)),
-    ]
-    return {text.lower(): measure for text, measure in reversed(texts)}
+def measures_by_name(columns: Sequence[Column]) -> Mapping[str, str]:
+    """The columns' measures by lower-case measure or heading; a measure goes before a heading."""
+    headings = {column.heading.lower(): column.measure for column in columns[::-1]}
+    return headings | {column.measure.lower(): column.measure for column in columns}
 
 
 def group_of(column: Column, report: Report) -> str:

@@ -2,7 +2,7 @@
 paper's figures beside those of a run."""
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -29,20 +29,10 @@ _INCOMPLETE = (
     "INCOMPLETE: {} of {} inputs are not done; means are over those that are. "
     "Run the same command again to resume."
 )
-_MANY_UNSCORED = 0.2  # of the answers rated
-_UNREAD = (
-    "UNREAD VERDICTS: {} of {} rated answers are unscored, as the rater gave no verdict that could "
-    "be read. They are read as English words: have its prompts ask for these, in a family of your "
-    "own (`family=DIR`); `gistmill trace` shows its replies."
-)
 _MEMORIES = "The run's memories, and what it took to make them:"
 _UNASKED = (
     "No question was asked; these are the memories. `gistmill show DOCUMENT` prints one, "
     "`gistmill ask` and runs with questions answer from them."
-)
-_NOT_COMPARED = (
-    "Answers are compared with nothing: no question has `references`, or `options` and the "
-    "`answer_index` of the right one."
 )
 _WITHOUT_INTERVAL = f"n/a: no interval over fewer than {LEAST_DOCUMENTS} documents."
 BEST = (
@@ -72,7 +62,6 @@ _IN_EACH = "all of it in the row of each (--split-shared divides it)"
 _MONEY_OF = ("own stages", "memory", "judging", "all")
 GROUPS = {group.lower(): group for group in (SCORES, READING, COST)}
 """The groups by the names that `only=` takes."""
-_MOST_FINDINGS = 3  # in a headline
 
 
 def report_page(parts: Sequence[Part]) -> str:
@@ -80,25 +69,25 @@ def report_page(parts: Sequence[Part]) -> str:
     return markdown(parts).replace("<", "&lt;").replace("](", "]\\(")
 
 
-def parts_of(report: Report, intervals: bool = True, costs: bool = True) -> list[Part]:
-    """The texts and tables of a report; scores are the first table. A run prints it at its end
-    without `intervals`. `costs`: include the costs of methods."""
-    size = f"{_size(report)}{'' if report.memories else '; no pages'}"
-    parts: list[Part] = [Heading(report.run), *_warnings(report), size, *_not_compared(report)]
+def parts_of(report: Report, costs: bool = True) -> list[Part]:
+    """The texts and tables of a report; scores are the first table. `costs`: include the costs of
+    methods."""
+    parts: list[Part] = [Heading(report.run), *notes(report), _size(report)]
     if report.rows:
         parts += [*score_parts(report), *(cost_parts(report) if costs else ())]
     else:
         parts.append(_UNASKED)
     parts += [*memory_parts(report), *stage_parts(report)]
     if report.rows:
-        parts += spread_parts(report, intervals)
-    parts += [*audit_parts(report.audits, report.columns), provenance_line(report)]
-    return [*parts, *report.findings, *_about_engine(report)]
+        parts += spread_parts(report)
+    parts += audit_parts(report.audits, report.columns)
+    return [*parts, provenance_line(report), *report.findings]
 
 
-def score_parts(report: Report) -> list[Part]:
-    """The means of every method, and the meaning of their brackets and marks."""
-    scores = score_table(report)
+def score_parts(report: Report, intervals: Collection[str] = ()) -> list[Part]:
+    """The means of every method, and the meaning of their brackets and marks; `intervals`: the
+    measures that have theirs beside the mean."""
+    scores = score_table(report, intervals)
     means = [value for row in scores.rows for value in row.values() if isinstance(value, Measured)]
     parts: list[Part] = [scores]
     if any(mean.n != mean.of for mean in means):
@@ -112,23 +101,19 @@ def score_parts(report: Report) -> list[Part]:
 
 def headline_parts(report: Report) -> list[Part]:
     """The report on a terminal: the scores of every method in one table, the main ones first and
-    with their 95% intervals; `answered` is the number of the method's answers without a problem."""
-    table = [_headline_table(report)] if report.rows else memory_parts(report)
-    lines = notes(report)
+    with their 95% intervals."""
     means = [row.means[name] for row in report.rows for name in report.main if name in row.means]
-    if any(mean.low is not None for mean in means):
+    lines = notes(report)
+    if has_intervals := any(mean.low is not None for mean in means):
         lines.append("[..]: 95% interval over documents.")
-    elif means:
-        lines.append(f"No intervals, as there are fewer than {LEAST_DOCUMENTS} documents.")
-    if any(row.best for row in report.rows):
-        lines.append("*: the highest mean, and those that do not differ significantly from it.")
-    elif report.num_tests:
-        lines.append("No *, as no difference between methods is significant.")
-    lines += report.findings[:_MOST_FINDINGS]
-    if more := len(report.findings[_MOST_FINDINGS:]):
-        lines.append(f"{counted(more, 'more finding')} about replies: gistmill report --all.")
-    lines.append("More: gistmill report --all, or only=scores, reading or cost.")
-    return [Heading(f"{report.run}: {_size(report)}"), *table, "\n".join(lines)]
+    lines += [*report.findings, "More: gistmill report --all, or only=scores, reading or cost."]
+    scores = [column for column in report.columns if column.measure in report.measures]
+    scores.sort(key=lambda column: column.measure not in report.main)
+    parts = memory_parts(report)
+    if report.rows:
+        shown = replace(report, columns=tuple(scores))
+        parts = score_parts(shown, report.main if has_intervals else ())
+    return [Heading(f"{report.run}: {_size(report)}"), *parts, "\n".join(lines)]
 
 
 def group_parts(report: Report, group: str) -> list[Part]:
@@ -147,29 +132,6 @@ def group_parts(report: Report, group: str) -> list[Part]:
 def _size(report: Report) -> str:
     documents, words = report.memory["documents"], report.memory["words"]
     return f"{counted(documents, 'document')}, {counted(words, 'word')}"
-
-
-def _headline_table(report: Report) -> Table:
-    has_intervals = any(mean.low is not None for row in report.rows for mean in row.means.values())
-    scores = [column for column in report.columns if column.measure in report.measures]
-    scores.sort(key=lambda column: column.measure not in report.main)
-
-    def cells(row: Row) -> dict[str, object]:
-        cells: dict[str, object] = {
-            "answered": f"{row.counts.get('answered')}/{row.counts.get('n')}"
-        }
-        for column in scores:
-            is_main = column.measure in report.main
-            value = score_value(row, column, report, has_intervals and is_main)
-            cells[column.heading] = (
-                replace(value, answered=None) if isinstance(value, Measured) else value
-            )
-        return cells
-
-    table = by_method(report, cells)
-    table = replace(table, left=("by",), num_keys=table.num_keys + 1)
-    filled = table.filled()
-    return replace(table, rows=[{name: row[name] for name in filled} for row in table.rows])
 
 
 def memory_parts(report: Report) -> list[Part]:
@@ -236,7 +198,7 @@ def by_method(report: Report, cells: Callable[[Row], dict[str, object]]) -> Tabl
         {"method": row.method, **({"by": row.by} if has_groups else {}), **cells(row)}
         for row in report.rows
     ]
-    return Table(rows, num_keys=1 + has_groups)
+    return Table(rows)
 
 
 def _money(report: Report) -> Table:
@@ -249,21 +211,19 @@ def _money(report: Report) -> Table:
 
     table = by_method(report, of_method)
     last = {**dict.fromkeys(table.names()), "method": "run", "all": price(report.total["money"])}
-    return Table([*table.rows, last], num_keys=table.num_keys)
+    return Table([*table.rows, last])
 
 
-def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
-    """The variation of means: over repeats and, with `intervals`, documents."""
+def spread_parts(report: Report) -> list[Part]:
+    """The variation of means: over repeats and documents."""
 
     def sds(row: Row) -> dict[str, object]:
-        """Standard deviations; one over fewer repeats than the row's others has their number."""
         means = {c.heading: row.means.get(c.measure) for c in report.columns if c != FALLBACK}
-        most = max((mean.repeats for mean in means.values() if mean), default=0)
-        cells: dict[str, object] = {"repeats": most}
-        for name, mean in means.items():
-            note = f" (n={mean.repeats})" if mean and mean.repeats != most else ""
-            cells[name] = f"{mean.sd:.2f}{note}" if mean and mean.sd is not None else None
-        return cells
+        return {
+            "repeats": max((mean.repeats for mean in means.values() if mean), default=0),
+            **{name: f"{mean.sd:.2f}" if mean and mean.sd is not None else None
+               for name, mean in means.items()},
+        }  # fmt: skip
 
     def spread(row: Row) -> dict[str, object]:
         cells: dict[str, object] = {}
@@ -283,25 +243,25 @@ def spread_parts(report: Report, intervals: bool = True) -> list[Part]:
         title = _SD.format(repeats, REPEATED[report.foot["repeat_from"]])
         parts += [title, by_method(report, sds)]
     columns = [column for column in report.columns if column.has_interval]
-    if intervals and columns:
+    if columns:
         means = (row.means.get(column.measure) for row in report.rows for column in columns)
         parts += [_SPREAD, by_method(report, spread)]
         parts += [_WITHOUT_INTERVAL] if any(mean and mean.low is None for mean in means) else []
     return parts
 
 
-def score_table(report: Report, intervals: bool = False) -> Table:
-    """The means of every method and group; with `intervals` these, too, in small print."""
+def score_table(report: Report, intervals: Collection[str] = ()) -> Table:
+    """The means of every method and group; of the measures in `intervals` these, too, in small
+    print."""
 
     def scores(row: Row) -> dict[str, object]:
-        values = {c.heading: score_value(row, c, report, intervals) for c in report.columns}
+        values = {c.heading: _score(row, c, report, c.measure in intervals) for c in report.columns}
         return {"n": row.counts.get("n"), **values}
 
-    table = by_method(report, scores)
-    return Table(table.rows, num_keys=table.num_keys + 1, about_best=f"*: {BEST}")
+    return replace(by_method(report, scores), about_best=f"*: {BEST}")
 
 
-def score_value(
+def _score(
     row: Row, column: Column, report: Report, intervals: bool
 ) -> Measured | float | str | None:
     """What a row has in a column: its mean, with the number of answers without a problem if the
@@ -321,34 +281,15 @@ def score_value(
 
 
 def notes(report: Report) -> list[str]:
-    """Notes that a reader of the scores must know first."""
-    return [*_warnings(report), *_not_compared(report), *_about_engine(report)]
-
-
-def _warnings(report: Report) -> Iterator[str]:
-    """Lines if the run is incomplete, if verdicts cannot be read, or if another model answered."""
+    """What a reader of the scores must know first: that the run is incomplete, that another model
+    answered, and what the engine is."""
+    lines = [f"OTHER MODEL: {line}." for line in report.foot["other_models"]]
     if not_done := report.inputs["not_done"]:
         ended = report.foot.get("ended")
         incomplete = _INCOMPLETE.format(not_done, report.inputs["planned"])
-        yield f"{incomplete} It ended early: {ended}." if ended else incomplete
-    unscored = rated = 0
-    for row in report.rows:
-        judged = (row.means.get(column.measure) for column in report.columns if column.is_judged)
-        unscored += int(row.counts.get("unscored") or 0)
-        rated += max((mean.answered_n for mean in judged if mean), default=0)
-    rated += unscored
-    if unscored > _MANY_UNSCORED * rated:
-        yield _UNREAD.format(unscored, rated)
-    yield from (f"OTHER MODEL: {line}." for line in report.foot["other_models"])
-
-
-def _not_compared(report: Report) -> list[str]:
-    return [_NOT_COMPARED] if report.rows and not report.measures else []
-
-
-def _about_engine(report: Report) -> list[str]:
+        lines = [f"{incomplete} It ended early: {ended}." if ended else incomplete, *lines]
     note = report.foot.get("engine_note")
-    return [note] if note else []
+    return [*lines, *([note] if note else [])]
 
 
 def provenance_line(report: Report) -> str:
@@ -398,10 +339,6 @@ def _beside(
 ) -> list[dict[str, Any]]:
     headings = {column.measure: column.heading for column in report.columns}
     ours = {(row.method, row.by or ""): row.means for row in report.rows}
-    splits = sorted({figure["split"] for figure in figures} - {""})
-    if splits and split not in splits:
-        raise UsageError(f"--published: the paper's figures are of {', '.join(splits)}; "
-                         f"run it with corpus.split={splits[0]}")  # fmt: skip
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for figure in figures:
         method, of_split, group = figure["method"], figure["split"], figure["by"]
@@ -415,11 +352,12 @@ def _beside(
         row[name] = mean and mean.mean
         row[f"{name} (paper)"] = float(figure["value"])
     if not rows:
-        groups = ", ".join(sorted({figure["by"] for figure in figures} - {""}))
-        what = "of all questions; leave by= out"
-        if groups:
-            what = f"by group, {groups}; add by=question_type"
-        raise UsageError(f"--published: the paper's figures are {what}")
+        has = [", ".join(sorted({figure[key] or "all" for figure in figures}))
+               for key in ("split", "by")]  # fmt: skip
+        raise UsageError(
+            f"--published: the paper's figures are of the splits {has[0]} and the groups {has[1]}; "
+            "see corpus.split= and by=question_type"
+        )
     return list(rows.values())
 
 

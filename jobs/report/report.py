@@ -14,7 +14,7 @@ from jobs.audit.judge_audit import JudgeAudit, judge_audits
 from jobs.config.options import ReadOptions, price_of
 from jobs.problems.causes import reply_findings
 from jobs.statistics.statistics import Mean, MethodGroup, best_of, means_of, p_values, pairs_of
-from pipeline.core.engine import ENGINES, Price
+from pipeline.core.engine import Price
 from pipeline.core.errors import UsageError
 from pipeline.core.registry import nearest
 from pipeline.core.rows import RECORDS
@@ -40,6 +40,8 @@ _SUMMED = ("calls", "prompt_tokens", "cached_tokens", "reply_tokens")
 _SUMS = "count(*) as calls, " + ", ".join(f"sum({n})::bigint as {n}" for n in _SUMMED[1:])
 Spent = Mapping[str, float]
 """`calls`, `tokens` and, if a call has a price, `money`."""
+_Costs = Mapping[tuple[str, str | None, str], Spent]
+"""By method, group and part: "", "memory_" or "judging_"."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +50,6 @@ class Tokens:
 
     mean: float
     n: int
-
-
-@dataclass(frozen=True)
-class Costs:
-    """`steps`: the memory steps, with the `methods` that depend on each; `total`: over all methods
-    and steps, each step once; `unpriced`: engines without a price, if others have one."""
-
-    of_methods: Mapping[tuple[str, str | None, str], Spent]  # by method, group and part
-    steps: tuple[dict[str, Any], ...]
-    total: Spent
-    unpriced: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -115,12 +106,14 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
     columns, measures = shown_columns(connection, facts["columns"])
     query(connection, _SQL["run_memories"])
     memories = query(connection, filled(_SQL["memories"], is_shared=is_shared_sql("memory")))
-    costs = _costs(connection, facts, options.price, options.split_shared)
+    costs, memory_steps, total, unpriced = _costs(
+        connection, facts, options.price, options.split_shared
+    )
     methods = [name for name in facts["methods"] if name.startswith(options.method or "")]
     if options.method and not methods:
         near = nearest(options.method, sorted(facts["methods"]), 5)
         raise UsageError(f"method={options.method}: not in the run; nearest: {near}")
-    rows, num_tests = _rows(connection, columns, methods, rater, costs)
+    rows, num_tests = _rows(connection, columns, methods, rater, costs, total)
     shared = next((row for row in memories if row["memory"] == SHARED), {})
     stages = ", ".join(map(text, facts["stages"]))
     return Report(
@@ -142,9 +135,9 @@ def report_of(connection: Any, folder: RunFolder, options: ReadOptions) -> Repor
         },
         sizes=() if rows else tuple(distributions(connection)),
         left_out=(*query(connection, "from left_out"), *folder.left_out.rows),
-        memory_steps=costs.steps,
-        total=costs.total,
-        unpriced=costs.unpriced,
+        memory_steps=memory_steps,
+        total=total,
+        unpriced=unpriced,
         num_tests=num_tests,
         is_split=options.split_shared,
         audits=judge_audits(connection, folder, columns, rater) if rows else (),
@@ -223,7 +216,8 @@ def _rows(
     columns: Sequence[Column],
     methods: Sequence[str],
     rater: str | None,
-    costs: Costs,
+    costs: _Costs,
+    total: Spent,
 ) -> tuple[tuple[Row, ...], int]:
     """The rows, and the number of tests behind their marks."""
     groups = query(connection, "select distinct by_value from chosen order by 1 nulls first")
@@ -240,7 +234,7 @@ def _rows(
             connection.raw.execute("checkpoint")  # which compresses them
     query(connection, filled(_SQL["mine"], values=" union all ".join(values)))
     means = means_of(connection, columns)
-    counts = _counts(connection, rater_sql, costs)
+    counts = _counts(connection, rater_sql, costs, total)
     judged = {column.measure for column in columns if column.is_judged}
     shown = {}
     for key in ((method, group["by_value"]) for group in groups for method in methods):
@@ -255,7 +249,7 @@ def _rows(
 
 
 def _counts(
-    connection: Any, rater_sql: str, costs: Costs
+    connection: Any, rater_sql: str, costs: _Costs, total: Spent
 ) -> dict[MethodGroup, dict[str, int | float | None]]:
     by_key: dict[MethodGroup, dict[str, int | float | None]] = defaultdict(dict)
     for row in query(connection, filled(_SQL["counted"], rater=rater_sql)):
@@ -264,17 +258,21 @@ def _counts(
     for (method, by), counts in by_key.items():
         # Of memories for all documents, whatever the group.
         for part, group in (("", by), ("memory_", None), ("judging_", by)):
-            spent = costs.of_methods.get((method, group, part), {})
-            counts |= {f"{part}{name}": spent.get(name, 0) for name in costs.total}
+            spent = costs.get((method, group, part), {})
+            counts |= {f"{part}{name}": spent.get(name, 0) for name in total}
         if method in fallbacks:
             counts[FALLBACK.measure] = fallbacks[method]
     return by_key
 
 
-def _costs(connection: Any, facts: Mapping[str, Any], price: str | None, is_split: bool) -> Costs:
-    """The costs of the questions in the table `chosen`, by `price` or those of each step's engine.
-    If `is_split`, the costs of a memory step are divided among the methods that depend on it; else
-    each method has all of them. Raises UsageError for an unusable price."""
+def _costs(
+    connection: Any, facts: Mapping[str, Any], price: str | None, is_split: bool
+) -> tuple[_Costs, tuple[dict[str, Any], ...], Spent, tuple[str, ...]]:
+    """The costs of the questions in the table `chosen`, by `price` or those of each step's engine;
+    the memory steps, with the `methods` that depend on each; the total, in which each step counts
+    once; and the engines without a price, if others have one. If `is_split`, the costs of a memory
+    step are divided among its methods; else each has all of them. Raises UsageError for an unusable
+    price."""
     given = None if price is None else price_of(price)
     prices = {step_id: Price(**of_step) for step_id, of_step in facts.get("prices", {}).items()}
     has_price = given is not None or bool(prices)
@@ -305,13 +303,9 @@ def _costs(connection: Any, facts: Mapping[str, Any], price: str | None, is_spli
     engines = query(connection, _SQL["engines"]) if prices and not given else []
     unpriced = [row["engine"] for row in engines
                 if not prices.get(row["step_id"], Price()).is_known]  # fmt: skip
-    return Costs(
-        of_methods,
-        tuple({**{k: v for k, v in step.items() if k not in _SUMMED}, **spent(step)}
-              for step in steps),
-        dict(total),
-        tuple(dict.fromkeys(unpriced)),
-    )  # fmt: skip
+    memory_steps = tuple({**{k: v for k, v in step.items() if k not in _SUMMED}, **spent(step)}
+                         for step in steps)  # fmt: skip
+    return of_methods, memory_steps, dict(total), tuple(dict.fromkeys(unpriced))
 
 
 def _with_tokens(connection: Any, rows: Sequence[Row]) -> tuple[Row, ...]:
@@ -332,15 +326,10 @@ def _foot(folder: RunFolder, facts: dict[str, Any], rater: str | None) -> dict[s
     versions = [launch.get("versions", {}) for launch in launches]
     stored = folder.config() or {}  # as the run was started
     family_sha = sha(stored.get("hashed", {}).get("family"), 8)
-    engine_note = facts.get("engine_note")
-    if "engine_note" not in facts:  # a run of an earlier version
-        import pipeline.asking.ask  # noqa: F401  # imported here, with all engines
-
-        engine_note = getattr(ENGINES.get(facts["engine"]), "about_replies", None)
     return {
         "corpus": f"{facts['corpus']} {last.get('corpus_sha') or '-'}",
         "engine": facts["engine"],
-        "engine_note": engine_note,
+        "engine_note": facts.get("engine_note"),
         "is_model": facts["is_model"],
         "family": f"{facts['family']} {family_sha}",
         "wording": facts["wording"],

@@ -1,13 +1,12 @@
 """Prints the trace of a question, its calls, and the memory of a document, page by page."""
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from textwrap import indent, shorten
 from typing import Any
 
-from jobs.config.options import WAREHOUSE, ReadOptions
+from jobs.config.options import ReadOptions
 from jobs.output.print_tables import Part, Verbatim, counted, print_json, print_parts
 from jobs.trace.trace import Section, Trace, stored_id, trace
 from pipeline.core.errors import UsageError
@@ -20,7 +19,6 @@ from pipeline.store.sql.connection import query
 _SQL = sql_beside(__file__)
 _ABOUT = ("page_index", "turn", "reference_index", "attempt")
 _TEXT_CHARS = 400  # of a text such as a page's; --full prints all of it
-_WRAP = re.compile(r"(?<=\S)\n(?=[a-z])")  # a line break of the file within a sentence
 Row = Mapping[str, Any]
 
 
@@ -58,21 +56,19 @@ def _call_lines(call: Row) -> Iterator[str]:
     yield quoted(call["reply"])
 
 
-def show_trace(
-    options: ReadOptions, question_id: str, full: bool, prompts: bool, as_json: bool
-) -> None:
+def show_trace(options: ReadOptions, question_id: str, full: bool, prompts: bool) -> None:
     """Print the trace of a question. Unless `full`, texts are cut, and a memory is printed as a
     heading for each of its parts, with the rows that have a problem. With `prompts`, every call is
     printed as it was sent."""
     load_plugins(plugin_folders(options.plugins))
     of_question = trace(options, question_id, prompts)
-    if as_json:
+    if options.as_json:
         print_json(of_question.as_json())
     else:
-        print_parts(Verbatim(text) for text in _texts(of_question, full, options) if text)
+        print_parts(Verbatim(text) for text in _texts(of_question, full) if text)
 
 
-def _texts(of_question: Trace, full: bool, options: ReadOptions) -> Iterator[str]:
+def _texts(of_question: Trace, full: bool) -> Iterator[str]:
     yield "\n".join(_question_lines(of_question.question))
     for memory, sections in of_question.memories.items():
         if memory != SHARED:
@@ -80,10 +76,8 @@ def _texts(of_question: Trace, full: bool, options: ReadOptions) -> Iterator[str
         yield from (_text(lines, full) for lines in _memory_lines(sections, full))
         yield _text(sent_lines(of_question.memory_calls(memory)), full)
     if of_question.memories and not full:
-        words = [] if options.run is None else [f"run={options.run}"]
-        words += [] if options.warehouse == WAREHOUSE else [f"warehouse={options.warehouse}"]
-        command = shlex.join(["gistmill", "show", of_question.question["document_id"], *words])
-        yield f"{command} prints a memory, --full all of them here"
+        document_id = of_question.question["document_id"]
+        yield f"gistmill show {document_id} prints a memory, --full all of them here"
     if not of_question.methods:
         yield "no method has answered it"
     has_repeats = any(repeat for _, repeat in of_question.methods)
@@ -204,27 +198,21 @@ def document_parts(shown: Row) -> Iterator[Part]:
 def _headed(heading: str, text: Row) -> Iterator[str]:
     words = [] if text["num_words"] is None else [counted(text["num_words"], "word")]
     yield ", ".join(filter(None, [heading, *words, text["problem"]]))
-    yield _WRAP.sub(" ", (text["text"] or "-").strip())
+    yield (text["text"] or "-").strip()
 
 
 def _chosen(pages: Sequence[Row], wanted: str | None, document_id: str) -> tuple[Row, ...]:
-    """The pages that `wanted` names: `3`, `0..4`, `1,5..6`; all if it is None."""
+    """The pages that `wanted` names: `3`, `0..4`; all if it is None."""
     if wanted is None:
         return tuple(pages)
-    indexes = set[int]()
-    for part in wanted.split(","):
-        span = re.fullmatch(r"\s*(\d{1,9})(?:\.\.(\d{1,9}))?\s*", part)
-        if not span:
-            raise UsageError(f"page={wanted}: write page=3 or page=0..4 or page=1,5..6")
-        first, last = int(span[1]), int(span[2] or span[1])
-        of_part = {page["page_index"] for page in pages if first <= page["page_index"] <= last}
-        if not of_part:
-            raise UsageError(
-                f"page={part.strip()}: {document_id} has pages {pages[0]['page_index']} to "
-                f"{pages[-1]['page_index']}"
-            )
-        indexes |= of_part
-    return tuple(page for page in pages if page["page_index"] in indexes)
+    span = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{1,9}))?", wanted)
+    if not span:
+        raise UsageError(f"page={wanted}: write page=3 or page=0..4")
+    first, last = int(span[1]), int(span[2] or span[1])
+    if chosen := tuple(page for page in pages if first <= page["page_index"] <= last):
+        return chosen
+    numbers = [page["page_index"] for page in pages]
+    raise UsageError(f"page={wanted}: {document_id} has pages {numbers[0]} to {numbers[-1]}")
 
 
 def _is_of(text: Row, page: Row) -> bool:

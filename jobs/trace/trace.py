@@ -62,23 +62,16 @@ class Trace:
         return [c for c in self.calls if (c["method"], c["repeat"]) == (method, repeat)]
 
     def as_json(self) -> dict[str, Any]:
-        """Rows by table, as JSON. A stage with one row per question also has a key of its name."""
-        methods = []
-        for (method, repeat), sections in self.methods.items():
-            single = {section.stage: section.rows[0] for section in sections
-                      if section.record and section.record.key == ("question_id",)}  # fmt: skip
-            of_method = {**single, **_by_table(sections, self.method_calls(method, repeat))}
-            methods.append({"method": method, "repeat": repeat, **of_method})
-        memories = {
-            name: _by_table(sections, self.memory_calls(name))
-            for name, sections in self.memories.items()
-        }
+        """Rows by table, as JSON."""
         return {
             "question": self.question,
-            "memories": memories,
-            "methods": methods,
+            "memories": {name: _by_table(sections, self.memory_calls(name))
+                         for name, sections in self.memories.items()},
+            "methods": [{"method": method, "repeat": repeat,
+                         **_by_table(sections, self.method_calls(method, repeat))}
+                        for (method, repeat), sections in self.methods.items()],
             "left_out": self.left_out,
-        }
+        }  # fmt: skip
 
 
 def _by_table(sections: Iterable[Section], calls: Rows) -> dict[str, Rows]:
@@ -183,32 +176,16 @@ def read_sent(options: ReadOptions, question: str | None, document: str | None) 
 
 def stored_id(connection: Any, kind: str, name: str) -> str:
     """The id of a question or document (the `kind`) as the run spells it, in Unicode's NFC or NFD.
-    Raises UsageError if the run has none, naming other runs that have it, or ids like it."""
-    column = f"{kind}_id"
+    Raises UsageError if the run has none, naming ids like it."""
     connection.execute("set variable named = ?", [name])
-    is_it = f"{column} = getvariable('named')"
-    if not name.isascii():
-        is_it = f"nfc_normalize({column}) = nfc_normalize(getvariable('named'))"
-    stored = query(
-        connection,
-        f"select {column} as id from {kind}s where {is_it} "
-        f"order by {column} <> getvariable('named') limit 1",
-    )
-    if stored:
-        return str(stored[0]["id"])
-    other_runs = query(
-        connection,
-        f"select distinct run from all_{kind}s where {is_it} and run is not null "
-        "order by run limit 3",
-    )
-    if other_runs:
-        runs = " or ".join(f"run={row['run']}" for row in other_runs)
-        raise UsageError(f"{name}: not in this run; add {runs}")
     near = query(
         connection,
-        f"select {column} as id from {kind}s "
-        f"order by jaro_winkler_similarity({column}, getvariable('named')) desc, {column} limit 3",
+        f"select {kind}_id as id, nfc_normalize(id) = nfc_normalize(getvariable('named')) as is_it "
+        f"from {kind}s order by id <> getvariable('named'), not is_it, "
+        "jaro_winkler_similarity(id, getvariable('named')) desc, id limit 3",
     )
+    if near and near[0]["is_it"]:
+        return str(near[0]["id"])
     similar = ", ".join(row["id"] for row in near)
     raise UsageError(f"{name}: no such {kind} in the run; nearest: {similar}")
 

@@ -1,6 +1,5 @@
-"""`gistmill ls`: the choices for a run, or the runs and steps of a warehouse. `gistmill schema` and
-the page docs/schema.md: every table and view with the meanings of its columns, everything
-registered, and the files of `conf`.
+"""`gistmill ls`: the choices for a run, or the runs of a warehouse. `gistmill schema` and the page
+docs/schema.md: every table and view with the meanings of its columns, and everything registered.
 
 A table is described by the docstring of its record class and the comments beside the class's
 fields, a view by comments in its SQL.
@@ -11,7 +10,6 @@ import re
 import tempfile
 import textwrap
 import typing
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import dropwhile, groupby, takewhile
@@ -22,7 +20,7 @@ from typing import Any
 from upath import UPath
 
 import pipeline.store.sql
-from jobs.output.print_tables import Heading, Part, Table, Verbatim, on_one_line
+from jobs.output.print_tables import Heading, Part, Table, on_one_line
 from pipeline.core import errors
 from pipeline.core.errors import Problem, UsageError
 from pipeline.core.registry import REGISTRIES, conf_folders, hint, maker_of
@@ -47,9 +45,6 @@ left join (
   select run, sum(not_done) as not_done, max(problem / nullif(inputs, 0)) as problem_rate
   from all_accounting group by run
 ) using (run) group by run"""
-_STEPS = """
-select step_id, stage, method, repeat, count(run) as runs
-from all_steps group by all order by stage, method, repeat, step_id"""
 _HEAD = """\
 Made by `gistmill schema --markdown > docs/schema.md` from the record classes; do not edit. In
 SQL, `gistmill sql` and `connect` show the rows of one run. Every view `all_NAME` has those of every
@@ -81,24 +76,10 @@ def registered() -> dict[str, Rows]:
     }
 
 
-def names_table(rows_of_kinds: Mapping[str, Rows]) -> Table:
-    """A row per kind, with all its names; a stage with several kinds only once, with its kinds in
-    brackets."""
-    table = []
-    for kind, rows in rows_of_kinds.items():
-        stage_kinds = defaultdict[str, list[str]](list)
-        for row in rows:
-            name, _, stage_kind = row["name"].partition(" (kind ")
-            stage_kinds[name] += [stage_kind.rstrip(")")] if stage_kind else []
-        names = (f"{name} ({', '.join(of)})" if of else name for name, of in stage_kinds.items())
-        table.append({"kind": kind, "names": ", ".join(names)})
-    return Table(table, left=("names",))
-
-
 def listing(
     warehouse: UPath | None, plugins: str | None, kinds: Sequence[str] = ()
 ) -> dict[str, Rows]:
-    """The runs and steps of a warehouse; without one the choices of every config group, the methods
+    """The runs of a warehouse; without one the choices of every config group, the methods
     and families, and everything registered, also by plugins. With `kinds` only these. Raises
     UsageError for an unknown kind."""
     rows_of_kinds = _choices(plugins) if warehouse is None else _warehouse(warehouse)
@@ -109,36 +90,18 @@ def listing(
 
 
 def listing_parts(rows_of_kinds: Mapping[str, Rows]) -> Iterator[Part]:
-    """A table per kind, except damaged files, which are on standard error. For registered kinds
-    only the names are printed, unless there is just one kind."""
-    of_code = {kind: rows for kind, rows in rows_of_kinds.items() if rows and "module" in rows[0]}
-    of_code = of_code if len(rows_of_kinds) > 1 else {}
+    """A table per kind, except damaged files, which are on standard error, and except what is
+    registered, unless that alone is asked for."""
+    of_code = [kind for kind, rows in rows_of_kinds.items()
+               if len(rows_of_kinds) > 1 and rows and "module" in rows[0]]  # fmt: skip
     for kind, rows in rows_of_kinds.items():
         if kind != "left_out" and kind not in of_code:
-            names = [*rows[0]] if rows else []
-            if not any(row.get("repeat") for row in rows):
-                names = [name for name in names if name != "repeat"]
-            texts = [n for n in names if not any(isinstance(row[n], int) for row in rows)]
+            numbers = ("documents", "questions", "methods", "steps")
             yield Heading(kind, 2)
-            yield Table([_shown(row, names) for row in rows], left=texts)
+            yield Table(rows, left=[name for row in rows for name in row if name not in numbers])
     if of_code:
-        yield Heading("by kind", 2)
-        yield names_table(of_code)
-        yield "gistmill ls KIND says what each is, gistmill schema NAME all about one."
-
-
-def _shown(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """These columns of a row, with times to the minute."""
-    shown = {name: row[name] for name in names}
-    if shown.get("started_at"):
-        shown["started_at"] = shown["started_at"].replace("T", " ")[:16]
-    return shown
-
-
-def _conf_folders(plugins: str | None) -> list[Path]:
-    """The `conf` folders, ours first. Raises UsageError for a plugin that cannot be loaded."""
-    *of_plugins, ours = conf_folders(plugins)
-    return [ours, *of_plugins]
+        lists = ", ".join(of_code)
+        yield f"gistmill ls KIND lists {lists}; gistmill schema NAME says all about one."
 
 
 def _choices(plugins: str | None) -> dict[str, Rows]:
@@ -146,7 +109,7 @@ def _choices(plugins: str | None) -> dict[str, Rows]:
     from pipeline.families.family import read_family_file  # `ls warehouse=` needs none of them
     from pipeline.work.methods import methods_in
 
-    folders = _conf_folders(plugins)
+    folders = conf_folders(plugins)
     groups = {group: [*map(_row, _files(folders, f"{group}/*.yaml"))] for group in _GROUPS}
     methods = []
     for file, arguments in methods_in([folder / "method" for folder in folders]).values():
@@ -176,11 +139,10 @@ def _warehouse(warehouse: UPath) -> dict[str, Rows]:
 
     with connect(warehouse, readable_run(warehouse)) as connection:
         runs = query(connection, _RUNS)
-        steps = query(connection, _STEPS)
         left_out = query(connection, "from left_out")
     runs = [_run(RunFolder(warehouse, row["run"]), row) for row in runs]
     runs.sort(key=lambda row: row["started_at"] or "", reverse=True)
-    return {"runs": runs, "steps": steps, "left_out": left_out}
+    return {"runs": runs, "left_out": left_out}
 
 
 def _run(folder: RunFolder, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,16 +169,15 @@ def _run(folder: RunFolder, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_schema(plugins: str | None = None) -> dict[str, Any]:
     """All tables and views of every warehouse, sorted by name, the problem codes with their
-    meanings, everything else that plugins may add and the files of `conf`. Raises UsageError for a
-    plugin that cannot be loaded."""
-    folders = _conf_folders(plugins)
+    meanings, and everything else that plugins may add. Raises UsageError for a plugin that cannot
+    be loaded."""
+    conf_folders(plugins)  # imports them
     source = inspect.getsource(errors)
     meanings = dict(re.findall(r'^    "(\w+)",  # (.+)$', source, re.MULTILINE))
     return {
         "tables": sorted(_tables(), key=itemgetter("is_view", "name")),
         "problems": {code: meanings.get(code, "") for code in typing.get_args(Problem)},
         "registered": registered(),
-        "files": _conf_files(folders),
     }
 
 
@@ -301,27 +262,15 @@ def _views() -> dict[str, tuple[str, dict[str, str]]]:
     return views
 
 
-def _conf_files(folders: Sequence[Path]) -> Rows:
-    """A row per method, family and choice of a config group in these folders: name, kind, file."""
-    rows = [{"name": file.stem, "is": group, "file": str(file)}
-            for group in ("method", *_GROUPS)
-            for file in _files(folders, f"{group}/*.yaml")]  # fmt: skip
-    families = _files(folders, "prompts/*/family.yaml")
-    return rows + [{"name": f.parent.name, "is": "family", "file": str(f)} for f in families]
-
-
 def named(schema: Mapping[str, Any], name: str) -> Rows:
-    """Everything of this name in `read_schema`'s result: tables and views (also by the names of
-    their all_ views), registered ones, and files. Raises UsageError if there is nothing."""
+    """Everything of this name in `read_schema`'s result: tables and views, also by the names of
+    their all_ views, and registered ones. Raises UsageError if there is nothing."""
     tables = [table for table in schema["tables"] if table["name"] == name.removeprefix("all_")]
-    files = [{**row, "text": Path(row["file"]).read_text(encoding="utf-8")}
-             for row in schema["files"] if row["name"] == name]  # fmt: skip
-    if of_name := [*tables, *_registered_as(name), *files]:
+    if of_name := [*tables, *_registered_as(name)]:
         return of_name
     rows = [*schema["tables"], *(row for rows in schema["registered"].values() for row in rows)]
-    names = dict.fromkeys(row["name"] for row in (*rows, *schema["files"]))
-    near = hint(name, [*names])
-    raise UsageError(f"{name}: no table, view or choice that gistmill ls lists; {near}")
+    near = hint(name, [*dict.fromkeys(row["name"] for row in rows)])
+    raise UsageError(f"{name}: no table, view, stage, metric or prompt; {near}")
 
 
 def _registered_as(name: str) -> Rows:
@@ -347,18 +296,15 @@ def _registered_as(name: str) -> Rows:
 def schema_parts(schema: Mapping[str, Any]) -> list[Part]:
     rows = [{"name": t["name"], "is": _kind(t), "a row is": t["about"]} for t in schema["tables"]]
     tables = Table(rows, left=("is", "a row is"))
-    return [tables, _problems(schema), names_table(schema["registered"])]
+    return [tables, _problems(schema)]
 
 
 def named_parts(rows: Rows) -> Iterator[Part]:
-    """The columns of a table, the text of a file, the settings of others."""
+    """The columns of a table, the settings of others."""
     for row in rows:
         if "columns" in row:
             yield f"{row['name']}, a {_kind(row)}: {row['about']}"
             yield _columns(row)
-        elif "file" in row:
-            yield f"{row['name']}, {row['is']} of {row['file']}:"
-            yield Verbatim(row["text"])
         else:
             yield f"{row['name']}, {row['is']} of {row['module']}: {row['about']}"
             what = "field" if row["is"] in ("prompt", "rubric") else "setting"

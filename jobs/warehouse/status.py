@@ -1,13 +1,12 @@
 """`gistmill status`: what of a run is done, running and failed, from its files alone."""
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from itertools import count
 from typing import Any
 
-from rich.filesize import decimal
+from rich.console import Console
 
 from jobs.config.options import ReadOptions
 from jobs.output.print_tables import Part, Table, counted, print_found, print_line
@@ -24,35 +23,16 @@ _COUNTS = ("inputs", "ok", "problem", "skipped", "not_done", "calls", "prompt_to
 _STEPS = f"select stage, method, repeat, step_id, {', '.join(_COUNTS)} from runs"
 
 
-def show_status(
-    options: ReadOptions, as_json: bool, steps: bool, seconds: float | None = None
-) -> None:
-    """Print a row per stage, or with `steps` per step, a line per cause of problems, and the
-    workers. With `seconds`, print it again after each pause of so many seconds, in a terminal in
-    place, until the run is no longer at work."""
-    statuses = _statuses(options, seconds)
-    if as_json or seconds is None or not sys.stdout.isatty():
-        for number, status in enumerate(statuses):
-            if number:
-                print_line()
-            print_found(status, partial(status_parts, steps=steps), as_json)
-        return
-    from rich.console import Console  # imported here: the rest of rich takes a moment
-    from rich.live import Live
-    from rich.text import Text
-
-    from jobs.output.terminal import fitted_to_terminal
-
-    console = Console(file=sys.stdout)
-    with Live(console=console, auto_refresh=False) as live:  # cuts lines below the screen
-        for status in statuses:
-            text = fitted_to_terminal(status_parts(status, steps), console.width)
-            live.update(Text(text), refresh=True)
-
-
-def _statuses(options: ReadOptions, seconds: float | None) -> Iterator[dict[str, Any]]:
-    while True:
-        yield (status := _status(options))
+def show_status(options: ReadOptions, seconds: float | None = None) -> None:
+    """Print a row per stage, a line per cause of problems, and the workers. With `seconds`, print
+    it again after each pause of so many seconds, in a terminal on a cleared screen, until the run
+    is no longer at work."""
+    for look in count():
+        status = _status(options)
+        if look:
+            print_line()
+            Console().clear()  # nothing in a pipe
+        print_found(status, status_parts, options.as_json)
         if seconds is None or not (status["driver"] or status["alive"]):
             return
         time.sleep(seconds)
@@ -66,7 +46,6 @@ def _status(options: ReadOptions) -> dict[str, Any]:
         index_of = {stage: index for index, stage in enumerate(facts["stages"])}
         steps.sort(key=lambda step: (index_of.get(step["stage"], len(index_of)),
                                      step["method"] or "", step["repeat"]))  # fmt: skip
-        (sizes,) = query(connection, "from call_bytes")
         left_out = query(connection, "from left_out")
         has_problems = any(step["problem"] for step in steps)
         problems = [*cause_lines(connection)] if has_problems else []
@@ -78,7 +57,6 @@ def _status(options: ReadOptions) -> dict[str, Any]:
         "steps": steps,
         "problems": problems,
         "findings": findings,  # about the replies of models
-        "calls": sizes,
         "driver": holder(folder.path, RUN),
         "alive": alive,
         "progress": progress,
@@ -87,11 +65,11 @@ def _status(options: ReadOptions) -> dict[str, Any]:
     }
 
 
-def status_parts(status: Mapping[str, Any], steps: bool = False) -> Iterator[Part]:
+def status_parts(status: Mapping[str, Any]) -> Iterator[Part]:
     yield "\n".join(_head(status))
     if progress := status["progress"]:
         yield progress_line(progress)
-    yield _steps(status["steps"]) if steps else _stages(status["steps"])
+    yield _stages(status["steps"])
     if problems := [*status["problems"], *status["findings"]]:
         yield _first(problems)
     if workers := [*map(_at_work, status["alive"])]:
@@ -110,14 +88,9 @@ def _head(status: Mapping[str, Any]) -> Iterator[str]:
         state += f", executed on {host} (process {pid})"
     if is_at_work or left:
         state += f", {counted(len(alive), 'worker')} at work"
-    if hosts := Counter(str(worker["worker"]).rpartition("-")[0] for worker in alive):
-        state += f" ({', '.join(f'{number} on {host}' for host, number in hosts.items())})"
     yield f"run {status['run']}: {state}"
     if status["ended"] and left and not is_at_work:
         yield f"the last launch ended early: {status['ended']}"
-    if (calls := status["calls"])["bytes"]:
-        sent = decimal(calls["prompt_bytes"])
-        yield f"calls of the warehouse: {decimal(calls['bytes'])}, {sent} of it what was sent"
 
 
 def _stages(steps: Rows) -> Table:
@@ -132,15 +105,6 @@ def _stages(steps: Rows) -> Table:
         for stage, row in rows.items()
     ]
     return Table(shown)
-
-
-def _steps(steps: Rows) -> Table:
-    names = [n for n in steps[0] if n in ("method", "inputs") or any(step[n] for step in steps)]
-    shown = [
-        {n.replace("_", " "): round(v) if isinstance(v := step[n], float) else v for n in names}
-        for step in steps
-    ]
-    return Table(shown, left=("method", "step id"), num_keys=2)
 
 
 def _first(lines: Sequence[str]) -> str:

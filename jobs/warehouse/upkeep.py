@@ -7,7 +7,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -20,7 +19,7 @@ from pipeline.core.registry import hint
 from pipeline.core.settings import YAML_LOADER
 from pipeline.files.lease import RUN, holder
 from pipeline.files.parquet import read_parquet
-from pipeline.files.storage import exists, is_remote, list_paths, read
+from pipeline.files.storage import exists, list_paths, read
 from pipeline.store import connect
 from pipeline.store.shards.layout import check_layout
 from pipeline.store.sql.connect import readable_run
@@ -31,8 +30,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def run_to_remove(options: ReadOptions) -> str:
-    """The named run. Raises UsageError if there is none of that name, a command executes it, or
-    this process was started in a folder that may be deleted."""
+    """The named run. Raises UsageError if there is none of that name, or a command executes it."""
     if options.run is None:
         raise UsageError("run= is missing; name the run to delete")
     check_layout(options.warehouse)
@@ -40,9 +38,6 @@ def run_to_remove(options: ReadOptions) -> str:
     if options.run not in names:
         near = hint(options.run, names)
         raise UsageError(f"run={options.run}: not in {options.warehouse}; {near}")
-    here = Path.cwd()
-    if not is_remote(options.warehouse) and options.warehouse.resolve() in here.parents:
-        raise UsageError(f"{here}: rm may delete this folder of the warehouse; call it elsewhere")
     if process := holder(options.warehouse / "runs" / options.run, RUN):
         host, _, pid = process.rpartition("-")
         raise UsageError(
@@ -51,7 +46,7 @@ def run_to_remove(options: ReadOptions) -> str:
     return options.run
 
 
-def show_gc(options: ReadOptions, as_json: bool) -> None:
+def show_gc(options: ReadOptions) -> None:
     """Compact and collect, and print the counts. Raises UsageError if there is no warehouse, or
     another process compacts or collects it now."""
     seconds, warehouse = retention(options.older_than), options.warehouse
@@ -67,7 +62,7 @@ def show_gc(options: ReadOptions, as_json: bool) -> None:
              f"deleted {freed.files:,} files, {freed.bytes:,} bytes"]  # fmt: skip
     if freed.is_waiting:
         lines.append("what removed runs had planned stays, as a run is at work")
-    print_found(counts, lambda _: ["\n".join(lines)], as_json)
+    print_found(counts, lambda _: ["\n".join(lines)], options.as_json)
 
 
 def retention(text: str | None) -> float:

@@ -54,7 +54,7 @@ def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path, is_of_page: bool) ->
     assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
     folder, table = tmp_path / "warehouse", tmp_path / "table.tex"
     assert command.sql_values(folder, "select distinct engine from calls") == [("echo",)]
-    shown = succeed("report", f"warehouse={folder}", "--markdown")
+    shown = succeed("report", f"warehouse={folder}")
     assert "first_letter" in shown and "fluent" in shown and "accuracy" not in shown
     succeed("export", "report", f"warehouse={folder}", "format=latex", f"to={table}")
     assert r"first\_letter" in table.read_text() and "fluent" in table.read_text()

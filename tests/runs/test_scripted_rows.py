@@ -135,6 +135,6 @@ def test_trace_of_a_choice_and_of_failures(hand: HandRun) -> None:
     assert "answer: Answer: (F)\n  problem: out_of_range" in text
     assert gistmill("trace", "l2", warehouse, "method=full").stdout.count("context_overflow") == 1
     found = json.loads(gistmill("trace", "b1", warehouse, "method=constant", "--json").stdout)
-    [method] = found["methods"]
-    assert method["answer"]["problem"] == "upstream"
-    assert "documents.jsonl:4" in method["answer"]["detail"]
+    [answer] = found["methods"][0]["answers"]
+    assert answer["problem"] == "upstream"
+    assert "documents.jsonl:4" in answer["detail"]

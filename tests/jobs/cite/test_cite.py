@@ -45,12 +45,6 @@ def test_a_licence_changes_no_step_and_no_run() -> None:
     assert [step.id for step in one.steps] == [step.id for step in other.steps]
 
 
-def test_every_dataset_has_a_licence() -> None:
-    """Those that a paper is cited for; the others are files of a user's own."""
-    without = {name for name, corpus in FORMATS.items() if not corpus.licences}
-    assert without == {name for name, corpus in FORMATS.items() if not corpus.papers}
-
-
 def test_every_paper_that_a_method_names_is_there_and_whole() -> None:
     names = [name for name in methods_in([CONF / "method"])]
     assert len(KEYS) == len(set(KEYS)) >= 7

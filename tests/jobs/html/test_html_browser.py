@@ -3,10 +3,8 @@ any of its views, light or dark, wide or narrow."""
 
 import json
 import re
-import struct
 from collections.abc import Iterator
 from importlib.resources import files
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ import yaml
 
 import gistmill as library
 from tests.support.command import sql_values, succeed
-from tests.support.docs import picture
 from tests.support.docs.browser import Browser
 from tests.support.docs.page_views import BM25, METHODS, READAGENT, named, question
 from tests.support.runs.page_run import finished, write_corpus
@@ -51,16 +48,6 @@ def page(browser: Browser, warehouse: Path) -> Iterator[Browser]:
     browser.open(page_of(warehouse).as_uri())
     yield browser
     assert browser.complaints() == []
-
-
-def test_the_picture_of_the_readme_can_be_made_again(warehouse: Path, tmp_path: Path) -> None:
-    made = tmp_path / "made.png"
-    picture.photograph(page_of(warehouse), made)
-    assert picture.PICTURE.stat().st_size < picture.MOST_BYTES
-    for file in (made, picture.PICTURE):  # a PNG's first chunk has its width and height
-        head = file.read_bytes()[:24]
-        assert head.startswith(b"\x89PNG")
-        assert struct.unpack(">II", head[16:]) == picture.SIZE
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -150,13 +137,6 @@ def test_score_against_tokens_is_drawn_for_the_chosen_score(page: Browser) -> No
         "score", page.run("return document.querySelector('#filter-score').options[1].value")
     )
     assert page.texts(".drawn svg title")[0].startswith(f"night: {measures[1]} against tokens")
-    boxes = page.run(
-        "return [...document.querySelectorAll('.drawn .label')].map((label) => {"
-        "const box = label.getBoundingClientRect(); return [box.x, box.y, box.right, box.bottom] })"
-    )
-    assert len(boxes) == 4
-    for (x, y, right, bottom), (x2, y2, right2, bottom2) in combinations(boxes, 2):
-        assert x >= right2 or x2 >= right or y >= bottom2 or y2 >= bottom, "labels apart"
 
 
 def test_differences_are_those_of_compare(page: Browser, warehouse: Path) -> None:

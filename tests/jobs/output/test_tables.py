@@ -110,8 +110,6 @@ def test_commands_fit_a_terminal_and_pipes_get_whole_markdown(tmp_path: Path) ->
         assert "──" in text and "|--" not in text
         assert max(map(cell_len, text.splitlines())) <= 80
         assert succeed(*words).count("|--") >= 1
-    query = "select question_id, problem from answers order by all"
-    assert in_terminal(100, "sql", query, folder, "--markdown") == succeed("sql", query, folder)
 
 
 HOSTILE = '\\input{x} $a$ & 50% #1 _b^c~d {e} <f|g> "h" `i\' --- [j] *k'

@@ -182,7 +182,6 @@ def test_mistakes(sheets: Sheets) -> None:
         assert ": write a name" in refused_import(unlabelled, person)
     assert not sheets.people.exists()
     for word, says in {
-        f"to={sheets.folder / 'sheet.txt'}": "sheet.txt: a sheet is CSV; name a file that ends in",
         "n=0": "n=0: ",
         "seed=-1": "seed=-1: ",
         "where=document_id = 'tide'": "no answer to label: it needs free-form questions with",

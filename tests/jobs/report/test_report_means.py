@@ -16,7 +16,6 @@ from tests.support.reading import family, written_family
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.hand_run import HandRun
 from tests.support.runs.small_run import RULES
-from tests.support.texts import small_corpus
 from tests.support.texts.loading import written
 
 pytestmark = pytest.mark.slow
@@ -121,24 +120,6 @@ def test_scrolls_rouge_is_the_geometric_mean_of_means(tmp_path: Path) -> None:
     assert documented.startswith("select")
     found = sql_values(tmp_path / "warehouse", documented)
     assert found == [("constant", pytest.approx(mean["mean"]))]
-
-
-@pytest.mark.parametrize(("num_unread", "is_said"), [(1, False), (2, True)])
-def test_many_unread_verdicts_are_said(tmp_path: Path, num_unread: int, is_said: bool) -> None:
-    """One of five questions is 20%, which is not above it; five more have options."""
-    rows = [
-        {"document_id": "mill", "question_id": f"q{n}", "question": f"Number {n}?",
-         **({"options": ["a", "b"], "answer_index": 0} if n % 2 else {"references": ["Ann did"]})}
-        for n in range(10)
-    ]  # fmt: skip
-    small_corpus.write(tmp_path / "corpus", [{"document_id": "mill", "text": TEXT}], rows)
-    unread = [{"match": f"Number {2 * n}\\?", "reply": "Jawohl."} for n in range(num_unread)]
-    path = tmp_path / "rater.yaml"
-    path.write_text(yaml.safe_dump({"replies": [*unread, {"reply": "Yes"}]}))
-    run(tmp_path, "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", "rater=scripted",
-        f"rater.script={path}", "max_problem_rate=1", replies={"Number": "Ann did"})  # fmt: skip
-    text = succeed("report", f"warehouse={tmp_path / 'warehouse'}")
-    assert ("UNREAD VERDICTS: 2 of 5 rated answers are unscored" in text) == is_said
 
 
 def summary(values: list[float]) -> list[float]:

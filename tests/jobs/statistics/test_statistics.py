@@ -295,4 +295,3 @@ def test_every_row_against_a_baseline(tmp_path: Path) -> None:
     assert of_some == {"true": 100, "false": 0}
     assert refused(*words[:-1], "baseline=worst").startswith("'worst': no such method in run r")
     assert refused(*words, "--corpus").startswith("baseline: ")
-    assert "leave names= out" in refused(*words, "names=paper")

@@ -173,10 +173,8 @@ def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path:
     assert not [*(night.warehouse / "removed").iterdir()]
 
 
-def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also to delete the folder that the command was started in."""
-    for run in ("gone", "kept"):
-        Warehouse(tmp_path).plan(run)
+def test_mistakes(tmp_path: Path) -> None:
+    Warehouse(tmp_path).plan("gone")
     for words, says in {
         ("run=gonne", "--yes"): f"run=gonne: not in {tmp_path}; nearest: gone",
         (): "run= is missing",
@@ -186,11 +184,7 @@ def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with lease(as_path(tmp_path) / "runs" / "gone", RUN):
         line = refused("rm", f"warehouse={tmp_path}", "run=gone", "--yes")
     assert line.startswith("run=gone: being executed on ") and f"process {os.getpid()}" in line
-    monkeypatch.chdir(tmp_path / "runs" / "gone")
-    assert refused("rm", "warehouse=../..", "run=gone", "--yes").startswith(f"{Path.cwd()}: rm may")
     assert (tmp_path / "runs" / "gone" / "units.parquet").exists()
-    monkeypatch.chdir(tmp_path)
-    succeed("rm", "warehouse=.", "run=gone", "--yes")
 
 
 def test_the_labels_of_people_are_counted(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.cli.app import complain, warn
+from jobs.cli.app import warn
 from jobs.graph.resolved_run import read_run, run_manifest
 from jobs.submit.package import print_to_stderr
 from pipeline.core import errors
@@ -78,7 +78,6 @@ OUT: dict[str, Callable[[str, Path], object]] = {
     "server": lambda text, folder: server_words({"error": {"message": text}}),
     "detail of a row": lambda text, folder: stored(Raised(ValueError(text)).trace(), folder),
     "warning": lambda text, folder: warn(text),
-    "complaint": lambda text, folder: complain(text),
     "submit": lambda text, folder: print_to_stderr(text),
 }
 
