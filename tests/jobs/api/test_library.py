@@ -118,6 +118,7 @@ def test_the_names_of_the_library_are_there() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("registries")
 def test_the_words_of_a_test_go_before_its_own(tmp_path: Path) -> None:
     """Pages of 24 words have two of its paragraphs; the same call again resumes the run. The plugin
     brings nothing, as what it brought would stay in the process."""
@@ -128,6 +129,7 @@ def test_the_words_of_a_test_go_before_its_own(tmp_path: Path) -> None:
     assert len(rows["calls"]) == 2 and testing.run(tmp_path, *own, folder=tmp_path) == rows
 
 
+@pytest.mark.usefixtures("registries")
 def test_another_memory_takes_the_words_of_its_own_away(tmp_path: Path) -> None:
     """And a request without a reply is a row with a problem."""
     rows = testing.run(tmp_path, "bm25(top_k=1)", [], "memory=tokens")
