@@ -76,8 +76,9 @@ def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
     or damaged, or has kinds that only earlier versions made."""
     file = as_path(path)
     try:
-        known = [Known(**json.loads(line)) for line in read(file).splitlines()]
-    except (FileNotFoundError, ValueError, TypeError):
+        rows = [json.loads(line) for line in read(file).splitlines()]
+        known = [Known(r["question_id"], r["kind"], r["worth"], r["answer"]) for r in rows]
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         raise UsageError(
             f"{path}: missing or damaged; delete it and run rate audit again"
         ) from None
