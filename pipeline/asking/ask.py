@@ -163,31 +163,14 @@ def reader_of(
     )
 
 
-class Ask:
-    """Sends the prompts of one stage for one unit, unless `replies` has the reply already; and what
-    the stage may know of its reader, which is None in a phase without an engine.
+class ReaderFacts:
+    """What a stage may know of its reader: the engine's name, its context, its counts of tokens.
+    `reader` is None in a phase without an engine."""
 
-    `rank`: the priority of the document in its worker; the lowest goes first. `sent_calls` has the
-    calls that were sent, `progress` the progress of the unit.
-    """
-
-    def __init__(
-        self,
-        reader: Reader | None,
-        stage: str,
-        document_id: str,
-        replies: Replies,
-        repeat: int = 0,
-        rank: int = 0,
-    ) -> None:
+    def __init__(self, reader: Reader | None, stage: str) -> None:
         self._reader_or_none, self._stage = reader, stage
-        self._document_id, self._replies = document_id, replies
-        self._repeat, self._rank = repeat, rank
         self._part_tokens: dict[str, int] = {}
         self._counting = asyncio.Lock()  # without it concurrent questions count a part again
-        self._calls: list[Call] = []
-        self.sent_calls: list[Call] = []
-        self.progress = UnitProgress()
 
     @property
     def _reader(self) -> Reader:
@@ -243,6 +226,30 @@ class Ask:
                     self._part_tokens[part] = await self.text_tokens(part)
             num_tokens += self._part_tokens[part]
         return num_tokens
+
+
+class Ask(ReaderFacts):
+    """Sends the prompts of one stage for one unit, unless `replies` has the reply already.
+
+    `rank`: the priority of the document in its worker; the lowest goes first. `sent_calls` has the
+    calls that were sent, `progress` the progress of the unit.
+    """
+
+    def __init__(
+        self,
+        reader: Reader | None,
+        stage: str,
+        document_id: str,
+        replies: Replies,
+        repeat: int = 0,
+        rank: int = 0,
+    ) -> None:
+        super().__init__(reader, stage)
+        self._document_id, self._replies = document_id, replies
+        self._repeat, self._rank = repeat, rank
+        self._calls: list[Call] = []
+        self.sent_calls: list[Call] = []
+        self.progress = UnitProgress()
 
     async def __call__(
         self, prompt: Prompt[T], subject: Subject, is_shared: bool = False
