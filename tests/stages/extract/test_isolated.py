@@ -17,7 +17,8 @@ BOOK = epub({"a.xhtml": "<p>A</p>"})
 
 @pytest.fixture(scope="module")
 def extractor() -> Iterator[Extractor]:
-    with Extractor() as process:
+    with pytest.MonkeyPatch.context() as patch, Extractor() as process:
+        patch.setattr("pipeline.core.registry._FOLDERS", {})  # of other tests, and gone
         yield process
 
 
