@@ -80,7 +80,8 @@ class Attempt:
         flight."""
         # The marker of a unit that killed the engine stays as it is.
         if self.file is not None and not self.is_left:
-            await to_thread(write_json, self.file, {"machine": self.machine, "unit": unit})
+            with ignore_refusals():
+                await to_thread(write_json, self.file, {"machine": self.machine, "unit": unit})
 
     @asynccontextmanager
     async def unit(self, unit: str) -> AsyncIterator[None]:
@@ -101,7 +102,7 @@ class Attempt:
 
 class InFlight:
     """The markers that one worker process writes in a launch of a run, and the markers that crashed
-    processes have left there."""
+    processes have left there. If storage refuses a marker, a crash is not counted."""
 
     def __init__(self, folder: AnyPath, placement: Placement) -> None:
         self._folder = as_path(folder)
@@ -110,19 +111,23 @@ class InFlight:
 
     def crashes(self, item: str) -> Crashes:
         """The crashes at earlier attempts at an item. It blocks."""
-        if not (left := self._left(item)):
-            return Crashes()
-        most = max(len(list_paths(self._folder, f"*/{file.name}")) for file in left)
-        alone = Counter(unit for unit in left.values() if isinstance(unit, str))
-        return Crashes(max(1, most >> _BITS_A_CRASH * len(left)), alone)
+        if left := self._left(item):
+            with ignore_refusals():
+                most = max(len(list_paths(self._folder, f"*/{file.name}")) for file in left)
+                alone = Counter(unit for unit in left.values() if isinstance(unit, str))
+                return Crashes(max(1, most >> _BITS_A_CRASH * len(left)), alone)
+        return Crashes()
 
     def _left(self, item: str) -> dict[UPath, object]:
         """The markers of the item that crashed processes have left, with their units."""
-        files = list_paths(self._folder / sha(item, 16), "*.json")
-        markers = {file: read_object(file) for file in files if file.stem != self._process}
-        is_lost = self._placement.is_lost
-        return {file: marker.get("unit") for file, marker in markers.items()
-                if not is_lost(str(marker.get("machine")))}  # fmt: skip
+        left: dict[UPath, object] = {}
+        with ignore_refusals():
+            for file in list_paths(self._folder / sha(item, 16), "*.json"):
+                marker = read_object(file)
+                is_lost = self._placement.is_lost(str(marker.get("machine")))
+                if file.stem != self._process and not is_lost:
+                    left[file] = marker.get("unit")
+        return left
 
     @asynccontextmanager
     async def attempt(self, item: str, crashes: Crashes) -> AsyncIterator[Attempt]:
@@ -159,6 +164,6 @@ class InFlight:
 
 
 def _delete(file: UPath) -> None:
-    with ignore_refusals():  # tried once: a run that is interrupted waits for it
+    with ignore_refusals():
         delete(file)
         delete_if_empty(file.parent)

@@ -106,6 +106,17 @@ def test_torn_markers_and_foreign_files_break_nothing(tmp_path: Path, text: str)
     assert of(tmp_path, "d1") == ALONE, "a crash all the same, of which unit is not known"
 
 
+def test_storage_that_refuses_markers_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+
+    async def attempt() -> str:
+        in_flight = InFlight(tmp_path / "file" / "launch", Placement("w1"))
+        async with in_flight.start(), in_flight.attempt("d1", ALONE) as marker, marker.unit("g/1"):
+            return "done"
+
+    assert asyncio.run(attempt()) == "done"
+
+
 def start(folder: Path, worker: str = "w1", dies: bool = False, lost: str = "") -> None:
     """A start of an engine, during which the process may die."""
 
