@@ -133,9 +133,9 @@ def reading(
         annotation = Names if names else Words
         words = inspect.Parameter("words", kind, default=None, annotation=annotation)
         json = inspect.Parameter("json", kind, default=False, annotation=Json)
-        own = [words if name == "options" else parameter.replace(kind=kind)
-               for name, parameter in parameters.items() if parameter is not names]  # fmt: skip
-        command.__signature__ = inspect.Signature([*own, json])  # type: ignore[attr-defined]
+        shown = [words if name == "options" else parameter.replace(kind=kind)
+                 for name, parameter in parameters.items() if parameter is not names]  # fmt: skip
+        command.__signature__ = inspect.Signature([*shown, json])  # type: ignore[attr-defined]
         forms = {key: f"{key}={WORDS[key][0]}" for key in keys}
         width = max(map(len, forms.values()))
         lines = [f"  {form:{width}}  {WORDS[key][1]}" for key, form in forms.items()]

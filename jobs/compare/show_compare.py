@@ -30,10 +30,10 @@ def comparison_parts(comparison: Comparison) -> list[Part]:
         {
             "metric": pair.metric,
             **({"by": pair.by} if has_groups else {}),
-            **{side: names[place] for side, names in sides.items() if side not in same},
+            **{side: names[index] for side, names in sides.items() if side not in same},
             **_figures(pair),
         }
-        for place, pair in enumerate(pairs)
+        for index, pair in enumerate(pairs)
     ]
     table = Table(rows, left=("by", "A", "B"))
     differences = map(_differences, pairs) if comparison.is_one_pair else ()

@@ -135,8 +135,8 @@ class Phase:
         if plan.has_chunks:
             of_questions = {step.id for step in self.with_upstream().values() if step.per_question}
             of_memory = whole.read - of_questions
-            name, own = f"{self.name}: memory", whole.own & of_memory
-            memory = replace(whole, name=name, own=own, read=of_memory)
+            name, steps = f"{self.name}: memory", whole.own & of_memory
+            memory = replace(whole, name=name, own=steps, read=of_memory)
             chunks = replace(whole, own=whole.own - of_memory, by_chunk=True)
             first, second = plan.work(memory), plan.work(chunks)
             if second.num_documents > work.num_documents and num_workers() > 1:

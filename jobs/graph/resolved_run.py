@@ -164,12 +164,12 @@ def _check_family(
 
 def _refuse_equal_repeats(config: RunConfig, steps_with_engines: Sequence[StepWithEngine]) -> None:
     """Raise UsageError if all repeats would be the same."""
-    asked = [
+    engines = [
         engine
         for step, engine in steps_with_engines
         if engine and step.stage and step.repeat == 1 and step.stage.role != "judge"
     ]
-    if not any(engine.samples for engine in asked or [config.engine]):
+    if not any(engine.samples for engine in engines or [config.engine]):
         raise UsageError(
             f"repeats={config.repeats}: all would be the same; set engine.temperature=0.7 or "
             "another above 0 of an engine that samples, or repeats=1"

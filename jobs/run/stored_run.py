@@ -63,9 +63,9 @@ def merge_with_stored_run(run: ResolvedRun, folder: RunFolder) -> ResolvedRun:
         )
     # Every launch reads files again: answers written over a method's would become both methods'.
     for name, file in config.predictions.items():
-        others = [other for other, of in before.predictions.items() if of == file and other != name]
-        if others and before.predictions.get(name) != file:
-            raise UsageError(f"predictions={file}: the file of the method {others[0]}; copy it")
+        equal = [other for other, of in before.predictions.items() if of == file and other != name]
+        if equal and before.predictions.get(name) != file:
+            raise UsageError(f"predictions={file}: the file of the method {equal[0]}; copy it")
     names = [method.name for method in run.methods if method.name not in config.predictions]
     all_names = names
     if before.methods != config.methods:

@@ -141,13 +141,13 @@ class Stage(Settings):
         failed: Any = (self.empty(rows, about) for about in self.inputs(rows))
         return [replace(row, problem=problem, detail=detail) for row in failed]
 
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+    def check(self, rows: UnitRows, records: Sequence[Record]) -> None:
         """Raise AccountingError unless every input has rows, in the order of the inputs: one row,
         or, if the table's key has more columns, any number with different keys."""
         per, document_id = self.row_per(), rows.document.document_id
-        keys = [tuple(getattr(row, name) for name in self.writes.key) for row in made]
-        inputs = [key for key, _ in groupby(made, key=attrgetter(per))]
-        is_whole = len({*keys}) == len(keys) and all(r.document_id == document_id for r in made)
+        keys = [tuple(getattr(row, name) for name in self.writes.key) for row in records]
+        inputs = [key for key, _ in groupby(records, key=attrgetter(per))]
+        is_whole = len({*keys}) == len(keys) and all(r.document_id == document_id for r in records)
         if not is_whole or inputs != [getattr(row, per) for row in self.inputs(rows)]:
             what = f"{self.writes.table} do not match {per.split('_')[0]}s"
             raise AccountingError(f"{document_id}: {what}")

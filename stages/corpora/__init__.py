@@ -20,8 +20,8 @@ def corpus_of(section: Mapping[str, Any]) -> Corpus:
     """Raises UsageError for an unknown `format`, pydantic's ValidationError for wrong keys."""
     name = section.get("format")
     if not isinstance(name, str) or name not in FORMATS:
-        known = ", ".join(sorted(FORMATS))
-        raise UsageError(f"corpus.format={str(name)[:80]}: no such format; there are {known}")
+        formats = ", ".join(sorted(FORMATS))
+        raise UsageError(f"corpus.format={str(name)[:80]}: no such format; there are {formats}")
     return FORMATS[name].model_validate(dict(section))
 
 

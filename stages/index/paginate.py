@@ -59,9 +59,9 @@ class Paginate(Stage):
     def row_per(self) -> str:
         return "document_id"  # also where pages are read
 
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+    def check(self, rows: UnitRows, records: Sequence[Record]) -> None:
         """Raise AccountingError unless the pages, joined, are the document's text."""
-        texts = [page.text or "" for page in made if isinstance(page, Page)]
+        texts = [page.text or "" for page in records if isinstance(page, Page)]
         if "".join(texts) != rows.document.text:
             raise AccountingError(f"{rows.document.document_id}: pages do not tile the text")
 

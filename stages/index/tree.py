@@ -115,9 +115,9 @@ class BuildTree(Stage):
     def failed(self, rows: UnitRows, problem: Problem, detail: str | None) -> list[Node]:
         return [replace(node, problem=problem, detail=detail) for node in self._empty(rows)]
 
-    def check(self, rows: UnitRows, made: Sequence[Record]) -> None:
+    def check(self, rows: UnitRows, records: Sequence[Record]) -> None:
         """Raise AccountingError unless the nodes form the tree over these pages."""
-        shape = [(node.node_index, node.children) for node in made if isinstance(node, Node)]
+        shape = [(node.node_index, node.children) for node in records if isinstance(node, Node)]
         if shape != [(node.node_index, node.children) for node in self._empty(rows)]:
             raise AccountingError(f"{rows.document.document_id}: nodes do not match pages")
 

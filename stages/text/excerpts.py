@@ -88,8 +88,8 @@ def _chosen(parts: Sequence[Sentence]) -> tuple[list[int], bool]:
     # Compares texts, not positions: a sentence may occur twice.
     if not text.startswith(_joined(parts, chosen)):
         return chosen, False
-    others = [i for i, sentence in enumerate(parts) if not text.startswith(sentence.text)]
-    instead = _covering(parts, others)
+    elsewhere = [i for i, sentence in enumerate(parts) if not text.startswith(sentence.text)]
+    instead = _covering(parts, elsewhere)
     if _words(parts, instead) < _LIMITS[0]:
         return chosen, True
     return instead, text.startswith(_joined(parts, instead))

@@ -303,8 +303,8 @@ def write_plan(file: Path, documents: Iterable[PlannedDocument]) -> None:
 
 def _row_groups(planned: Iterable[PlannedDocument]) -> Iterator[Any]:
     tables, documents, num_rows = list[Any](), list[tuple[int, PlannedDocument]](), 0
-    for place, document in enumerate(planned):
-        documents.append((place, document))
+    for number, document in enumerate(planned):
+        documents.append((number, document))
         num_rows += sum(len(unit.inputs) or 1 for unit in document.units)
         if num_rows >= _ROWS_AT_ONCE:
             tables.append(_table(documents))
@@ -317,11 +317,11 @@ def _row_groups(planned: Iterable[PlannedDocument]) -> Iterator[Any]:
 
 def _table(documents: Iterable[tuple[int, PlannedDocument]]) -> Any:
     """A row for each question of a unit, and one for a unit without questions."""
-    units = [(unit, document, place) for place, document in documents for unit in document.units]
+    units = [(unit, document, number) for number, document in documents for unit in document.units]
     of_units = {name: [getattr(unit, name) for unit, _, _ in units] for name in _UNIT_COLUMNS}
     for name in _DOCUMENT_COLUMNS:
         of_units[name] = [getattr(document, name) for _, document, _ in units]
-    of_units["place"] = [place for _, _, place in units]
+    of_units["place"] = [number for _, _, number in units]
     inputs = [unit.inputs or _NO_QUESTION for unit, _, _ in units]
     unit_of_row = pa.array(chain.from_iterable(map(repeat, count(), map(len, inputs))), pa.int64())
     columns = {

@@ -77,12 +77,12 @@ def read_known_answers(path: str) -> Mapping[tuple[str, str], Known]:
     file = as_path(path)
     try:
         rows = [json.loads(line) for line in read(file).splitlines()]
-        known = [Known(r["question_id"], r["kind"], r["worth"], r["answer"]) for r in rows]
+        made_answers = [Known(r["question_id"], r["kind"], r["worth"], r["answer"]) for r in rows]
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         raise UsageError(
             f"{path}: missing or damaged; delete it and run rate audit again"
         ) from None
-    answers = {(answer.kind, answer.question_id): answer for answer in known}
+    answers = {(answer.kind, answer.question_id): answer for answer in made_answers}
     for kind, _ in answers:
         if kind not in KINDS:
             raise UsageError(

@@ -164,14 +164,14 @@ def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
     """Yield one Loaded per text, in the order of its first row, with the questions of all its rows.
     A row without a readable text is a bad_input document that keeps its questions."""
     firsts: dict[bytes, int] = {}  # by the hash of a text, the number of the first row that has it
-    asked: dict[int, list[Row]] = {}  # by that number, the questions of all rows with the text
+    entries_of: dict[int, list[Row]] = {}  # by that number, the questions of all rows with the text
     joined: dict[tuple[int, str, Any], Value] = {}
     for number, row in enumerate(corpus.rows()):
         first = number
         with suppress(BadInputError):
             text_sha = hashlib.sha256(layout.text_of(row).text.encode()).digest()
             first = firsts.setdefault(text_sha, number)
-        entries = asked.setdefault(first, [])
+        entries = entries_of.setdefault(first, [])
         for entry in layout.asked_in(row):
             value, given = entry.value or {}, entry.given_id(layout.asked.question_id or "")
             if layout.joined and given:
@@ -182,11 +182,11 @@ def load_grouped(corpus: FileCorpus, layout: Layout) -> Iterator[Loaded]:
             entries.append(entry)
     document_ids, question_ids = Ids(), Ids()
     for number, row in enumerate(corpus.rows()):
-        if number not in asked:
+        if number not in entries_of:
             continue
         document = _document(corpus, layout, row, document_ids)
         questions: list[Question] = []
-        for entry in asked.pop(number):
+        for entry in entries_of.pop(number):
             content = [(entry.value or {}).get(key) for key in layout.makes_id]
             id_key = layout.asked.question_id
             given_id = question_ids.of_row(entry, id_key, document.document_id, content)
