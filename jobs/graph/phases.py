@@ -67,7 +67,7 @@ class RunPlan:
         return not any(pending.isdisjoint(other_steps) for pending in with_steps)
 
     def work(self, execution: Execution) -> Work:
-        documents, steps = PlannedWork(self.file, execution), execution.own
+        documents, steps = PlannedWork(self.file, execution), execution.executed
         if execution.by_chunk:
             num = sum(1 for _ in documents)
         else:
@@ -118,7 +118,7 @@ class Phase:
     def execution(self) -> Execution:
         return Execution(
             self.name,
-            own=frozenset(step.id for step in self.steps),
+            executed=frozenset(step.id for step in self.steps),
             read=frozenset(self.with_upstream()),
             asking=frozenset(step.id for step in self.steps if step.prompts),
         )
@@ -135,9 +135,9 @@ class Phase:
         if plan.has_chunks:
             of_questions = {step.id for step in self.with_upstream().values() if step.per_question}
             of_memory = whole.read - of_questions
-            name, steps = f"{self.name}: memory", whole.own & of_memory
-            memory = replace(whole, name=name, own=steps, read=of_memory)
-            chunks = replace(whole, own=whole.own - of_memory, by_chunk=True)
+            name, steps = f"{self.name}: memory", whole.executed & of_memory
+            memory = replace(whole, name=name, executed=steps, read=of_memory)
+            chunks = replace(whole, executed=whole.executed - of_memory, by_chunk=True)
             first, second = plan.work(memory), plan.work(chunks)
             if second.num_documents > work.num_documents and num_workers() > 1:
                 if first.num_documents:
@@ -205,6 +205,6 @@ def with_scoring(phases: Sequence[Phase], plan: RunPlan) -> list[Phase]:
     if len(phases) > 1 and phases[-1].engine is None:
         *first, asking, scoring = phases
         holds_gpu = asking.engine is not None and asking.engine.gpus > 0
-        if not holds_gpu and plan.is_within(scoring.execution.own, asking.execution.own):
+        if not holds_gpu and plan.is_within(scoring.execution.executed, asking.execution.executed):
             return [*first, replace(asking, steps=(*asking.steps, *scoring.steps))]
     return list(phases)

@@ -335,7 +335,7 @@ class Execution:
     """One execution of a phase; steps are named by their ids."""
 
     name: str
-    own: frozenset[str]  # that are executed
+    executed: frozenset[str]
     read: frozenset[str]  # these, and the steps they read
     asking: frozenset[str]  # that ask a model
     by_chunk: bool = False  # several workers share the chunks of a document's questions
@@ -345,7 +345,7 @@ class Execution:
         other executions count as done."""
         num_words = document.num_words
         planned = [
-            unit if unit.is_done or unit.step_id in self.own else replace(unit, is_done=True)
+            unit if unit.is_done or unit.step_id in self.executed else replace(unit, is_done=True)
             for unit in document.units
             if unit.step_id in self.read
         ]
