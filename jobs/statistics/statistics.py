@@ -130,10 +130,11 @@ def _draw(rows: Sequence[dict[str, Any]]) -> None:
 def _means_of_means(connection: Any, measure: str, group: str) -> dict[MethodGroup, Mean]:
     """Without intervals. `group`: a column of questions; each of its values has a mean."""
     per_repeat: dict[MethodGroup, list[float]] = defaultdict(list)
-    for row in query(connection, filled(_SQL["of_means_per_repeat"], measure=measure, group=group)):
+    of = {"measure": text(measure), "group": group}
+    for row in query(connection, filled(_SQL["of_means_per_repeat"], **of)):
         per_repeat[row["method"], row["by_value"]].append(row["mean"])
     means = {}
-    for row in query(connection, filled(_SQL["of_means"], measure=measure, group=group)):
+    for row in query(connection, filled(_SQL["of_means"], **of)):
         key = row.pop("method"), row.pop("by_value")
         means[key] = Mean(**row, sd=sd(per_repeat[key]), repeats=len(per_repeat[key]))
     return means

@@ -28,7 +28,7 @@ with means as (
     avg(value order by value) filter (is_answered) as answered_mean,
     count(*) filter (is_answered) as answered_n
   from mine join (select q.*, question_place from questions q join chosen using (question_id))
-    using (question_place) where measure = '{measure}' group by all)
+    using (question_place) where measure = {measure} group by all)
 select method, by_value, avg(mean order by mean) as mean, sum(n)::bigint as n,
   avg(answered_mean order by answered_mean) as answered_mean, sum(answered_n)::bigint as answered_n
 from means group by method, by_value;
@@ -37,7 +37,7 @@ from means group by method, by_value;
 with means as (
   select method, by_value, repeat, {group}, avg(value order by value) as mean
   from mine join (select q.*, question_place from questions q join chosen using (question_id))
-    using (question_place) where measure = '{measure}' group by all)
+    using (question_place) where measure = {measure} group by all)
 select method, by_value, repeat, avg(mean order by mean) as mean
 from means group by all order by repeat;
 -- name: pairs
