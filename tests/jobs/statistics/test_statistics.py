@@ -234,6 +234,7 @@ RIGHT = values(LETTERS, LETTERS)
         ({"first": missed(0, 100, None), "second": missed(0, 0, None)}, ["first"]),
         # Of five documents p is 2 / 32 at least.
         ({"best": values("abcde", "abcde"), "bad": values("abcde")}, []),
+        ({"best": values("abcdef", "abcdef"), "bad": values("abcdef")}, ["best"]),
     ],
 )  # fmt: skip
 def test_marks_of_a_run(tmp_path: Path, methods: dict[str, Values], expected: list[str]) -> None:

@@ -22,6 +22,7 @@ from pipeline.store.sql.connection import query
 from pipeline.store.upkeep import collect, compact, is_among, remove_run
 from tests.pipeline.store.test_compaction import call, commit_some, stored
 from tests.support.command import refused, sql, sql_values, succeed
+from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS, ANSWERS, OTHER = step("gists"), step("answers", "full_text"), step("answers", "bm25")
@@ -155,6 +156,19 @@ def test_nothing_is_deleted_while_a_plan_cannot_be_read(folder: Path) -> None:
     plan.write_bytes(whole)
     collect(folder, older_than=0)
     is_deleted(folder)
+
+
+@pytest.mark.slow
+def test_within_the_retention_the_run_can_be_made_again_without_a_call(tmp_path: Path) -> None:
+    night = FinishedRun(tmp_path)
+    answers = sql(night.warehouse, "from answers order by all")
+    succeed("rm", f"warehouse={night.warehouse}", "run=night", "--yes")
+    succeed("gc", f"warehouse={night.warehouse}")
+    outcome = json.loads(succeed(*night.words(night.warehouse), "--json"))
+    assert sum(outcome["calls"].values()) == 0
+    assert sql(night.warehouse, "from answers order by all") == answers
+    succeed("gc", f"warehouse={night.warehouse}", "older_than=0")
+    assert sql(night.warehouse, "from answers order by all") == answers
 
 
 def test_what_rm_refuses(tmp_path: Path) -> None:
