@@ -1,6 +1,5 @@
-"""The simulated engine keeps to its token rates and KV space; what a prefix cache can hold, counted
-by hand. Times are bounded from below, or compared with others of the same run: a busy machine may
-be slow."""
+"""The simulated engine, and what a prefix cache can hold, by hand. Times are bounded from below, or
+compared with others of the same run: a busy machine may be slow."""
 
 import asyncio
 import time
@@ -132,27 +131,21 @@ def test_an_engine_without_a_prefix_cache_is_refused() -> None:
         asyncio.run(cache_tokens(ExtractiveEngine(), [], ()))
 
 
-PAGES = tuple(Passage("gist", number, f"page {number}") for number in range(1, 101))
-
-
-def looked_up(prompt: Prompt[Any], constraint: Constraint | None = None) -> Any:
-    """What is read in the engine's reply to a look-up."""
-    engine = SimulatedEngine(settings(decode_tokens_per_second=INSTANT))
-    asked = replace(request("x"), prompt=prompt.name, fields=prompt, constraint=constraint)
-    (reply,) = in_order(engine, asked)
-    return prompt.read(reply.text, False)
-
-
 def test_a_constrained_reply_is_legal() -> None:
+    def looked_up(prompt: Prompt[Any], constraint: Constraint | None = None) -> Any:
+        """What is read in the engine's reply to a look-up."""
+        engine = SimulatedEngine(settings(decode_tokens_per_second=INSTANT))
+        asked = replace(request("x"), prompt=prompt.name, fields=prompt, constraint=constraint)
+        (reply,) = in_order(engine, asked)
+        return prompt.read(reply.text, False)
+
     choice = replace(request("x"), constraint=Constraint(choices=("Label: <4>", "Label: <5>")))
     (reply,) = in_order(decoding(), choice)
     assert (reply.text, reply.reply_tokens) == ("Label: <4>", 2)
-    question = "Who rang the bell at 0?"
-    prompt, one = (
-        ParallelLookUp(PAGES, question, (), 6),
-        SequentialLookUp(PAGES, question, (), (), ()),
-    )
-    assert len(looked_up(prompt)) in (3, 4)
-    assert looked_up(prompt, prompt.legal("I want to look up Page [{}]")) == looked_up(prompt)
+    pages = tuple(Passage("gist", number, f"page {number}") for number in range(1, 101))
+    several = ParallelLookUp(pages, "Who rang the bell at 0?", (), 6)
+    one = SequentialLookUp(pages, "Who rang the bell at 0?", (), (), ())
+    assert len(looked_up(several)) in (3, 4)
+    assert looked_up(several, several.legal("I want to look up Page [{}]")) == looked_up(several)
     # Another form than the drawn one.
     assert looked_up(one, one.legal("I want to look up Page {}")) == looked_up(one) != 1

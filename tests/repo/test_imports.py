@@ -1,5 +1,5 @@
-"""Imports between folders go one way, each heavy library lives in its place, and plugins import
-the public modules alone."""
+"""Imports between folders go one way, each heavy library lives in its place, plugins import the
+public modules alone; and one document passes few files from the command to the report."""
 
 import ast
 import json
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,12 +47,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "vllm": ("pipeline/engines/vllm/", "benchmarks/peers/"),
     "openai": ("pipeline/engines/openai_client.py", "benchmarks/peers/openai_server.py"),
     "duckdb": ("pipeline/store/sql/connection.py",),
-    "pyarrow": (
-        "pipeline/store/",
-        "pipeline/core/rows.py",
-        "pipeline/cluster/",
-        "pipeline/files/parquet.py",
-    ),
+    "pyarrow": ("pipeline/store/", "pipeline/core/rows.py", "pipeline/cluster/",
+                "pipeline/files/parquet.py"),
     "sentence_transformers": ("pipeline/engines/embedder.py",),
     "torch": ("pipeline/engines/vllm/vllm_settings.py",),
     "hydra": ("pipeline/core/compose.py",),
@@ -65,7 +62,6 @@ HOMES: dict[str, tuple[str, ...]] = {
     "lxml": ("stages/extract/",),
     "html_to_markdown": ("stages/extract/documents.py",),
 }  # fmt: skip
-PUBLIC = ("gistmill", "gistmill.plugin", "gistmill.testing")
 
 
 @cache
@@ -83,12 +79,10 @@ def imported(code: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             module = "" if node.level else node.module
             yield from (f"{module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Call) and _name(node.func) in ("__import__", "import_module"):
-            yield str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else "?"
-
-
-def _name(function: ast.expr) -> str:
-    return str(getattr(function, "id", "") or getattr(function, "attr", ""))
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
+            if name in ("__import__", "import_module"):
+                yield str(node.args[0].value) if isinstance(node.args[0], ast.Constant) else "?"
 
 
 @cache
@@ -154,8 +148,9 @@ def sources() -> Iterator[Any]:
 
 @pytest.mark.parametrize("source", [*sources()])
 def test_plugins_import_the_public_modules_alone(source: str) -> None:
+    public = {"gistmill", "gistmill.plugin", "gistmill.testing"}
     ours = [name for name in imported(source) if name.partition(".")[0] in PACKAGES]
-    assert [name for name in ours if not {name, name.rpartition(".")[0]} & {*PUBLIC}] == []
+    assert [name for name in ours if not {name, name.rpartition(".")[0]} & public] == []
 
 
 @pytest.mark.parametrize(
@@ -167,3 +162,36 @@ def test_a_light_module_loads_no_heavy_library(module: str, heavy: set[str]) -> 
     code = f"import json, sys, {module}; print(json.dumps([*sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert heavy.isdisjoint(name.partition(".")[0] for name in json.loads(done.stdout))
+
+
+# A function counts when it is called, a module not by being imported. Threads count, too.
+COUNT = """
+import json, sys, threading
+root, files = sys.argv[1] + "/", set()
+def profile(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(root) and code.co_name != "<module>":
+        files.add(code.co_filename[len(root):])
+sys.argv = ["gistmill", *sys.argv[2:]]
+sys.path.insert(0, root)
+from jobs.cli import main
+threading.setprofile(profile)
+sys.setprofile(profile)
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    ours = ("pipeline/", "stages/", "jobs/", "gistmill/")
+    print(json.dumps(sorted(file for file in files if file.startswith(ours))), file=sys.stderr)
+"""
+
+
+def test_one_document_passes_few_files(tmp_path: Path) -> None:
+    words = ("experiment=demo", "limit=1", "methods=gist_only", "rater=none", "cluster=inline")
+    run = subprocess.run(
+        [sys.executable, "-c", COUNT, str(ROOT), "run", *words, f"warehouse={tmp_path / 'w'}"],
+        capture_output=True, text=True, check=True, cwd=tmp_path, timeout=120,
+    )  # fmt: skip
+    files = json.loads(run.stderr.splitlines()[-1])
+    assert "stages/index/gist_pages.py" in files and "jobs/report/report.py" in files
+    assert len(files) <= 80, files

@@ -1,5 +1,4 @@
-"""The notebooks run on the demo and show what the Parquet files hold; on runs that lack something
-no cell fails, and what is not there is not drawn."""
+"""The notebooks run, also on runs that lack something, and show what the Parquet files hold."""
 
 import json
 from collections import defaultdict
@@ -116,10 +115,8 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
     kernel = Kernel()
-    try:
-        yield kernel
-    finally:
-        kernel.end()
+    yield kernel
+    kernel.end()
 
 
 @pytest.mark.sampled

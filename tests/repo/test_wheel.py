@@ -1,5 +1,4 @@
-"""An installed wheel, beside the libraries of this environment: what is in it, and one line where a
-folder of a user's own hides a package."""
+"""An installed wheel, beside the libraries of this environment."""
 
 import os
 import shutil

@@ -1,5 +1,4 @@
-"""`import gistmill`: what the docs show, in a notebook's circumstances, and its errors; and
-`gistmill.testing`: its document, its words, and mistakes."""
+"""`import gistmill`, as the docs show it and in a notebook; and `gistmill.testing`."""
 
 import asyncio
 import logging
@@ -21,11 +20,6 @@ from tests.support.docs.pages import blocks
 from tests.support.runs.compared_run import ComparedRun
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.texts.small_corpus import document, question, write
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return FinishedRun(tmp_path_factory.mktemp("library"))
 
 
 @pytest.mark.slow
@@ -68,16 +62,16 @@ def test_a_loop_that_runs_and_a_ray_that_is_up(
     assert any("bad_input" in record.getMessage() for record in caplog.records)
 
 
-def test_reports_views_and_comparisons(finished: FinishedRun, tmp_path: Path) -> None:
-    report = gistmill.report(finished.warehouse)
+def test_reports_views_and_comparisons(night: FinishedRun, tmp_path: Path) -> None:
+    report = gistmill.report(night.warehouse)
     (row,) = report.rows
     assert (report.run, row.method, row.counts["n"]) == ("night", "readagent_p(max_pages=5)", 3)
-    (row,) = gistmill.report(finished.warehouse, "night", where="question_id = 'q3'").rows
+    (row,) = gistmill.report(night.warehouse, "night", where="question_id = 'q3'").rows
     assert row.counts["n"] == 1
-    with gistmill.connect(finished.warehouse) as connection:
+    with gistmill.connect(night.warehouse) as connection:
         assert connection.sql("select count(*) from answers").fetchall() == [(3,)]
-    made = ComparedRun(tmp_path)
-    made.add("r", {"m1": {"squad_em": {"a1": 3.0}}, "m2": {"squad_em": {"a1": 1.0}}})
+    scores = {"m1": {"squad_em": {"a1": 3.0}}, "m2": {"squad_em": {"a1": 1.0}}}
+    made = ComparedRun(tmp_path, scores)
     found = gistmill.compare("m2", warehouse=made.warehouse.folder, run="r", metric="squad_em")
     assert isinstance(found, gistmill.Comparison)
     assert [row.figures and row.figures.difference for row in found.rows] == [-2]
@@ -95,15 +89,15 @@ def test_reports_views_and_comparisons(finished: FinishedRun, tmp_path: Path) ->
     ],
 )
 def test_mistakes_are_exceptions(
-    finished: FinishedRun, call: Callable[[Any], object], says: str
+    night: FinishedRun, call: Callable[[Any], object], says: str
 ) -> None:
     with pytest.raises(gistmill.UsageError, match=says) as raised:
-        call(finished.warehouse)
+        call(night.warehouse)
     assert raised.value.exit_code == 2
 
 
-def test_a_deadline_that_has_passed(finished: FinishedRun) -> None:
-    words = finished.words(finished.warehouse)[1:]
+def test_a_deadline_that_has_passed(night: FinishedRun) -> None:
+    words = night.words(night.warehouse)[1:]
     with pytest.raises(gistmill.IncompleteError, match="is in the past") as raised:
         gistmill.run(*words, "cluster.deadline=2001-01-01T07:00")
     assert raised.value.exit_code == 4

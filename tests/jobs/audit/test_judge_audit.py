@@ -1,5 +1,4 @@
-"""Mean rates of an audit, and means corrected for a judge's mistakes: against scipy, by hand, and
-by how often intervals hold the truth."""
+"""Mean rates of an audit, and means corrected for a judge's mistakes: against scipy, by hand."""
 
 import numpy as np
 import pytest

@@ -58,14 +58,12 @@ NONE = dict.fromkeys(ALL, 0.0)
 @pytest.fixture(scope="module")
 def four(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     """Four documents of two questions. m1 has all right, m2 none, m3 those of three documents."""
-    made = ComparedRun(tmp_path_factory.mktemp("four"))
     m3 = {name: value if name[0] != "d" else 0.0 for name, value in ALL.items()}
-    made.add("r", {
+    return ComparedRun(tmp_path_factory.mktemp("four"), {
         "m1(k=1)": {"accuracy": ALL, "squad_em": NONE},
         "m2": {"accuracy": NONE, "squad_em": NONE},
         "m3": {"accuracy": m3, "squad_em": NONE},
     })  # fmt: skip
-    return made
 
 
 def test_every_method_against_one_that_is_named(four: ComparedRun) -> None:
@@ -135,9 +133,8 @@ def test_two_runs(two_runs: ComparedRun) -> None:
 
 def test_columns_that_are_no_mean_over_questions(tmp_path: Path) -> None:
     """A geometric mean of means is compared by its parts, a mean of means by its measure."""
-    made = ComparedRun(tmp_path)
     parts = {"part_1": {"a1": 1.0}, "part_2": {"a1": 2.0}, "squad_em": {"a1": 0.0}}
-    made.add("r", {"m1": parts, "m2": parts})
+    made = ComparedRun(tmp_path, {"m1": parts, "m2": parts})
     text = made.compared("m1", "m2", "metric=geo,by group")
     assert [row["metric"] for row in table(text)] == ["part_1", "part_2", "squad_em"]
     assert "geometric is no mean over questions: compared by part_1, part_2\n" in text
@@ -147,9 +144,8 @@ def test_columns_that_are_no_mean_over_questions(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_not_complete_says_so(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
     both = {"accuracy": {"a1": 1.0, "b1": 2.0}}
-    made.add("r", {"m1": both, "m2": both})
+    made = ComparedRun(tmp_path, {"m1": both, "m2": both})
     assert "not done" not in made.compared("m1", "m2", "metric=accuracy")
     sorted((made.warehouse.folder / "tables" / "scores").rglob("*.parquet"))[0].unlink()
     text = made.compared("m1", "m2", "metric=accuracy")
@@ -160,10 +156,9 @@ def test_a_run_that_is_not_complete_says_so(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_with_many_documents_there_is_an_interval_and_flips_are_drawn(tmp_path: Path) -> None:
     """25 documents, all won: p is as small as draws can say."""
-    made = ComparedRun(tmp_path)
     names = [f"{chr(ord('A') + n)}1" for n in range(25)]
-    made.add("r", {"m1": {"squad_em": dict.fromkeys(names, 100.0)},
-                   "m2": {"squad_em": dict.fromkeys(names, 0.0)}})  # fmt: skip
+    won, lost = ({"squad_em": dict.fromkeys(names, value)} for value in (100.0, 0.0))
+    made = ComparedRun(tmp_path, {"m1": won, "m2": lost})
     text = made.compared("m1", "m2")
     (row,) = table(text)
     assert (row["95% interval"], row["p"], row["p (Holm)"]) == ("+100.0..+100.0", *["<0.001"] * 2)
@@ -196,7 +191,7 @@ def test_mistakes(four: ComparedRun, words: list[str], says: str) -> None:
 
 
 def test_no_question_in_common(tmp_path: Path) -> None:
-    made = ComparedRun(tmp_path)
-    made.add("r", {"m1": {"accuracy": {"a1": 1.0, "a2": None}}, "m2": {"accuracy": {"b1": 2.0}}})
+    of_m1, of_m2 = {"accuracy": {"a1": 1.0, "a2": None}}, {"accuracy": {"b1": 2.0}}
+    made = ComparedRun(tmp_path, {"m1": of_m1, "m2": of_m2})
     line = made.refused("m1", "m2", "metric=accuracy")
     assert line.startswith("no two methods have a value of accuracy on one question")

@@ -1,5 +1,4 @@
-"""Families: `gistmill prompts export`, whose copy renders the same texts; and that the experiments
-readagent_* do what the paper does, in prompts and settings."""
+"""`gistmill prompts export`; and the experiments readagent_* are read as the paper has them."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""Repeats: what each of them makes anew, with which seeds, and the standard deviation over them.
-What is done is never done again: the exact number of model calls of every kind of rerun."""
+"""Repeats and their standard deviation; the exact number of model calls of every rerun."""
 
 import json
 import re
@@ -22,37 +21,32 @@ from tests.support.texts.small_corpus import UNIFORM, document, question, write
 # The seed of repeat 0 is the engine's; of the others a hash of seed, repeat and attempt.
 SEEDS = [0, *(int(sha([0, repeat, 1], 7), 16) for repeat in (1, 2))]
 NUM_RIGHT = dict(zip(SEEDS, (3, 2, 0), strict=True))  # of the three questions, in each repeat
-DRAWING = ("engine=openai", "engine.model=m", "engine.temperature=0.7")
 SECOND = "shared (repeat 1)"
+DRAWING = ("engine=openai", "engine.model=m", "engine.temperature=0.7")
 
 
 def steps(*words: str) -> list[Step]:
-    resolved = read_run(["engine.base_url=http://127.0.0.1:1/v1", *DRAWING, *words])
-    return resolved.steps
+    return read_run(["engine.base_url=http://127.0.0.1:1/v1", *DRAWING, *words]).steps
 
 
-@pytest.mark.parametrize(
-    ("words", "added"),
-    [
-        (["repeats=3"], [
-            (name, "gist_only", repeat, "shared" if name != "look_up" else None)
-            for repeat in (1, 2)
-            for name in ("look_up", "answer", "rate", "score")
-        ]),
-        (["repeats=2", "repeat_from=memory"], [
-            ("paginate", None, 1, SECOND),
-            ("gist", None, 1, SECOND),
-            ("look_up", "gist_only", 1, None),
-            *((name, "gist_only", 1, SECOND) for name in ("answer", "rate", "score")),
-        ]),
-    ],
-)  # fmt: skip
-def test_what_each_repeat_makes_anew(words: list[str], added: list[Any]) -> None:
-    once, more = steps("methods=gist_only"), steps("methods=gist_only", *words)
-    ids = {step.id for step in once}
-    assert ids < {step.id for step in more}, "repeat 0 is the same steps"
-    new = [step for step in more if step.id not in ids]
-    assert [(step.name, step.method, step.repeat, step.memory) for step in new] == added
+def test_what_each_repeat_makes_anew() -> None:
+    once = {step.id for step in steps("methods=gist_only")}
+
+    def added(*words: str) -> list[Any]:
+        more = steps("methods=gist_only", *words)
+        assert once < {step.id for step in more}, "repeat 0 is the same steps"
+        return [(s.name, s.method, s.repeat, s.memory) for s in more if s.id not in once]
+
+    of_questions = ("look_up", "answer", "rate", "score")
+    assert added("repeats=3") == [
+        (name, "gist_only", repeat, "shared" if name != "look_up" else None)
+        for repeat in (1, 2)
+        for name in of_questions
+    ]
+    assert added("repeats=2", "repeat_from=memory") == [
+        *((name, None, 1, SECOND) for name in ("paginate", "gist")),
+        *((name, "gist_only", 1, SECOND if name != "look_up" else None) for name in of_questions),
+    ]
 
 
 def reply(body: dict[str, Any]) -> Answer:
@@ -82,7 +76,6 @@ def test_three_repeats_from_the_memory_on_and_a_fourth(
     ]  # fmt: skip
 
     def mean() -> dict[str, Any]:
-        """The mean of gist_only."""
         rows = json.loads(succeed("report", f"warehouse={warehouse}", "--json"))["rows"]
         means: dict[str, Any] = {row["method"]: row["means"]["rouge1_stem"] for row in rows}
         return dict(means["gist_only"])
@@ -118,21 +111,16 @@ def test_three_repeats_from_the_memory_on_and_a_fourth(
     assert mean()["sd"] == pytest.approx(stdev([*means, 100 / 3]))
 
 
-METHODS = "gist_only,readagent_p(max_pages=2),bm25(top_k=1)"
-CORPUS = [document(1), document(2)]
-QUESTIONS = [question(1, of=1, references=2), question(2, of=1), question(3, of=2)]
-# By hand: 2 documents of 3 pages; 3 questions with 4 references, 3 methods. The uniform pages ask
-# nobody; only readagent_p asks for its look-up; every reference is rated twice.
-FIRST = {"gist": 6, "look_up": 3, "answer": 9, "rate": 24}
-
-
 @pytest.mark.slow
 def test_exact_calls_of_every_rerun(tmp_path: Path) -> None:
     corpus, warehouse, family = (tmp_path / name for name in ("corpus", "warehouse", "generic"))
     shutil.copytree(Path("conf/prompts/generic"), family)
-    write(corpus, CORPUS, QUESTIONS)
+    documents = [document(1), document(2)]
+    questions = [question(1, of=1, references=2), question(2, of=1), question(3, of=2)]
+    write(corpus, documents, questions)
+    few = "gist_only,readagent_p(max_pages=2),bm25(top_k=1)"
 
-    def calls(*words: str, methods: str = METHODS + ",bm25(top_k=2)") -> Mapping[str, int]:
+    def calls(*words: str, methods: str = f"{few},bm25(top_k=2)") -> Mapping[str, int]:
         """The model calls of one more run, by stage; stages that asked nothing left out."""
         out = succeed(
             "run", "corpus=tables", f"corpus.path={corpus}", f"warehouse={warehouse}",
@@ -143,15 +131,17 @@ def test_exact_calls_of_every_rerun(tmp_path: Path) -> None:
             found[step_id.rpartition("-")[0]] += number
         return +found
 
-    assert calls(methods=METHODS) == FIRST
-    assert calls(methods=METHODS) == {}, "a rerun"
+    # By hand: 2 documents of 3 pages; 3 questions with 4 references, 3 methods. The uniform pages
+    # ask nobody; only readagent_p asks for its look-up; every reference is rated twice.
+    assert calls(methods=few) == {"gist": 6, "look_up": 3, "answer": 9, "rate": 24}
+    assert calls(methods=few) == {}, "a rerun"
     # A second bm25: 3 answers and 4 references rated twice.
     assert calls() == {"answer": 3, "rate": 8}, "one method more"
     # q4 of d1, one reference: one look-up, 4 answers, 4 x 2 verdicts.
-    write(corpus, CORPUS, [*QUESTIONS, question(4, of=1)])
+    write(corpus, documents, [*questions, question(4, of=1)])
     assert calls() == {"look_up": 1, "answer": 4, "rate": 8}, "one question more"
     # d3 with 3 pages and one question.
-    write(corpus, [*CORPUS, document(3)], [*QUESTIONS, question(4, of=1), question(5, of=3)])
+    write(corpus, [*documents, document(3)], [*questions, question(4, of=1), question(5, of=3)])
     assert calls() == {"gist": 3, "look_up": 1, "answer": 4, "rate": 8}, "one document more"
     assert calls("limit=1") == {}, "a limit redoes nothing"
     # 5 questions with 6 references, 4 methods: answered and rated again, read and looked up never.

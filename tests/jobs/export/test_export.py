@@ -1,5 +1,4 @@
-"""`gistmill export`: answers and tables as files of other programs; and score against tokens read:
-the Pareto frontier by hand, its picture, and its export."""
+"""`gistmill export`: answers and tables as files of other programs; and the Pareto frontier."""
 
 import csv
 import io
@@ -153,15 +152,6 @@ def test_the_table_as_markdown() -> None:
     caption, _, _, first, *_ = table("markdown", rows, **chosen)
     assert caption == "So &lt;it> is"
     assert [cell.strip() for cell in first.split("|")] == ["", BM25, "10", "**41.0**", ""]
-
-
-@pytest.mark.slow
-def test_columns_and_names_of_a_typed_report_are_chosen(hand: HandRun) -> None:
-    typed = succeed("report", *words(hand, "columns=recall,LR-1,tokens"))
-    assert re.search(r"^\| method +\| +n \| +recall.* \| +LR-1.* \| +tokens \|$", typed, re.M)
-    assert "unscored" not in typed, "no second table of costs"
-    printed = succeed("report", *words(hand, "names=paper", "columns=lr_1"))
-    assert "| ReadAgent-P " in printed and "readagent_p" not in printed.split("\n\n")[2]
 
 
 @pytest.mark.slow
@@ -365,7 +355,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
     """Ten documents, as intervals need them, with a question each. Tokens are in the table of
     scores here, which is a measure like any other; those of an answer are their mean plus or minus
     7."""
-    run = ComparedRun(tmp_path_factory.mktemp("run"))
     scores: dict[str, Any] = {}
     for method, score in SCORES.items():
         values = {f"{letter}1": 100.0 * (10 * n < score) for n, letter in enumerate("abcdefghij")}
@@ -373,13 +362,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ComparedRun:
         if method in TOKENS:
             tokens = [TOKENS[method] + change for change in [7.0, -7.0] * 5]
             scores[method]["tokens_read"] = dict(zip(values, tokens, strict=True))
-    run.add("r", scores)
-    return run
+    return ComparedRun(tmp_path_factory.mktemp("run"), scores)
 
 
 def test_the_points_as_csv_and_json(run: ComparedRun, tmp_path: Path) -> None:
-    out = succeed("export", "frontier", *run.words)
-    rows = {row["method"]: row for row in csv.DictReader(io.StringIO(out))}
+    rows = {row["method"]: row for row in rows_of(succeed("export", "frontier", *run.words))}
     assert [*rows] == [*SCORES]
     for method, row in rows.items():
         assert float(row["score"]) == SCORES[method]
@@ -399,17 +386,16 @@ def test_the_points_as_csv_and_json(run: ComparedRun, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_tokens_are_of_the_answers_that_have_the_score(tmp_path: Path) -> None:
     """Of three answers one has no score, and the context of another was not counted."""
-    run = ComparedRun(tmp_path)
     tokens = {"a1": 100.0, "a2": 9000.0, "b1": None}
-    run.add("r", {"m": {"squad_em": {"a1": 50.0, "a2": None, "b1": 0.0}, "tokens_read": tokens,
-                        "part_1": {"a2": 4.0}, "part_2": {"a2": 9.0}}})  # fmt: skip
+    scores = {"squad_em": {"a1": 50.0, "a2": None, "b1": 0.0}, "tokens_read": tokens}
+    parts = {"part_1": {"a2": 4.0}, "part_2": {"a2": 9.0}}
+    run = ComparedRun(tmp_path, {"m": {**scores, **parts}})
     for metric, expected in (
         ("squad_em", ("100.0", "25.0", "2", "1")),
         ("geo", ("9000.0", "6.0", "1", "1")),
         ("by group", ("100.0", "25.0", "2", "1")),
     ):
-        out = succeed("export", "frontier", *run.words, f"metric={metric}")
-        (row,) = csv.DictReader(io.StringIO(out))
+        (row,) = rows_of(succeed("export", "frontier", *run.words, f"metric={metric}"))
         assert (row["tokens"], row["score"], row["n"], row["tokens_n"]) == expected
 
 

@@ -45,8 +45,7 @@ NAME = "paginate(kind=uniform,words=80)"
 
 def steps(tmp_path: Path, chosen: str, *words: str, **texts: str) -> list[Step]:
     plugins = methods(tmp_path, own=OWN, alike=ALIKE, parts=PARTS, **texts)
-    resolved = read_run([plugins, f"methods={chosen}", *UNIFORM, *words])
-    return resolved.steps
+    return read_run([plugins, f"methods={chosen}", *UNIFORM, *words]).steps
 
 
 def memories(found: list[Step], name: str) -> list[str | None]:

@@ -1,5 +1,4 @@
-"""Which engine goes when: phases follow from what steps read and whom they ask; and in which
-executions they are worked through: engines once, chunks of questions shared."""
+"""Which engine goes when, and in which executions: engines once, chunks of questions shared."""
 
 from collections.abc import Sequence
 from dataclasses import replace

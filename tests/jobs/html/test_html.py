@@ -1,5 +1,4 @@
-"""The page of a run without a browser: what is in it, and mistakes; and `gistmill view`: all runs
-of a warehouse, one at work live."""
+"""The page of a run without a browser; and `gistmill view`: all runs of a warehouse."""
 
 import base64
 import gzip
@@ -27,20 +26,14 @@ from pipeline.files.storage import write_json
 from pipeline.store.runs.run_folder import RunFolder
 from tests.support.command import ROOT, refused, succeed
 from tests.support.docs.browser import Browser
-from tests.support.docs.page_views import BM25
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.page_run import finished, write_corpus
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return FinishedRun(tmp_path_factory.mktemp("run"))
-
-
-@pytest.fixture(scope="module")
-def page(run: FinishedRun) -> str:
-    file = run.small.folder / "page.html"
-    shown = json.loads(succeed("report", f"html={file}", f"warehouse={run.warehouse}", "--json"))
+def page(night: FinishedRun) -> str:
+    file = night.small.folder / "page.html"
+    shown = json.loads(succeed("report", f"html={file}", f"warehouse={night.warehouse}", "--json"))
     assert shown["questions"] == 3
     assert shown["bytes"] == file.stat().st_size
     return file.read_text(encoding="utf-8")
@@ -78,17 +71,6 @@ def test_long_texts_come_back_and_equal_lines_stand_once() -> None:
     assert opened(compressed_chunk({"content": values})) == {"x": None, "s": "\ud800"}
 
 
-def test_every_question_and_document_is_in_the_chunk_that_the_index_names(page: str) -> None:
-    index = chunk(page, "index")
-    assert [row["question_id"] for row in index["questions"]] == ["q1", "q2", "q3"]
-    for row, number in zip(index["questions"], index["question_parts"], strict=True):
-        part = chunk(page, f"part-{number}")
-        assert row["question_id"] in part["questions"]
-        assert part["document"]["document_id"] == index["documents"][row["document"]]["document_id"]
-    assert index["document_parts"] == [0, 1]
-    assert len(index["measures"]) == len(re.findall('id="data-measure-', page))
-
-
 def test_only_our_scripts_may_run_and_nothing_is_loaded(page: str) -> None:
     (policy,) = re.findall('Content-Security-Policy" content="(.*?)"', page)
     policy = policy.replace("&#39;", "'")
@@ -104,7 +86,7 @@ def test_only_our_scripts_may_run_and_nothing_is_loaded(page: str) -> None:
 
 @pytest.mark.slow
 def test_a_subset_of_the_questions_and_an_older_page(
-    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    night: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The older page is replaced by a whole one, and stays if that is interrupted."""
     file = tmp_path / "some.html"
@@ -116,9 +98,9 @@ def test_a_subset_of_the_questions_and_an_older_page(
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(Source, "chunks", interrupted)
-        write_page(ReadOptions(UPath(run.warehouse)), file)
+        write_page(ReadOptions(UPath(night.warehouse)), file)
     assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(file, "older")]
-    said = succeed("report", f"html={file}", f"warehouse={run.warehouse}",
+    said = succeed("report", f"html={file}", f"warehouse={night.warehouse}",
                    "where=document_id = 'd1'")  # fmt: skip
     assert said.startswith(f"{file}: run night, 2 questions about 1 document, ")
     html = file.read_text(encoding="utf-8")
@@ -143,8 +125,8 @@ def test_rows_of_a_step_that_cannot_be_read_are_left_out(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_mistakes(run: FinishedRun, tmp_path: Path) -> None:
-    words = ("report", f"warehouse={run.warehouse}")
+def test_mistakes(night: FinishedRun, tmp_path: Path) -> None:
+    words = ("report", f"warehouse={night.warehouse}")
     page, nowhere = f"html={tmp_path / 'p.html'}", tmp_path / "no" / "page.html"
     (tmp_path / "folder.html").mkdir()
     for more, told in (
@@ -196,8 +178,8 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def served(run: FinishedRun) -> Iterator[Served]:
-    with Served(run.warehouse) as started:
+def served(night: FinishedRun) -> Iterator[Served]:
+    with Served(night.warehouse) as started:
         yield started
 
 
@@ -228,8 +210,8 @@ def test_other_paths_are_not_there(served: Served, path: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_cannot_be_read_any_more_is_said(run: FinishedRun, tmp_path: Path) -> None:
-    warehouse = run.copied(tmp_path)
+def test_what_cannot_be_read_any_more_is_said(night: FinishedRun, tmp_path: Path) -> None:
+    warehouse = night.copied(tmp_path)
     with Served(warehouse) as served:
         served.json("index")  # the run is read
         for shard in (warehouse / "tables" / "calls").rglob("*.parquet"):
@@ -239,11 +221,11 @@ def test_what_cannot_be_read_any_more_is_said(run: FinishedRun, tmp_path: Path) 
         assert served.get("data/index")[0] == 200
 
 
-def test_it_listens_to_this_machine_alone(served: Served, run: FinishedRun) -> None:
+def test_it_listens_to_this_machine_alone(served: Served, night: FinishedRun) -> None:
     connections = psutil.Process(served.process.pid).net_connections("tcp")
     listening = [of for of in connections if of.status == psutil.CONN_LISTEN]
     assert [of.laddr.ip for of in listening] == ["127.0.0.1"]
-    assert refused("view", f"warehouse={run.warehouse}", f"port={served.port}") == (
+    assert refused("view", f"warehouse={night.warehouse}", f"port={served.port}") == (
         f"port={served.port}: Address already in use; give another, or 0 for any"
     )
 
@@ -253,9 +235,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse of two runs of ten documents: `night`, and `day`, the last, by another method."""
     folder = tmp_path_factory.mktemp("two")
     write_corpus(folder / "corpus", 10)
-    for run, method in (("night", BM25), ("day", "bm25(top_k=2)")):
-        words = (f"run={run}", "engine=extractive", "rater=none")
-        finished(folder, *words, methods=f"{method},full_text")
+    for run, top_k in (("night", 1), ("day", 2)):
+        finished(folder, f"run={run}", "rater=none", methods=f"bm25(top_k={top_k}),full_text")
     return folder / "warehouse"
 
 
@@ -272,7 +253,7 @@ def test_every_run_has_its_page_and_a_mistake_ends_the_command(two: Path) -> Non
         assert [(row["run"], row["path"], row["state"]) for row in runs] == [
             ("day", "run/day/", "complete"), ("night", "", "complete")
         ]  # fmt: skip
-        for row, method in zip(runs, ("bm25(top_k=2)", BM25), strict=True):
+        for row, method in zip(runs, ("bm25(top_k=2)", "bm25(top_k=1)"), strict=True):
             report = read(site, f"{row['path']}data/index")["report"]
             assert report["run"] == row["run"]
             assert {of["method"] for of in report["rows"]} == {method, "full_text"}

@@ -1,8 +1,6 @@
-"""`gistmill plan`: what it takes, refuses and rests on; how tokens are counted, with a model's
-tokenizer if this machine has it; and a run makes near what was expected. No network, no model."""
+"""`gistmill plan`: what it refuses and rests on, and that a run makes near what is expected."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +9,7 @@ import pytest
 from jobs.graph.preparation import Prepared, prepare
 from jobs.graph.resolved_run import read_run
 from jobs.plan import estimate as counting
-from jobs.plan.estimate import (
-    CountingEngine,
-    DryRunShards,
-    TokenCounts,
-    choose_sample,
-    estimate,
-    token_counts,
-)
+from jobs.plan.estimate import CountingEngine, DryRunShards, TokenCounts, estimate, token_counts
 from pipeline.core.compose import compose
 from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.chat_tokenizer import local_chat_tokenizer
@@ -57,7 +48,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Words:
         (("--price", "cheap"), "price cheap: write PROMPT,REPLY[,CACHED] in money a million"),
         (("--price", "1,2,3,4"), "price 1,2,3,4: write PROMPT,REPLY[,CACHED]"),
         (("--price", "1,-2"), "price 1,-2: write PROMPT,REPLY[,CACHED]"),
-        (("corpus.path=/nowhere/books",), "/nowhere/books: no such file or folder"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(tmp_path: Path, corpus: Words, words: Words, complaint: str) -> None:
@@ -259,12 +249,14 @@ def test_a_killed_runs_plan_is_of_the_rest(tmp_path: Path, corpus: Words) -> Non
         plan["steps"][0]["step_id"]: 1}  # fmt: skip
 
 
-@pytest.fixture
-def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Prepared]:
-    """A run of documents of 30, 60 ... words, of which so many are counted."""
+def test_some_documents_stand_for_all_of_each_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand: of five documents of 30 to 150 words two are counted for the words and questions of
+    all; of ten one, and the shortest, which alone has a question, for its answer."""
     monkeypatch.setattr(counting, "_MAX_WORDS", 0)
 
-    def made(num_counted: int, num_documents: int, *questions: dict[str, Any]) -> Prepared:
+    def prepared(num_counted: int, num_documents: int, *questions: dict[str, Any]) -> Prepared:
         monkeypatch.setattr(counting, "_MIN_DOCUMENTS", num_counted)
         numbers = range(1, num_documents + 1)
         write(tmp_path, [{**document(n), "text": "word " * 30 * n} for n in numbers], [*questions])
@@ -274,16 +266,9 @@ def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
         shards = DryRunShards(resolved.config.warehouse)
         return prepare(resolved, resolved.config.warehouse, lambda line: None, shards)
 
-    return made
-
-
-def test_some_documents_stand_for_the_words_and_questions_of_all(
-    prepared: Callable[..., Prepared],
-) -> None:
-    """By hand: five documents of 30 to 150 words, of which two are counted."""
     asked = [question(10 * of + n, of=of) for of in range(1, 6) for n in range(of)]
     made = prepared(2, 5, *asked)
-    sample = choose_sample(made)
+    sample = estimate(made).sample
     assert sample.num_documents == 5 and {*sample.scale.values()} != {1}
     assert [document.num_words for document in sample.documents] == [60, 150]
     names = {step.id: step.name for step in made.run.steps}
@@ -291,9 +276,6 @@ def test_some_documents_stand_for_the_words_and_questions_of_all(
     assert scale["gist"] == pytest.approx((30 + 60 + 90 + 120 + 150) / (60 + 150))
     assert scale["answer"] == pytest.approx((1 + 2 + 3 + 4 + 5) / (2 + 5))
 
-
-def test_a_step_that_few_documents_lack_is_counted_too(prepared: Callable[..., Prepared]) -> None:
-    """Ten documents without a question, but for the shortest: it is counted for its answer."""
     made = prepared(1, 10, question(1, of=1))
     estimated = estimate(made)
     assert [document.num_words for document in estimated.sample.documents] == [30, 180]

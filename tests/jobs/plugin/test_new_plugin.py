@@ -1,5 +1,4 @@
-"""`gistmill plugin new`: the folder of each kind, whose own test passes and can fail; what it
-refuses."""
+"""`gistmill plugin new`: the folder of each kind, whose own test passes and can fail."""
 
 import json
 import os

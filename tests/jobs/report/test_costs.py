@@ -27,12 +27,8 @@ from tests.support.runs.warehouse import (
 
 
 def call(of: Step, question_id: str | None, prompt: int, reply: int, **values: Any) -> Call:
-    return Call(
-        document_id="d1", call_index=0, stage=of.name, question_id=question_id, page_index=None,
-        turn=None, reference_index=None, prompt="by_hand", request_sha="0", engine="x", attempt=1,
-        prompt_tokens=prompt, cached_tokens=0, reply_tokens=reply, finish_reason="stop",
-        seconds=1.0, reply="", **values,
-    )  # fmt: skip
+    tokens = {"prompt_tokens": prompt, "reply_tokens": reply, **values}
+    return Call.about(document(), stage=of.name, question_id=question_id, engine="x", **tokens)
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +47,8 @@ def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Path:
     planned: list[tuple[Step, Sequence[Any]]] = [(documents, [unit]), (questions, [of_question])]
     for of, tokens in ((pages, 10), *zip(gists.values(), (100, 1000, 7), strict=True)):
         unit = document_unit(of, "d1")
-        copied = [replace(call(of, None, 5, 5, is_shared=True), call_index=1)]
-        warehouse.commit(of, unit, [call(of, None, tokens - 1, 1), *copied], Call)
+        copied = call(of, None, 5, 5, is_shared=True, call_index=1)
+        warehouse.commit(of, unit, [call(of, None, tokens - 1, 1), copied], Call)
         warehouse.commit(of, unit, [page(0)] if of is pages else [gist(0)])
         planned.append((of, [unit]))
     prices = {}
@@ -97,28 +93,25 @@ def test_a_method_costs_what_the_steps_that_it_rests_on_took(by_hand: Path) -> N
     }
 
 
-def test_money_is_that_of_the_plans_prices(by_hand: Path) -> None:
+def test_money_is_by_the_prices_that_are_given_or_of_each_steps_engine(by_hand: Path) -> None:
     """By hand, at 1 a prompt's token and 10 a reply's: a has 15 + 50 of its own, 99 + 10 and
-    9 + 10 of memories; the run 3 x 65, 2 + 10, 9 + 10, 99 + 10, 999 + 10 and 6 + 10."""
-    words = ("report", f"warehouse={by_hand}", "price=1000000,10000000")
-    report = json.loads(succeed(*words, "--json"))
+    9 + 10 of memories; the run 3 x 65, 2 + 10, 9 + 10, 99 + 10, 999 + 10 and 6 + 10. The engines
+    have 1 and 10 for answers, 2 and 0 for verdicts and no price for memories: a has 15 + 50, b also
+    2 x 2; the run 3 x 65 + 4."""
+    words = ("report", f"warehouse={by_hand}")
+    given = (*words, "price=1000000,10000000")
+    report = json.loads(succeed(*given, "--json"))
     of_a, total = report["rows"][0]["counts"], report["total"]
     assert (of_a["money"], of_a["memory_money"], of_a["judging_money"]) == (65, 128, 0)
     assert total == {"calls": 8, "tokens": 1180, "money": 195 + 12 + 19 + 109 + 1009 + 16}
     assert report["unpriced"] == []
-    table = succeed(*words).split("Money by these")[1].split("\n\n")[1].splitlines()
+    table = succeed(*given).split("Money by these")[1].split("\n\n")[1].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
     assert ["a", "65.00", "128.00", "0", "193.00"] in cells
     assert ["run", "-", "-", "-", "1360.00"] in cells
-
-
-def test_each_step_has_the_price_of_its_engine(by_hand: Path) -> None:
-    """By hand, at 1 and 10 a token for answers, 2 and 0 for verdicts and no price for memories: a
-    has 15 + 50, b also 2 x 2; the run 3 x 65 + 4."""
-    report = json.loads(succeed("report", f"warehouse={by_hand}", "--json"))
+    report = json.loads(succeed(*words, "--json"))
     parts = ("money", "memory_money", "judging_money")
     money = {row["method"]: [row["counts"][part] for part in parts] for row in report["rows"]}
     assert money == {"a": [65, 0, 0], "b": [65, 0, 4], "c": [65, 0, 0]}
     assert report["total"]["money"] == 199
-    text = succeed("report", f"warehouse={by_hand}")
-    assert "in that of the run every call counts once. Without a price: x.\n" in text
+    assert "in that of the run every call counts once. Without a price: x.\n" in succeed(*words)

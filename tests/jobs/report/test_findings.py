@@ -1,5 +1,4 @@
-"""Replies that are bad as a whole: a run of twenty documents at the bounds, and one just beyond. A
-server that says it is another model: kept per call, and said."""
+"""Replies that are bad as a whole, at the bounds and beyond; a server that is another model."""
 
 import json
 import re
@@ -63,7 +62,6 @@ def script(beyond: int) -> list[dict[str, Any]]:
 
 
 def words(folder: Path, beyond: int) -> list[str]:
-    """The words of the run."""
     documents = [{"document_id": f"d{n:02}", "text": page(n)} for n in range(NUMBER)]
     options = [f"option {letter}" for letter in LETTERS]
     questions = [

@@ -1,5 +1,4 @@
-"""A report: columns (`columns=`) and names as papers print them, its headline in a terminal, its
-parts by name, and the figures of papers beside those of a run."""
+"""A report's columns, names, headline and parts; and the figures of papers beside a run's."""
 
 import csv
 import json
@@ -23,7 +22,7 @@ from pipeline.work.stage import STAGES, Column
 from stages.score.metrics import METRICS, PARTS
 from stages.tables.lookups import RANKING_MEASURES
 from tests.jobs.output.test_tables import report
-from tests.support.command import in_terminal, refused, sql_values, succeed
+from tests.support.command import in_terminal, refused, succeed
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.texts.paper_corpora import corpus_path
 
@@ -66,7 +65,7 @@ def test_every_metric_and_method_has_a_printed_name() -> None:
     assert {*METRICS, *PARTS, *RANKING_MEASURES} - parts <= {*ours.measures}
 
 
-def test_a_user_s_file_goes_before_ours(tmp_path: Path) -> None:
+def test_a_user_s_file_goes_before_ours_and_a_wrong_one_is_a_line(tmp_path: Path) -> None:
     file = tmp_path / "names.yaml"
     file.write_text("methods:\n  bm25: Okapi\n  no_such_method: fine\n")
     names = read_names(str(file))
@@ -75,10 +74,6 @@ def test_a_user_s_file_goes_before_ours(tmp_path: Path) -> None:
     assert printed == {"bm25(top_k=3)": "Okapi", "rag(top_k=3)": "RAG"}
     assert names.measures["rougeL_stem"] == "ROUGE-L"
     assert read_names("canonical") is None
-
-
-def test_a_file_that_is_wrong_is_one_line(tmp_path: Path) -> None:
-    file = tmp_path / "names.yaml"
     for content, says in {
         "method: {bm25: Okapi}": "method: ",
         "methods: {bm25: 3}": "methods.bm25: ",
@@ -138,8 +133,8 @@ def test_a_screen_has_scores_intervals_and_how_much_was_answered() -> None:
 
 
 @pytest.mark.slow
-def test_parts_have_names(tmp_path: Path) -> None:
-    folder = f"warehouse={FinishedRun(tmp_path).warehouse}"
+def test_parts_have_names(night: FinishedRun) -> None:
+    folder = f"warehouse={night.warehouse}"
     texts = [succeed("report", folder, f"only={name}") for name in ("scores", "reading", "cost")]
     scores, reading, cost = (
         {cell.strip() for line in text.splitlines() if line.startswith("| method")
@@ -155,16 +150,19 @@ def test_parts_have_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_terminal_gets_the_headline_and_all_of_it_if_asked(tmp_path: Path) -> None:
-    warehouse = FinishedRun(tmp_path).warehouse
-    where = f"warehouse={warehouse}"
+def test_a_terminal_gets_the_headline_and_all_of_it_if_asked(night: FinishedRun) -> None:
+    """It fits; a pipe gets Markdown."""
+    where = f"warehouse={night.warehouse}"
     shown = in_terminal(80, "report", where)
     assert len(shown.splitlines()) <= 24 and "More: gistmill report --all" in shown
+    for verb, text in (("report", shown), ("ls", in_terminal(80, "ls", where))):
+        assert "──" in text and "|--" not in text and "|--" in succeed(verb, where)
+        assert max(map(cell_len, text.splitlines())) <= 80
     whole = in_terminal(80, "report", where, "--all")
     assert "prompt" in whole and len(whole) > 2 * len(shown)
-    chosen = in_terminal(80, "report", where, "columns=tokens")
-    ((number,),) = sql_values(warehouse, "select count(*) from answers")
-    assert re.search(rf"^readagent_p.* {number} ", chosen, re.M) and "rouge" not in chosen
+    chosen = in_terminal(80, "report", where, "columns=tokens", "names=paper")
+    assert re.search(r"^ReadAgent-P .* 3 ", chosen, re.M) and "readagent_p" not in chosen
+    assert "rouge" not in chosen and "unscored" not in chosen, "no second table of costs"
     as_json = json.loads(in_terminal(80, "report", where, "--json"))
     assert as_json == json.loads(succeed("report", where, "--json"))
 

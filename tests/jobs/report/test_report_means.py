@@ -1,5 +1,4 @@
-"""What a report's means are over, and the sizes of `--corpus`: reports of small runs by the real
-command, worked by hand."""
+"""What a report's means are over, and the sizes of `--corpus`: small runs, worked by hand."""
 
 import json
 from pathlib import Path
@@ -20,8 +19,6 @@ from tests.support.texts.loading import written
 
 pytestmark = pytest.mark.slow
 
-TEXT = "The mill stood by the river. Ann kept it for twenty years."
-
 
 def report(folder: Path, *words: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
     """The means by method or, with by=, group; and the cells of the table that is printed."""
@@ -32,64 +29,46 @@ def report(folder: Path, *words: str) -> tuple[dict[str, dict[str, Any]], list[l
     return {row["by"] or row["method"]: row["means"] for row in rows}, cells[: 2 + len(rows)]
 
 
-def run(folder: Path, *words: str, replies: dict[str, str]) -> None:
-    """A run over full texts whose answers are `replies` by a word of the question."""
-    rules = [{"prompt": "answer", "match": k, "reply": v} for k, v in replies.items()]
-    rules.append({"prompt": "gist", "reply": "A mill."})
-    script = folder / "script.yaml"
-    script.write_text(yaml.safe_dump({"replies": rules}, allow_unicode=True))
-    succeed(
-        "run", *words, "methods=full_text", "memory=uniform", "engine=scripted",
-        f"engine.script={script}", f"warehouse={folder / 'warehouse'}", "run=r",
-    )  # fmt: skip
-
-
 def column(table: list[list[str]], heading: str) -> list[str]:
     return [row[table[0].index(heading)] for row in table[2:]]
 
 
-# Of each task the reference, the answer and its score by hand.
-TASKS = {"hotpotqa": ("Ann", "It was Ann", 50), "trec": ("Food", "Food\nType: Date", 100)}
-
-
 def test_each_row_of_longbench_is_scored_as_its_task_is(tmp_path: Path) -> None:
     """And by no metric of LongBench where it has none for the task."""
-    tasks = {**TASKS, "other": ("Nothing", "Nothing", None)}
+    # Of each task the reference and the answer.
+    tasks = {"hotpotqa": ("Ann", "It was Ann"), "trec": ("Food", "Food\nType: Date"),
+             "other": ("Nothing", "Nothing")}  # fmt: skip
     rows = [
         {"_id": task, "input": f"{task}?", "answers": [key], "dataset": task, "language": "en",
-         "context": f"{TEXT} {task}", "all_classes": ["Food", "Date"]}
-        for task, (key, _, _) in tasks.items()
+         "context": f"The mill stood by the river. {task}", "all_classes": ["Food", "Date"]}
+        for task, (key, _) in tasks.items()
     ]  # fmt: skip
     written(tmp_path / "data.jsonl", *rows)
-    replies = {rf"{task}\?": said for task, (_, said, _) in tasks.items()}
-    run(tmp_path, "corpus=longbench", f"corpus.path={tmp_path}", "rater=none", replies=replies)
+    rules = [{"match": rf"{task}\?", "reply": said} for task, (_, said) in tasks.items()]
+    (tmp_path / "script.yaml").write_text(yaml.safe_dump({"replies": rules}))
+    succeed(
+        "run", "corpus=longbench", f"corpus.path={tmp_path}", "rater=none", "methods=full_text",
+        "memory=uniform", "engine=scripted", f"engine.script={tmp_path / 'script.yaml'}",
+        f"warehouse={tmp_path / 'warehouse'}",
+    )  # fmt: skip
     means, table = report(tmp_path, "by=question_type")
     scores = {task: of["longbench"]["mean"] for task, of in means.items() if "longbench" in of}
-    assert scores == {task: pytest.approx(value) for task, (_, _, value) in TASKS.items()}
+    assert scores == {"hotpotqa": pytest.approx(50), "trec": pytest.approx(100)}, "by hand"
     shown = dict(zip(column(table, "by"), column(table, "longbench"), strict=True))
     assert shown == {"hotpotqa": "50.0", "trec": "100.0", "other": "-"}
     _, table = report(tmp_path)
     assert (column(table, "n"), column(table, "longbench")) == (["3"], ["75.0 (n=2)"])
 
 
-UNREADABLE = [{"prompt": name, "reply": "Hm."} for name in ("rate_strict", "rate_permissive")]
-CUT_OFF = {"prompt": "answer", "match": "number 3 ", "reply": "as", "finish_reason": "length"}
-
-
-@pytest.mark.parametrize(
-    ("rules", "lr_2", "printed"),
-    [([], (pytest.approx(200 / 3), 3), "66.7 (2 answered)"), (UNREADABLE, None, "- (2 unscored)")],
-)
-def test_an_answer_that_failed_counts_0_beside_scored_ones_alone(
-    tmp_path: Path, rules: list[dict[str, str]], lr_2: Any, printed: str
-) -> None:
+def test_an_answer_that_failed_counts_no_0_beside_answers_without_a_verdict(tmp_path: Path) -> None:
     """q1 and q2 are answered, the answer to q3 is cut off, so a problem."""
-    FinishedRun(tmp_path, [*rules, CUT_OFF, *RULES])
+    unreadable = [{"prompt": name, "reply": "Hm."} for name in ("rate_strict", "rate_permissive")]
+    cut_off = {"prompt": "answer", "match": "number 3 ", "reply": "as", "finish_reason": "length"}
+    FinishedRun(tmp_path, [*unreadable, cut_off, *RULES])
     means, table = report(tmp_path)
     (of_method,) = means.values()
-    mean = of_method.get("lr_2")
-    assert (mean and (mean["mean"], mean["n"])) == lr_2
-    assert column(table, "LR-2") == [printed]
+    assert "lr_2" not in of_method
+    assert column(table, "LR-2") == ["- (2 unscored)"]
 
 
 @pytest.mark.whole
@@ -122,12 +101,6 @@ def test_scrolls_rouge_is_the_geometric_mean_of_means(tmp_path: Path) -> None:
     assert found == [("constant", pytest.approx(mean["mean"]))]
 
 
-def summary(values: list[float]) -> list[float]:
-    """By the standard library."""
-    quarters = quantiles(values, n=4, method="inclusive")
-    return [fmean(values), min(values), *quarters, max(values)]
-
-
 # Counted in hand_run.py, by document: pages of 20, 30 and 10 words, of 24 and 8, and five of 30;
 # gists of 4, 5 and 3, of 4 and 4, and five of 2. The blank document is left out.
 SIZES: dict[str, list[float]] = {
@@ -146,7 +119,9 @@ def test_sizes_of_a_corpus_and_its_memories(hand: HandRun) -> None:
     numbers = ("n", "mean", "min", "q1", "median", "q3", "max")
     for measure, values in SIZES.items():
         shown = [rows[measure][name] for name in numbers]
-        assert shown == pytest.approx([len(values), *summary(values)]), measure
+        quarters = quantiles(values, n=4, method="inclusive")
+        summary = [len(values), fmean(values), min(values), *quarters, max(values)]
+        assert shown == pytest.approx(summary), measure
     for word in ("by=question_type", "where=true", "rater=x"):
         assert refused(*corpus, word).startswith(f"{word.partition('=')[0]}: ")
     assert refused(*corpus[:2], "plugins=x").startswith("plugins: ")

@@ -1,5 +1,4 @@
-"""A run that must end before it is through: its deadline, or SIGTERM. It commits, and exits 4. And
-two commands at once: the same one waits for its turn."""
+"""A run that must end before it is through commits, and exits 4; of two at once one waits."""
 
 import json
 import socket

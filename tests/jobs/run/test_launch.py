@@ -1,5 +1,4 @@
-"""A run is planned before it is executed, and complains of its problems by cause; a later launch
-makes only what an earlier one has not made, and what has changed or was mended."""
+"""A launch makes only what an earlier one has not made, or has changed, and names causes."""
 
 import json
 import shlex
@@ -45,8 +44,6 @@ STEPS = 7  # documents, questions, paginate, gist, look_up, answer, score
 
 
 class Night:
-    """A run without Ray."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.words = ["corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",

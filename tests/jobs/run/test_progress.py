@@ -36,7 +36,6 @@ WORDS = {"a": 60.0, "b": 40.0}
 
 
 def heartbeat(worker: str = "w1", *inside: dict[str, Any], **counts: int) -> dict[str, Any]:
-    """A heartbeat, as Heartbeat writes it."""
     about = {"worker": worker, "is_starting": False, "documents": {}, "inside": inside}
     return about | vars(UsageCounters(**counts))
 
@@ -46,7 +45,7 @@ def of_book(done: int, about: int, share: float, document_id: str = "a") -> dict
             "table": "pages", "done": done, "about": about}  # fmt: skip
 
 
-def test_documents_in_flight_count() -> None:
+def test_documents_in_flight_count_as_far_as_they_are() -> None:
     night = Night()
     night.alive(1.0, heartbeat(calls=1, prompt_tokens=10, units=1, rows=3))
     first: Any = {"calls": 2, "prompt_tokens": 40, "cached_tokens": 20, "units": 2, "rows": 6}
@@ -57,6 +56,13 @@ def test_documents_in_flight_count() -> None:
     assert state["cached_share"] == round(20 / 56, 4)
     assert (state["share"], state["seconds_left"]) == (0.0, None), "no document is through"
     json.dumps(state)
+    night = Night()
+    night.alive(1.0, heartbeat("w1", of_book(15, 300, 0.05)))
+    state = night.alive(11.0, heartbeat("w1", of_book(37, 300, 0.25)))
+    # A twentieth of 60 words, and 10 seconds later a quarter: 85 of 100 are left, at 1.2 a second.
+    assert (state["share"], state["seconds_left"]) == (0.15, 71)
+    assert ", 0/10 units" in progress_line(state)
+    assert night.add("a")["share"] == 0.6, "once, also before the next heartbeat"
 
 
 def test_a_document_that_is_through_counts_once() -> None:
@@ -97,16 +103,6 @@ def test_a_log_has_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[0] == "reading: 2 documents"
     assert len(lines) == 1 + 2 and all(line.startswith("reading ") for line in lines[1:])
     assert "tokens/s" in lines[1] and all("ends" in line for line in lines[1:])
-
-
-def test_a_document_counts_as_far_as_it_is() -> None:
-    night = Night()
-    night.alive(1.0, heartbeat("w1", of_book(15, 300, 0.05)))
-    state = night.alive(11.0, heartbeat("w1", of_book(37, 300, 0.25)))
-    # A twentieth of 60 words, and 10 seconds later a quarter: 85 of 100 are left, at 1.2 a second.
-    assert (state["share"], state["seconds_left"]) == (0.15, 71)
-    assert ", 0/10 units" in progress_line(state)
-    assert night.add("a")["share"] == 0.6, "once, also before the next heartbeat"
 
 
 @pytest.mark.slow

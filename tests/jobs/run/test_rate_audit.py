@@ -66,7 +66,6 @@ class AuditedRun:
         succeed("score", *given, f"warehouse={self.warehouse}", *self.corpus, *self.judge)
 
     def copied(self, folder: Path) -> list[str]:
-        """The words of the run in a copy of its warehouse."""
         shutil.copytree(self.warehouse, folder / "warehouse")
         return ["run=night", f"warehouse={folder / 'warehouse'}"]
 

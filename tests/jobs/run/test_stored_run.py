@@ -1,5 +1,4 @@
-"""A stored run: it grows by methods, raters and documents, and changes in nothing else; and what
-failed in it is asked again: once by the same command, and by `gistmill retry` whatever it was."""
+"""A stored run: what may change of it, and what failed in it is asked again."""
 
 import asyncio
 from collections import Counter
@@ -14,12 +13,7 @@ from upath import UPath
 
 from jobs.graph.preparation import prepare
 from jobs.graph.resolved_run import ResolvedRun, read_run, run_manifest, run_of
-from jobs.run.stored_run import (
-    merge_with_stored_run,
-    refuse_fewer,
-    run_again,
-    stored_config,
-)
+from jobs.run.stored_run import merge_with_stored_run, refuse_fewer, run_again, stored_config
 from pipeline.asking.ask import Ask
 from pipeline.asking.replies import Replies, SharedReplies
 from pipeline.core.calls import Call, Subject

@@ -1,5 +1,5 @@
-"""Paired statistics and kappas: by hand, and against scipy and scikit-learn. Intervals of means: by
-a plain resampling. Which rows of a report are marked as the best, and each against a baseline."""
+"""Paired statistics and kappas, against scipy and scikit-learn; tests/jobs/compare has a case by
+hand. Intervals of means. Which rows of a report are the best, and each against a baseline."""
 
 import json
 import math
@@ -31,23 +31,6 @@ from jobs.statistics.statistics import (
 from pipeline.work.stage import Column
 from tests.support.command import refused, succeed
 from tests.support.runs.compared_run import ComparedRun, Values
-
-# Four documents of 2, 1, 2 and 1 questions; a - b of each question beside it.
-DOCUMENTS = ["w", "w", "x", "y", "y", "z"]
-A = [100.0, 0.0, 50.0, 60.0, 30.0, 20.0]
-B = [0.0, 60.0, 20.0, 40.0, 30.0, 30.0]  # +100, -60 | +30 | +20, 0 | -10: sums 40, 30, 20, -10
-
-
-def test_a_case_worked_by_hand() -> None:
-    """Of the 16 totals of 40, 30, 20 and 10 with either sign, four are as far from 0 as the 80
-    found: 100, 80, -80, -100."""
-    found = paired(A, B, DOCUMENTS)
-    assert (found.p, found.draws) == (4 / 16, None)
-    assert (found.n, found.documents) == (6, 4)
-    means = (found.mean_a, found.mean_b, found.difference)
-    assert means == pytest.approx((260 / 6, 180 / 6, 80 / 6))
-    assert (found.wins, found.ties, found.losses) == (3, 1, 2)
-    assert (found.low, found.high) == (None, None)
 
 
 def scipys(a: Any, b: Any, most: float = np.inf) -> float:
@@ -82,23 +65,17 @@ def test_drawn_p_values_are_near_scipys_and_always_the_same() -> None:
     assert found.draws == DRAWS and found == paired(a.tolist(), b.tolist(), documents)
     assert 0.01 < found.p < 0.2
     assert found.p == pytest.approx(scipys(a, b, most=50_000), abs=5 * (0.1 / DRAWS) ** 0.5)
-
-
-def test_drawn_p_values_are_never_zero() -> None:
-    """All of 60 documents won: chance has 2 in 2**60, and the one found is counted in."""
+    # All of 60 documents won: chance has 2 in 2**60, and the one found is counted in.
     assert sign_flip([1.0] * 60) == (1 / (1 + DRAWS), DRAWS)
 
 
 def test_documents_that_do_not_differ_take_no_part_in_the_test() -> None:
-    """With 20 that do there are 2**20 flips, however many others stand beside them."""
+    """With 20 that do there are 2**20 flips, however many others stand beside them. Rounding is no
+    difference: 0.1 + 0.2 is not 0.3 in floats; a total of 0 must not look like one beside 0."""
     moving = [float(n) for n in range(1, MOST_ENUMERATED + 1)]
     p, draws = sign_flip([*moving, *[0.0] * 500])
     assert (p, draws) == (2 / 2**MOST_ENUMERATED, None)
     assert sign_flip([*moving, 1.0])[1] == DRAWS
-
-
-def test_rounding_is_no_difference() -> None:
-    """0.1 + 0.2 is not 0.3 in floats: a total of 0 must not look like one beside 0."""
     assert sign_flip([0.1, 0.2, -0.3]) == (1, None)
     won = [n / 10 for n in range(1, 9)]  # in another order their sum has another last digit
     assert sign_flip(won) == (2 / 2**8, None)
@@ -162,7 +139,8 @@ SUMS = [100.0 * (7 * n % 5) * n / 8 for n in COUNTS]
 
 
 def test_the_interval_is_that_of_resampled_documents() -> None:
-    """Of documents drawn with replacement the 2.5th and 97.5th percentile of the mean."""
+    """Of documents drawn with replacement the 2.5th and 97.5th percentile of the mean; nothing is
+    said below ten."""
     draw, means = random.Random(11), []
     for _ in range(20_000):
         chosen = [draw.randrange(len(SUMS)) for _ in SUMS]
@@ -170,9 +148,6 @@ def test_the_interval_is_that_of_resampled_documents() -> None:
     means.sort()
     low, high = means[500], means[19_500]
     assert interval(SUMS, COUNTS) == pytest.approx((low, high), abs=0.06 * (high - low))
-
-
-def test_nothing_is_said_below_ten_documents() -> None:
     assert LEAST_DOCUMENTS == 10
     assert interval(SUMS[:9], COUNTS[:9]) is None and interval([], []) is None
     assert interval(SUMS[:10], COUNTS[:10]) is not None
@@ -263,8 +238,7 @@ RIGHT = values(LETTERS, LETTERS)
     ],
 )  # fmt: skip
 def test_marks_of_a_run(tmp_path: Path, methods: dict[str, Values], expected: list[str]) -> None:
-    made = ComparedRun(tmp_path)
-    made.add("r", {name: {"squad_em": of} for name, of in methods.items()})
+    made = ComparedRun(tmp_path, {name: {"squad_em": of} for name, of in methods.items()})
     rows = json.loads(succeed("report", *made.words, "--json"))["rows"]
     assert [row["method"] for row in rows if row["best"]] == expected
     line = "No best is marked: in no column does even the lowest mean differ significantly"
@@ -274,8 +248,7 @@ def test_marks_of_a_run(tmp_path: Path, methods: dict[str, Values], expected: li
 @pytest.mark.slow
 def test_every_row_against_a_baseline(tmp_path: Path) -> None:
     parts = {"part_1": values(LETTERS), "part_2": values(LETTERS)}  # of another column
-    made = ComparedRun(tmp_path)
-    made.add("r", {
+    made = ComparedRun(tmp_path, {
         "best": {"squad_em": RIGHT, **parts},
         "some": {"squad_em": values(LETTERS, LETTERS[:3])},
         "bad": {"squad_em": values(LETTERS), **parts},

@@ -1,6 +1,5 @@
-"""The manifest that `gistmill submit cluster=kuberay` makes, against the schema of KubeRay's CRD
-(tests/data/rayjob_schema.json); and the entry point of its jobs: after exit codes 2 and 4 Ray shows
-a job as stopped, which KubeRay does not start again."""
+"""The manifest of `gistmill submit cluster=kuberay`, against the schema of KubeRay's CRD; and that
+Ray shows a job as stopped after exit codes 2 and 4, so that KubeRay does not start it again."""
 
 import json
 import os

@@ -1,5 +1,4 @@
-"""Runs sent to a real Ray head that asks for a token: followed, left, stopped, resumed; how
-following a job ends."""
+"""Runs sent to a real Ray head that asks for a token; how following a job ends."""
 
 import json
 import re
@@ -20,8 +19,6 @@ from tests.support.clusters.loopback import serving
 from tests.support.clusters.ray_head import TOKEN, RayHead, environment
 from tests.support.command import ROOT, gistmill, one_line, sql_values, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
-
-SLOW = 40.0  # seconds of one answer: what is done to the first job fits into it
 
 
 def started(*words: str, token: str | None = TOKEN) -> "subprocess.Popen[str]":
@@ -46,7 +43,8 @@ def ended(process: "subprocess.Popen[str]") -> "CompletedProcess[str]":
 @pytest.mark.slow
 def test_a_run_is_followed_left_stopped_and_sent_again(head: RayHead, tmp_path: Path) -> None:
     write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
-    replies = [{"prompt": "answer", "seconds": SLOW, "reply": "so it is"}, {"reply": "short"}]
+    # What is done to the first job fits into the seconds of the answer.
+    replies = [{"prompt": "answer", "seconds": 40.0, "reply": "so it is"}, {"reply": "short"}]
     script, warehouse = tmp_path / "it's $HOME # 1.yaml", tmp_path / "warehouse"
     script.write_text(yaml.safe_dump({"replies": replies}))
     address = f"cluster.address={head.address}"

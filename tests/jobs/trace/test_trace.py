@@ -1,10 +1,8 @@
-"""`gistmill show` and `trace`: pages with their gists, memories, and what was sent with each call;
-and the lanes of a reading map against spans counted by hand."""
+"""`gistmill show` and `trace`, and the lanes of a reading map against spans counted by hand."""
 
 import json
 import re
 from pathlib import Path
-from typing import Literal
 from unicodedata import normalize
 from xml.etree import ElementTree
 
@@ -18,15 +16,8 @@ from tests.support.command import refused, sql, sql_values, succeed
 from tests.support.docs.pages import blocks
 from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.page_run import finished, write_corpus
-from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    """Documents d1 and d2 of three pages of 40 words; the engine's gists are `as it was`."""
-    return FinishedRun(tmp_path_factory.mktemp("made"))
 
 
 def test_a_gist_follows_its_page(night: FinishedRun) -> None:
@@ -65,17 +56,14 @@ def test_what_cannot_be_shown(night: FinishedRun, words: list[str], says: str) -
 
 @pytest.mark.slow
 def test_trace_prints_only_the_parts_of_a_memory_unless_all_is_asked_for(tmp_path: Path) -> None:
-    write(tmp_path / "corpus", [document(1)], [question(1, of=1)])
-    warehouse = tmp_path / "warehouse"
-    succeed("run", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM, "rater=none",
-            "engine=extractive", "methods=gist_only,full_text,bm25(top_k=1)",
-            f"warehouse={warehouse}")  # fmt: skip
+    write_corpus(tmp_path / "corpus", 1)
+    warehouse = finished(tmp_path, "rater=none", methods="gist_only,full_text,bm25(top_k=1)")
     ((gist,), *others) = sql_values(warehouse, "select gist from gists order by page_index")
-    shown = succeed("trace", "q1", f"warehouse={warehouse}")
+    shown = succeed("trace", "v0-m3", f"warehouse={warehouse}")
     of_memory = shown.partition("\n== ")[0]
     assert f"GISTS ({1 + len(others)} rows)\n" in of_memory and gist not in of_memory
-    assert "\ngistmill show d1 prints a memory, --full all of them here\n" in shown
-    whole = succeed("trace", "q1", f"warehouse={warehouse}", "--full")
+    assert "\ngistmill show village-0 prints a memory, --full all of them here\n" in shown
+    whole = succeed("trace", "v0-m3", f"warehouse={warehouse}", "--full")
     assert all(text in whole for (text,) in [(gist,), *others]) and "gistmill show" not in whole
 
 
@@ -99,9 +87,8 @@ def test_what_overlaps_or_touches_counts_once_also_in_the_share_of_each_passage(
 def test_an_id_is_found_however_its_accents_are_stored() -> None:
     with duckdb.connect() as connection:
         connection.execute("create table documents as select 'été' as document_id")
-        forms: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
-        for form in forms:
-            assert stored_id(connection, "document", normalize(form, "été")) == "été"
+        for name in (normalize("NFC", "été"), normalize("NFD", "été")):
+            assert stored_id(connection, "document", name) == "été"
 
 
 def test_pages_stand_where_they_are() -> None:
@@ -120,9 +107,6 @@ def test_a_notebook_shows_names_as_text_and_mistakes_are_said(tmp_path: Path) ->
     assert "read 100.0%, evidence 100.0%" in shown
     with pytest.raises(gistmill.UsageError, match="v0-m4: no such question in the run; nearest: "):
         gistmill.reading_map("v0-m4", warehouse)
-
-
-SENT = ["messages", "temperature", "seed", "max_reply_tokens", "constraint"]
 
 
 def test_messages_settings_and_the_row_of_a_call(night: FinishedRun) -> None:
@@ -174,7 +158,8 @@ def test_what_was_sent_is_left_out_where_that_is_asked_for(
     assert "what scripted was sent is not kept" in printed
     calls = sql(warehouse, "from calls")
     assert len(calls) == 18  # six gists; of three questions a look-up, an answer and two verdicts
-    assert all(call[name] is None for call in calls for name in SENT)
+    sent = ("messages", "temperature", "seed", "max_reply_tokens", "constraint")
+    assert all(call[name] is None for call in calls for name in sent)
     printed = succeed("trace", "q1", "--prompts", f"warehouse={warehouse}")
     assert printed.count("what was sent was not kept") == printed.count("reply (stop") == 7
     whole = succeed("report", f"warehouse={night.warehouse}")

@@ -1,11 +1,9 @@
-"""`gistmill ls` lists all that can be named; `schema` describes each, as the page docs/schema.md
-does; `status` says what is done and at work, with --watch until the run is not at work."""
+"""`gistmill ls`, `schema`, as the page docs/schema.md has it, and `status`."""
 
 import json
 import re
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -20,15 +18,9 @@ from tests.support.runs.finished_run import FinishedRun
 from tests.support.runs.hand_run import HandRun
 
 PLUGIN = ROOT / "tests" / "support" / "quote_plugin"
-OURS = ("pipeline.", "stages.")
 OF_CODE = {
     "columns", "engines", "extractors", "formats", "metrics", "prompts", "rubrics", "stages",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def schema() -> dict[str, Any]:
-    return read_schema()
 
 
 @pytest.mark.slow
@@ -39,9 +31,11 @@ def test_the_committed_page_is_the_generated_one() -> None:
     assert page.read_text() == printed, "run gistmill schema --markdown > docs/schema.md"
 
 
-def test_every_table_column_and_problem_has_a_meaning(schema: dict[str, Any]) -> None:
+def test_every_table_column_and_problem_has_a_meaning() -> None:
     """A comment beside the record's field, or a line of a view's SQL."""
-    ours = {name for name, record in RECORDS.items() if record.__module__.startswith(OURS)}
+    schema = read_schema()
+    folders = ("pipeline.", "stages.")
+    ours = {name for name, record in RECORDS.items() if record.__module__.startswith(folders)}
     tables = [table for table in schema["tables"] if table["is_view"] or table["name"] in ours]
     assert len(tables) > 30
     assert [table["name"] for table in tables if not table["about"]] == []
@@ -51,7 +45,7 @@ def test_every_table_column_and_problem_has_a_meaning(schema: dict[str, Any]) ->
 
 
 @pytest.mark.slow
-def test_one_table_and_json() -> None:
+def test_all_that_has_a_name_is_described() -> None:
     table, column = json.loads(succeed("schema", "lookups", "--json"))
     assert (column["name"], column["is"]) == ("lookups", "column")
     assert (table["name"], table["key"]) == ("lookups", ["question_id", "turn"])
@@ -60,6 +54,11 @@ def test_one_table_and_json() -> None:
     assert used["meaning"] == "page indexes in order of importance; null: no reply"
     shown = succeed("schema", "all_paired")
     assert shown.startswith("paired, a view: ") and "| difference  | DOUBLE  |" in shown
+    page, gist, *others = json.loads(succeed("schema", "gist", "--json"))
+    assert (page["is"], gist["is"]) == ("prompt", "stage")
+    kinds = ("conditional", "fitted", "follow_up", "given")
+    assert {row["name"] for row in others} == {f"gist (kind {kind})" for kind in kinds}
+    assert "| top_k   |" in succeed("schema", "look_up (kind bm25)")
 
 
 @pytest.mark.slow
@@ -71,21 +70,12 @@ def test_tables_of_plugins() -> None:
     assert own_process("schema", "quotes").returncode == 2
 
 
-def test_each_has_a_line_and_a_description(schema: dict[str, Any]) -> None:
-    listed = json.loads(succeed("ls", "--json"))
+def test_each_has_a_line_and_a_description() -> None:
+    schema, listed = read_schema(), json.loads(succeed("ls", "--json"))
     assert {*listed} > OF_CODE | {"methods", "families", "corpus", "experiment"}
     for kind in OF_CODE:
         assert listed[kind] and all(row["about"] and row["module"] for row in listed[kind])
         assert named(schema, listed[kind][0]["name"])
-
-
-@pytest.mark.slow
-def test_what_has_one_name_is_described_together() -> None:
-    page, gist, *others = json.loads(succeed("schema", "gist", "--json"))
-    assert (page["is"], gist["is"]) == ("prompt", "stage")
-    kinds = ("conditional", "fitted", "follow_up", "given")
-    assert {row["name"] for row in others} == {f"gist (kind {kind})" for kind in kinds}
-    assert "| top_k   |" in succeed("schema", "look_up (kind bm25)")
 
 
 def state(warehouse: Path) -> str:
@@ -111,14 +101,9 @@ def test_ls_says_how_runs_stand(tmp_path: Path, hand: HandRun) -> None:
     assert state(hand.warehouse) == "problems"
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return FinishedRun(tmp_path_factory.mktemp("status"))
-
-
 @pytest.mark.slow
-def test_status_has_a_row_per_stage(made: FinishedRun) -> None:
-    words = ("status", f"warehouse={made.warehouse}")
+def test_status_has_a_row_per_stage_and_shows_what_is_over_once(night: FinishedRun) -> None:
+    words = ("status", f"warehouse={night.warehouse}")
     stages = succeed(*words)
     rows = json.loads(succeed(*words, "--json"))["steps"]
     assert stages.startswith("run night: complete\n")
@@ -126,6 +111,9 @@ def test_status_has_a_row_per_stage(made: FinishedRun) -> None:
     assert sum(line.startswith("| ") for line in stages.splitlines()) == 1 + num_stages
     (gists,) = [line.split() for line in stages.splitlines() if line.startswith("| gist ")]
     assert gists[3:8:2] == ["1", "2", "2"], "a step of two documents, both ok"
+    assert succeed(*words, "--watch") == stages
+    for watched in ("--watch", "every=0.5"):
+        assert json.loads(succeed(*words, watched, "--json"))["complete"]
 
 
 @pytest.mark.slow
@@ -146,16 +134,8 @@ def test_why_ray_did_not_start_stays_with_the_run(
 
 
 @pytest.mark.slow
-def test_a_run_that_is_over_is_shown_once(made: FinishedRun) -> None:
-    once = succeed("status", f"warehouse={made.warehouse}")
-    assert succeed("status", "--watch", f"warehouse={made.warehouse}") == once
-    for verb in (["--watch", "--json"], ["every=0.5", "--json"]):
-        assert json.loads(succeed("status", *verb, f"warehouse={made.warehouse}"))["complete"]
-
-
-@pytest.mark.slow
 def test_a_log_gets_a_block_each_time_until_the_run_ends(
-    made: FinishedRun, monkeypatch: pytest.MonkeyPatch
+    night: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or until Ctrl-C, which does not end the run."""
     pauses, leases = list[float](), ExitStack()
@@ -168,15 +148,15 @@ def test_a_log_gets_a_block_each_time_until_the_run_ends(
             leases.close()
 
     monkeypatch.setattr("jobs.warehouse.status.time", Mock(sleep=pause))
-    words = ("status", "--watch", "every=7", f"warehouse={made.warehouse}")
+    words = ("status", "--watch", "every=7", f"warehouse={night.warehouse}")
     with leases:
-        assert leases.enter_context(lease(as_path(made.warehouse / "runs" / "night"), RUN))
+        assert leases.enter_context(lease(as_path(night.warehouse / "runs" / "night"), RUN))
         assert succeed(*words).count("executed on") == 1
         blocks = re.split(r"\n\n(?=run night)", succeed(*words))
     assert pauses == [7.0, 7.0, 7.0]
     assert ["executed on" in block for block in blocks] == [True, True, False]
 
 
-def test_an_interval_that_is_none_is_refused(made: FinishedRun) -> None:
+def test_an_interval_that_is_none_is_refused(night: FinishedRun) -> None:
     for every in ("0", "nan", "soon", "1e9"):
-        assert "every=" in refused("status", f"every={every}", f"warehouse={made.warehouse}")
+        assert "every=" in refused("status", f"every={every}", f"warehouse={night.warehouse}")

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.support.command import ROOT
 
@@ -68,22 +67,3 @@ def commands(text: str) -> list[Command]:
             assert found, f"printed by no command:\n{fence.code}"
             found[-1].printed.append(fence.code)
     return found
-
-
-def missing(shown: str, output: str) -> list[str]:
-    """The lines of what is shown that a command did not print; `...` stands for any lines."""
-    printed = set(output.splitlines())
-    lines = (line for line in shown.splitlines() if line.strip() and not line.startswith("```"))
-    return [line for line in lines if line != "..." and line not in printed]
-
-
-def base(text: str) -> str | None:
-    """The page in whose folder, as its commands leave it, this one's commands run."""
-    match = re.match(r"<!-- builds on: (\S+) -->\n", text)
-    return f"docs/{match[1]}" if match else None
-
-
-def markdown_files() -> list[Path]:
-    """All that people read in the repository, generated pages, too."""
-    top = [ROOT / name for name in (README, "CONTRIBUTING.md", "CHANGELOG.md")]
-    return [*top, *sorted((ROOT / "docs").rglob("*.md"))]

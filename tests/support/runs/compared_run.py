@@ -37,11 +37,16 @@ Values = Mapping[str, float | None]
 
 
 class ComparedRun:
-    """A warehouse of runs; `words` are those of every command over it."""
+    """A warehouse of runs, of the run `r` with these scores; `words` are those of every command
+    over it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, scores: Mapping[str, Mapping[str, Values]] | None = None
+    ) -> None:
         self.warehouse = Warehouse(folder / "warehouse")
         self.words = [f"warehouse={self.warehouse.folder}"]
+        if scores:
+            self.add("r", scores)
 
     def add(
         self,

@@ -6,11 +6,6 @@ from typing import Any
 from tests.support.command import succeed
 from tests.support.texts.small_corpus import write
 
-METHODS = (
-    "readagent_p(max_pages=2),readagent_s(max_pages=2),bm25(top_k=1),"
-    "memwalker(segment_tokens=60,max_children=2),"
-    "memorag(memory=gist_memory,memory_fit=split,retriever=bm25),full_text,closed_book"
-)
 PEOPLE = ("the sexton", "a carpenter", "the miller", "Anna's aunt", "a ferryman", "the notary")
 THINGS = ("the bell", "the mill wheel", "the ledger", "the green door", "the ferry", "the clock")
 
@@ -51,7 +46,7 @@ def write_corpus(folder: Path, num_documents: int) -> None:
     write(folder, documents, [question for n in numbers for question in questions(n)])
 
 
-def finished(folder: Path, *words: str, methods: str = METHODS) -> Path:
+def finished(folder: Path, *words: str, methods: str) -> Path:
     """The warehouse of a finished run of the corpus in `folder`."""
     warehouse = folder / "warehouse"
     succeed(
