@@ -334,6 +334,9 @@ def test_a_question_is_one_screen(page: Browser) -> None:
         left, top, right, bottom = place(page, css)
         assert 0 <= left < right <= 1280 and 0 <= top < bottom <= 800, css
     assert page.texts(".answer h3 .badge") and page.texts(".lane-result .badge")
+    page.resize(390, 844)
+    page.go(question("v1-m3", READAGENT, **{"with": BM25, "tab": "calls"}))
+    assert page.overflow() == 0
 
 
 def test_the_pages_that_readagent_read_are_open_and_evidence_is_marked(
