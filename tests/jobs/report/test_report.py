@@ -161,7 +161,7 @@ def test_a_terminal_gets_the_headline_and_all_of_it_if_asked(night: FinishedRun)
     whole = in_terminal(80, "report", where, "--all")
     assert "prompt" in whole and len(whole) > 2 * len(shown)
     chosen = in_terminal(80, "report", where, "columns=tokens", "names=paper")
-    assert re.search(r"^ReadAgent-P .* 3 ", chosen, re.M) and "readagent_p" not in chosen
+    assert re.search(r"^ReadAgent-P.* 3 ", chosen, re.M) and "readagent_p" not in chosen
     assert "rouge" not in chosen and "unscored" not in chosen, "no second table of costs"
     as_json = json.loads(in_terminal(80, "report", where, "--json"))
     assert as_json == json.loads(succeed("report", where, "--json"))
