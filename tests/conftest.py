@@ -29,7 +29,7 @@ gc.disable()
 
 # Files that take minutes: side by side, none of them should be begun last.
 LONGEST = (
-    "test_pages", "test_whole_pages", "test_dense_model", "test_vllm_engine",
+    "test_pages", "test_dense_model", "test_vllm_engine",
     "test_nodes", "test_faults", "test_graceful_stop", "test_submit", "test_flaky_s3", "test_plan",
     "test_notebooks",
     "test_qmsum_run", "test_kills", "test_compaction",
