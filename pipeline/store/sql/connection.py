@@ -105,8 +105,9 @@ class Connection:
         """Make all missing views. Raises UsageError naming file and section of wrong SQL."""
         self._made.clear()  # a transaction may have been rolled back, and what it made with it
         self._make(self._views)
-        for name in self._views.keys() - self._made:
-            self._create(name)
+        for name in self._views:  # in their order: a wrong part is named before what is made of it
+            if name not in self._made:
+                self._create(name)
 
     def execute(self, statement: Any, *args: Any, **named: Any) -> Any:
         """Make the views that the statement names, and execute it as DuckDB does."""
