@@ -18,7 +18,6 @@ pytestmark = pytest.mark.slow
 
 HISTORIES = DATA / "longmemeval" / "longmemeval_oracle_16.json"
 KS = (1, 3, 5, 10)
-NUM_OTHERS = 5  # sessions of other questions in each history
 Item = tuple[str, str]
 """An id and the text that is indexed."""
 
@@ -35,7 +34,7 @@ def marked(session: Sequence[dict[str, str]], answer: str) -> list[dict[str, Any
 
 
 def histories() -> list[dict[str, Any]]:
-    """The sixteen questions, their evidence among sessions of the questions that follow."""
+    """The sixteen questions, their evidence among five sessions of the questions that follow."""
     native: list[dict[str, Any]] = json.loads(HISTORIES.read_bytes())
     made = []
     for place, row in enumerate(native):
@@ -43,7 +42,7 @@ def histories() -> list[dict[str, Any]]:
         sessions = [
             *((f"answer_{row['question_id']}_{n}", marked(session, str(row["answer"])))
               for n, session in enumerate(row["haystack_sessions"])),
-            *((f"other_{n}", session) for n, session in enumerate(others[:NUM_OTHERS])),
+            *((f"other_{n}", session) for n, session in enumerate(others[:5])),
         ]  # fmt: skip
         sessions.sort(key=lambda pair: len(pair[1][0]["content"]))  # evidence is anywhere
         made.append({
