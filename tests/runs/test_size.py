@@ -15,7 +15,6 @@ import pytest
 
 from tests.support.command import ROOT, sql_values, succeed
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
-from tests.support.without_ray import without_ray
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +60,7 @@ def test_a_hundred_thousand_questions_of_one_document_are_planned(tmp_path: Path
     write(tmp_path / "corpus", [document(1)], questions)
     words = ["plan", "corpus=tables", f"corpus.path={tmp_path / 'corpus'}", *UNIFORM,
              "rater=none", "methods=gist_only,bm25", f"warehouse={tmp_path / 'w'}"]  # fmt: skip
-    command = [sys.executable, "-c", PEAK, sys.executable, "-m", "gistmill", *without_ray(*words)]
+    command = [sys.executable, "-c", PEAK, sys.executable, "-m", "gistmill", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert re.search(r"\| answer +\| +200k \|", done.stdout), done.stdout + done.stderr
     assert int(done.stdout.splitlines()[-1]) < 1.2 * 2**20  # GB, as KB
