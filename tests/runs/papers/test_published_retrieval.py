@@ -79,12 +79,6 @@ def cleaned(content: str) -> str:
     return re.sub(r"\n\s*\n", "\n", content).strip()
 
 
-def ranking(found: Sequence[Item], query: str) -> list[str]:
-    """The ids, the best first."""
-    scores = BM25Okapi([text.split(" ") for _, text in found]).get_scores(query.split(" "))
-    return [found[n][0] for n in np.argsort(scores)[::-1]]
-
-
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("published")
@@ -112,7 +106,10 @@ def test_the_view_has_the_authors_values(warehouse: Path, value: str) -> None:
     compared = left_out = 0
     for row in sql(warehouse, query):
         history = by_id[row["question_id"]]
-        ranked = ranking(items(history, value), history["question"])
+        found = items(history, value)
+        okapi = BM25Okapi([text.split(" ") for _, text in found])
+        order = np.argsort(okapi.get_scores(history["question"].split(" ")))[::-1]
+        ranked = [found[n][0] for n in order]
         correct, top = {name for name in ranked if "answer" in name}, {*ranked[: row["k"]]}
         if not correct:  # their runner leaves it out
             assert row["left_out"] == "no user evidence", row

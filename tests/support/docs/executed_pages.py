@@ -32,8 +32,13 @@ def execute(
     before = base(page(name))
     if before:
         shutil.copytree(outcome(before).folder, folder, symlinks=True)
-    else:
-        _lay_out(folder, name)
+    else:  # what a clone has; and QMSum as its authors lay it out, where a page reads all of it
+        (folder / "tests").mkdir(parents=True)
+        (folder / "tests" / "data").symlink_to(DATA)
+        if name in OF_WHOLE_QMSUM:
+            corpus = folder / "QMSum" / "data" / "ALL" / "jsonl"
+            corpus.mkdir(parents=True)
+            (corpus / "val.jsonl").symlink_to(WHOLE / "qmsum" / "val.jsonl")
     binaries = Path(sys.executable).parent if name == README else without_ray
     return Outcome(folder, [run(one.code, folder, binaries) for one in COMMANDS[name]])
 
@@ -60,13 +65,3 @@ def run(block: str, folder: Path, binaries: Path) -> str:
     )
     assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def _lay_out(folder: Path, name: str) -> None:
-    """What a clone has; and QMSum as its authors lay it out, where a page reads all of it."""
-    (folder / "tests").mkdir(parents=True)
-    (folder / "tests" / "data").symlink_to(DATA)
-    if name in OF_WHOLE_QMSUM:
-        corpus = folder / "QMSum" / "data" / "ALL" / "jsonl"
-        corpus.mkdir(parents=True)
-        (corpus / "val.jsonl").symlink_to(WHOLE / "qmsum" / "val.jsonl")
