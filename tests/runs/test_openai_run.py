@@ -87,9 +87,9 @@ def test_a_key_that_is_refused_or_expires_ends_the_run_in_one_line(tmp_path: Pat
         command = words(tmp_path, server, "engine.sequences=1")
         for key, code in (("another", 1), (KEY, 4)):
             server.key = key
-            told = complaint(gistmill(*command), code)
-            assert "the server refuses the key in OPENAI_API_KEY (401: " in told
-            assert KEY not in told
+            done = gistmill(*command)
+            assert "the server refuses the key in OPENAI_API_KEY (401: " in complaint(done, code)
+            assert KEY not in done.stdout + done.stderr
         server.key, server.answer = KEY, lambda body: Answer()
         server.asked.clear()
         succeeded(gistmill(*command))
