@@ -60,3 +60,10 @@ def last_line(done: "CompletedProcess[str]", code: int) -> str:
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     return done.stderr.splitlines()[-1]
+
+
+def complaint(done: "CompletedProcess[str]", code: int = 4) -> str:
+    """The one line, without the command's name, in which a run says why it ends."""
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("gistmill: ")]
+    assert last_line(done, code) == line
+    return line.removeprefix("gistmill: ")

@@ -4,11 +4,15 @@ whole runs, and none of them says more than the replies do."""
 import re
 import shutil
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 from unicodedata import decimal, normalize
 
 import pytest
 
+import gistmill
 from pipeline.core.prompts import PROMPTS
 from pipeline.core.registry import import_installed
 from pipeline.store import connect
@@ -17,7 +21,6 @@ from pipeline.work.stage import STAGES
 from stages.tables.pages import Embedding
 from tests.support.runs.hostile_rows import NEVER, READ
 from tests.support.runs.hostile_run import HostileRun, book_words, chat_words
-from tests.support.runs.shown_calls import as_asked, as_shown, shown
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
@@ -30,7 +33,7 @@ MARKS = re.compile("(?i:think)|```")  # what is taken off a reply, in part
 def finished(folder: Path, words: list[str], seed: int, is_constrained: bool = False) -> HostileRun:
     """A run whose rows say nothing that its replies do not, and whose replies are all stored."""
     run = HostileRun(folder, words, seed, is_constrained)
-    run.work()
+    run.finish()
     for row in (row for rows in run.rows().values() for row in rows):
         assert row.problem != "unit_failed", row.detail
     with connect(run.config.warehouse, "night") as connection:
@@ -42,8 +45,8 @@ def finished(folder: Path, words: list[str], seed: int, is_constrained: bool = F
                 assert any(value in plain(reply) for reply in replies), (name, value, replies)
     # Every reply is stored once, as it was sent but for half surrogates, thinking and a fence.
     sent = Counter(
-        (prompt, HALF.sub("\ufffd", reply.text), reply.finish_reason, reply.reply_tokens)
-        for prompt, reply in run.engine.sent
+        (request.prompt, HALF.sub("\ufffd", reply.text), reply.finish_reason, reply.reply_tokens)
+        for request, reply in run.engine.sent
         if not MARKS.search(reply.text)
     )
     stored = [call for call in run.calls() if not call.is_shared]
@@ -92,17 +95,41 @@ def test_the_calls_make_the_same_rows_again(runs: list[HostileRun]) -> None:
         for folder in (Path(run.config.warehouse) / "tables").iterdir():
             if folder.name not in ("documents", "questions", "calls"):
                 shutil.rmtree(folder)
-        run.work()
+        run.finish()
         assert len(run.engine.sent) == num_sent
         assert run.rows() == before
 
 
+def shown(run: HostileRun) -> list[dict[str, Any]]:
+    """The calls of every document and question; each row of the view `calls` is there once."""
+    calls = []
+    with connect(run.config.warehouse, "night") as connection:
+        rows = connection.execute("select step_id, unit, call_index from calls").fetchall()
+        for of in ("document", "question"):
+            names = connection.execute(f"select {of}_id from {of}s order by all").fetchall()
+            for (name,) in names:
+                calls += gistmill.sent(run.config.warehouse, "night", **{of: name})
+    assert sorted((c["step_id"], c["unit"], c["call_index"]) for c in calls) == sorted(rows)
+    return calls
+
+
+def as_sent(call: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What identifies a request."""
+    messages = tuple((message["role"], message["content"]) for message in call["messages"])
+    constraint = call["constraint"]
+    return (
+        call["prompt"], messages, call["seed"], call["temperature"],
+        call["max_reply_tokens"], call["attempt"],
+        constraint and (tuple(constraint["choices"]), constraint["regex"]),
+    )  # fmt: skip
+
+
 def test_every_call_is_shown_as_it_was_sent(runs: list[HostileRun]) -> None:
     for run in runs:
-        calls = shown(run.config.warehouse)
-        asked = Counter(map(as_asked, run.engine.asked))
-        assert Counter(as_shown(call) for call in calls if not call["is_shared"]) == asked
-        assert {as_shown(call) for call in calls if call["is_shared"]} <= set(asked)
+        calls = shown(run)
+        asked = Counter(as_sent(asdict(request)) for request, _ in run.engine.sent)
+        assert Counter(as_sent(call) for call in calls if not call["is_shared"]) == asked
+        assert {as_sent(call) for call in calls if call["is_shared"]} <= set(asked)
 
 
 @pytest.mark.chaos

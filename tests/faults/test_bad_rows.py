@@ -53,30 +53,27 @@ UPSTREAM = ("Upstream too?", "Upstream?")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("bad")
-
-
-@pytest.fixture(scope="module")
-def done(folder: Path) -> "CompletedProcess[str]":
-    """A finished run over the corpus."""
+def finished(tmp_path_factory: pytest.TempPathFactory) -> "tuple[CompletedProcess[str], Path]":
+    """A run over the corpus, and its warehouse."""
+    folder = tmp_path_factory.mktemp("bad")
     for name, rows in (("documents", DOCUMENTS), ("questions", QUESTIONS)):
         lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
         (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    return gistmill(
-        "run", "corpus=tables", f"corpus.path={folder}", f"methods={','.join(METHODS)}",
-        f"warehouse={folder / 'warehouse'}",
-    )  # fmt: skip
+    warehouse = folder / "warehouse"
+    methods = f"methods={','.join(METHODS)}"
+    run = ("run", "corpus=tables", f"corpus.path={folder}", methods, f"warehouse={warehouse}")
+    return gistmill(*run), warehouse
 
 
-@pytest.fixture(scope="module")
-def warehouse(folder: Path, done: "CompletedProcess[str]") -> Path:
-    return folder / "warehouse"
+@pytest.fixture
+def warehouse(finished: "tuple[CompletedProcess[str], Path]") -> Path:
+    return finished[1]
 
 
 def test_the_run_goes_on_and_names_every_bad_row(
-    done: "CompletedProcess[str]", warehouse: Path
+    finished: "tuple[CompletedProcess[str], Path]",
 ) -> None:
+    done, warehouse = finished
     assert done.returncode == 3, done.stderr  # more problems than allowed
     assert "Traceback" not in done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("bad_input: ")]

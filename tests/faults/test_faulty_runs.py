@@ -2,26 +2,17 @@
 
 import json
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from tests.faults.scripted_run import REPLY, end_of, in_its_midst, last_line, words
+from tests.faults.scripted_run import REPLY, complaint, end_of, in_its_midst, words
 from tests.support.command import own_process, sql, succeeded
 from tests.support.faulty_storage import gistmill_with
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 
 ANSWERS = "select * exclude (step_id, unit) from answers order by all"
-
-
-def one_line(done: "CompletedProcess[str]") -> str:
-    """The complaint of a run that must have ended in exit code 4."""
-    last = last_line(done, code=4)
-    (line,) = (line for line in done.stderr.splitlines() if line.startswith("gistmill: "))
-    assert last == line
-    return line.removeprefix("gistmill: ")
 
 
 def check(folder: Path, command: list[str], undisturbed: Path) -> None:
@@ -52,7 +43,7 @@ def test_a_disk_that_refuses(
     gists = tmp_path / "warehouse" / "tables" / "gists"
     fault = {"path": f"{tmp_path}/*", "errno": errno, "after": str(gists)}
     faults = [{"operation": operation, **fault} for operation in operations.split()]
-    told = one_line(gistmill_with(faults, *command))
+    told = complaint(gistmill_with(faults, *command))
     assert told.startswith(str(tmp_path / "warehouse"))
     assert told.endswith(f"{line}; put that right, then run the same command to resume")
     assert not [*gists.glob("**/.*.part")], "nothing half-written"
@@ -63,7 +54,7 @@ def test_a_folder_that_vanishes(tmp_path: Path, undisturbed: Path) -> None:
     driver = in_its_midst(words(tmp_path, {"reply": "short", "seconds": 0.3}), tmp_path)
     warehouse, elsewhere = tmp_path / "warehouse", tmp_path / "elsewhere"
     warehouse.rename(elsewhere)
-    assert "No such file or directory" in one_line(end_of(driver, timeout=300))
+    assert "No such file or directory" in complaint(end_of(driver, timeout=300))
     assert not warehouse.exists(), "not made again"
     elsewhere.rename(warehouse)
     check(tmp_path, words(tmp_path, REPLY), undisturbed)
@@ -90,5 +81,5 @@ def test_a_disk_that_fails_now_and_then(tmp_path: Path, undisturbed: Path) -> No
 def test_reading_what_is_refused_is_one_line(undisturbed: Path, verb: list[str]) -> None:
     fault = {"operation": "read", "path": "*/steps/*", "errno": "ENODEV"}
     done = gistmill_with([fault], *verb, f"warehouse={undisturbed / 'warehouse'}")
-    told = one_line(done)
+    told = complaint(done)
     assert told.endswith("No such device; put that right, then run the same command to resume")

@@ -19,6 +19,7 @@ import ray
 from pipeline.core.errors import StorageError
 from pipeline.core.settings import CONF
 from pipeline.files import storage
+from tests.faults.scripted_run import complaint
 from tests.support.clusters.s3_server import BUCKET, How, Outage, client, flaky_s3_server, names
 from tests.support.command import ROOT, gistmill, refused, sql, succeed
 
@@ -69,17 +70,14 @@ def test_a_commit_is_made_once(outage: Outage, how: How) -> None:
     assert not storage.commit(path, b"another's")
 
 
-def test_the_first_commit_wins(server: Server) -> None:
+@pytest.mark.usefixtures("server")
+def test_the_first_commit_wins() -> None:
     path = storage.as_path(f"s3://{BUCKET}/race/one")
     contents = [f"writer {number}".encode() for number in range(16)]
     with ThreadPoolExecutor(16) as pool:
         won = list(pool.map(lambda content: storage.commit(path, content), contents))
     assert won.count(True) == 1
     assert path.read_bytes() == contents[won.index(True)]
-    storage.write(path, b"another")
-    stored = client(server[0]).get_object(Bucket=BUCKET, Key="race/one")["Body"].read()
-    assert stored == b"another"
-    assert storage.map_files(lambda file: file.name, path.parent.glob("*")) == ["one"]
 
 
 def test_no_answer_is_not_a_no(outage: Outage) -> None:
@@ -150,11 +148,7 @@ def test_an_outage_that_stays_is_one_line(server: Server) -> None:
         done = gistmill(*words)
     assert outage.num_refused > 0
     outage.end()
-    assert done.returncode == 4, done.stderr
-    lines = [line for line in done.stderr.splitlines() if line.startswith("gistmill: ")]
-    assert len(lines) == 1
-    assert lines[0].endswith("put that right, then run the same command to resume")
-    assert "Traceback" not in done.stderr
+    assert complaint(done).endswith("put that right, then run the same command to resume")
     succeed(*words)
 
 

@@ -27,39 +27,40 @@ SECRETS = {
 }
 
 
-class Watched:
-    """A run in its own process; while the server is asked, looks at the processes of the run."""
+def watched(folder: Path) -> tuple[str, set[str], set[str]]:
+    """What a run in its own process says; the commands of its processes and the addresses that they
+    listen at, whenever its server is asked."""
+    commands, listening = set[str](), set[str]()
 
-    def __init__(self, folder: Path) -> None:
-        self.listening, self.commands = set[str](), set[str]()
-        write(folder / "corpus", [document(1)], [question(1, of=1)])
-        (folder / "home").mkdir()
-        environment = {
-            **os.environ, **SECRETS, "NO_PROXY": "127.0.0.1,localhost",
-            "RAY_TMPDIR": str(folder), "TMPDIR": str(folder), "HOME": str(folder / "home"),
-        }  # fmt: skip
-        with LoopbackServer(key=SECRETS["NIGHT_KEY"], answer=self._answer) as server:
-            words = [
-                "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
-                "methods=gist_only", f"warehouse={folder / 'warehouse'}", "engine=openai",
-                f"engine.base_url={server.url}", "engine.model=m", "engine.api_key_env=NIGHT_KEY",
-            ]  # fmt: skip
-            self._run = subprocess.Popen(
-                [sys.executable, "-m", "gistmill", "run", *words], cwd=ROOT, env=environment,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            )  # fmt: skip
-            self.told, _ = self._run.communicate(timeout=300)
-        assert self._run.returncode == 0, self.told
-        assert len(server.asked) > 3
-
-    def _answer(self, body: dict[str, Any]) -> Answer:
-        driver = psutil.Process(self._run.pid)
+    def answer(body: dict[str, Any]) -> Answer:
+        driver = psutil.Process(run.pid)
         for process in (driver, *driver.children(recursive=True)):
             with suppress(psutil.Error):  # it has ended
                 sockets = process.net_connections("inet")
-                self.commands.add(" ".join(process.cmdline()))
-                self.listening |= {s.laddr.ip for s in sockets if s.status == psutil.CONN_LISTEN}
+                commands.add(" ".join(process.cmdline()))
+                listening.update(s.laddr.ip for s in sockets if s.status == psutil.CONN_LISTEN)
         return Answer(text="said in four words")
+
+    write(folder / "corpus", [document(1)], [question(1, of=1)])
+    (folder / "home").mkdir()
+    environment = {
+        **os.environ, **SECRETS, "NO_PROXY": "127.0.0.1,localhost",
+        "RAY_TMPDIR": str(folder), "TMPDIR": str(folder), "HOME": str(folder / "home"),
+    }  # fmt: skip
+    with LoopbackServer(key=SECRETS["NIGHT_KEY"], answer=answer) as server:
+        words = [
+            "corpus=tables", f"corpus.path={folder / 'corpus'}", *UNIFORM, "rater=none",
+            "methods=gist_only", f"warehouse={folder / 'warehouse'}", "engine=openai",
+            f"engine.base_url={server.url}", "engine.model=m", "engine.api_key_env=NIGHT_KEY",
+        ]  # fmt: skip
+        run = subprocess.Popen(
+            [sys.executable, "-m", "gistmill", "run", *words], cwd=ROOT, env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        told, _ = run.communicate(timeout=300)
+    assert run.returncode == 0, told
+    assert len(server.asked) > 3
+    return told, commands, listening
 
 
 def content(path: Path) -> str:
@@ -80,14 +81,14 @@ def is_loopback(address: str) -> bool:
 def test_no_secret_is_left_and_nothing_listens_beyond_this_machine() -> None:
     """In a short folder, as Ray's sockets are below it; it is all that the run may write to."""
     with tempfile.TemporaryDirectory(prefix="gm", dir="/tmp", ignore_cleanup_errors=True) as name:
-        run = Watched(Path(name))
+        told, commands, listening = watched(Path(name))
         contents = {path: content(path) for path in Path(name).rglob("*") if path.is_file()}
-    assert run.listening and all(map(is_loopback, run.listening)), run.listening
+    assert listening and all(map(is_loopback, listening)), listening
     assert len([path for path in contents if path.suffix == ".log"]) > 3, "Ray's are among them"
     assert [path for path in contents if path.suffix == ".parquet"]
     assert any("NIGHT_KEY" in text for text in contents.values()), "it is in the stored config"
     for name, value in SECRETS.items():
         secret = value.removeprefix("http://me:").partition("@")[0]
         assert [path for path, text in contents.items() if secret in text] == [], name
-        assert secret not in run.told, name
-        assert not [command for command in run.commands if secret in command], name
+        assert secret not in told, name
+        assert not [command for command in commands if secret in command], name

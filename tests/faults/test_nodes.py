@@ -63,12 +63,6 @@ def shards(warehouse: Path) -> dict[str, int]:
     return {f: at for f, at in files.items() if not re.search("/(documents|questions)/", f)}
 
 
-def of_workers() -> list[dict[str, Any]]:
-    """The actors there were, with their node and when they started and ended."""
-    actors: dict[str, dict[str, Any]] = ray._private.state.actors()
-    return [actor for actor in actors.values() if "MapWorker" in actor["ActorClassName"]]
-
-
 def rows(warehouse: Path) -> list[dict[str, Any]]:
     """Answers and scores, as every run of the same words has them."""
     return sql(
@@ -87,7 +81,8 @@ def test_engines_share_the_work_where_the_gpus_are(cluster: Any, tmp_path: Path)
     units = outcome.workers["reading"]
     assert len(units) == 4
     assert min(units.values()) >= 0.15 * sum(units.values())
-    *readers, scorer = sorted(of_workers(), key=lambda actor: actor["StartTime"])
+    actors = sorted(ray._private.state.actors().values(), key=lambda actor: actor["StartTime"])
+    *readers, scorer = (actor for actor in actors if "MapWorker" in actor["ActorClassName"])
     assert len(readers) == 4
     assert len({actor["Address"]["NodeID"] for actor in readers}) == 2
     assert max(actor["EndTime"] for actor in readers) <= scorer["StartTime"]

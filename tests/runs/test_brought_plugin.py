@@ -1,5 +1,6 @@
-"""An engine, a metric, a judge and a corpus format of one plugin, in one run: its values in SQL,
-the report, its page and its table for a paper; what a raised version makes anew; mistakes."""
+"""A plugin of the engine, the metric, the judge and the extractor of docs/extending.md and of a new
+corpus format, in one run: its values in SQL, the report and its table for a paper; what a raised
+version makes anew; mistakes."""
 
 import json
 import shutil
@@ -7,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from jobs.plugin.new_plugin import new_plugin
 from tests.support import command
 from tests.support.command import ROOT, own_process, succeed, succeeded
 from tests.support.docs.pages import blocks
 
-PLUGIN = ROOT / "tests" / "support" / "brought_plugin"
+EXAMPLES = ("echo.py", "first_letter.py", "fluent.py", "subtitles.py")
 LINES = [  # the engine answers "Rivers rise.": the first begins with its R
     "The river rose in spring.\tWhat did the river do?\tRise.",
     "The mill stood still.\tWhat did the mill do?\tIt stood.",
@@ -19,17 +21,24 @@ LINES = [  # the engine answers "Rivers rise.": the first begins with its R
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> Path:
-    (tmp_path / "lines.tsv").write_text("\n".join(LINES))
-    without = shutil.ignore_patterns("__pycache__")
-    return shutil.copytree(PLUGIN, tmp_path / "brought_plugin", ignore=without)
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("lines.tsv").write_text("\n".join(LINES))
+    new_plugin("lines", "corpus")
+    folder = Path("lines").rename(tmp_path / "brought_plugin")
+    conf = ROOT / "tests" / "support" / "brought_plugin" / "conf"
+    shutil.copytree(conf, folder / "conf", dirs_exist_ok=True)
+    for code in blocks("docs/extending.md", "python"):
+        if (name := code.splitlines()[0].removeprefix("# ")) in EXAMPLES:
+            (folder / name).write_text(code)
+    return folder
 
 
 def words(folder: Path, *more: str) -> list[str]:
     return [
         f"plugins={folder / 'brought_plugin'}", "corpus=lines", "engine=echo", "methods=full_text",
         f"corpus.path={folder / 'lines.tsv'}", f"warehouse={folder / 'warehouse'}", "run=own",
-        *more,
+        "family=brought", *more,
     ]  # fmt: skip
 
 
@@ -41,15 +50,8 @@ def measured(folder: Path) -> dict[str, list[float]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_of_page", [False, True])
-def test_all_of_it_in_one_run(plugin: Path, tmp_path: Path, is_of_page: bool) -> None:
-    """With the plugin's own code, and with the examples of docs/extending.md in its place."""
-    for code in blocks("docs/extending.md", "python") if is_of_page else ():
-        file = plugin / code.splitlines()[0].removeprefix("# ")
-        if file.exists():
-            file.write_text(code)
-            (plugin / "letters.py").unlink(missing_ok=True)
-    assert (plugin / "letters.py").exists() is not is_of_page
+@pytest.mark.usefixtures("plugin")
+def test_all_of_it_in_one_run(tmp_path: Path) -> None:
     succeeded(own_process("run", *words(tmp_path)))
     assert measured(tmp_path) == {"first_letter": [100, 0], "fluent": [100, 100]}
     folder, table = tmp_path / "warehouse", tmp_path / "table.tex"
@@ -73,7 +75,7 @@ EQUAL, OTHER = (f"answer[:1] {sign} reference[:1]" for sign in ("==", "!="))
 LATER: list[tuple[list[tuple[str, str, str]], int, list[int], list[int]]] = [
     # Files with what is replaced by what; then the judge's calls, the metric's and its values.
     ([], 2, [100, 0], [100, 100]),
-    ([("letters.py", EQUAL, OTHER)], 2, [100, 0], [100, 100]),
+    ([("first_letter.py", EQUAL, OTHER)], 2, [100, 0], [100, 100]),
     ([("first_letter.py", "version=1", "version=2")], 2, [0, 100], [100, 100]),
     ([("fluent.py", "    def is_right", NEVER),
       ("fluent.py", "version: ClassVar[int] = 1", "version: ClassVar[int] = 2")],
@@ -191,21 +193,21 @@ MISTAKES = [  # file, what is replaced, by what, and the line that says what is 
     ("fluent.py", '"judge_fluent"', '"judge_generic"', "is the prompt 'judge_generic', which is"),
     ("subtitles.py", '"srt"', '"pdf"', "reads files that end in .pdf, which is that of"),
     ("subtitles.py", '"srt"', '".srt"', "the extractor of '.srt': write small letters and digits"),
-    ("lines_corpus.py", '"lines"', '"qmsum"', "LinesCorpus reads the format 'qmsum', which is"),
+    ("lines.py", '"lines"', '"qmsum"', "LinesCorpus reads the format 'qmsum', which is"),
     ("conf/engine/echo.yaml", "name: echo", "name: ecko", "engine.name=ecko: no such choice;"),
     ("conf/prompts/brought/family.yaml", "[first_letter", "[first_leter",
      "'first_leter' is none of"),
-    ("lines_corpus.py", 'line.split("\\t")', 'line.split(";")',
+    ("lines.py", 'line.split("\\t")', 'line.split(";")',
      "LinesCorpus.load: ValueError: not enough values to unpack"),
-    ("lines_corpus.py", "text)", "' ')", "LinesCorpus.load: BadInputError: the text has no words"),
-    ("lines_corpus.py", "yield Loaded(document, (question,))", "yield document, (question,)",
+    ("lines.py", "text)", "' ')", "LinesCorpus.load: BadInputError: the text has no words"),
+    ("lines.py", 'Loaded(self.document(f"d{number}", text), (question,))', "(question,)",
      "LinesCorpus.load: item 0: tuple, not Loaded(document, (question, ...))"),
-    ("lines_corpus.py", "question=asked", "question=None",
+    ("lines.py", "question=asked", "question=None",
      "question: Input should be a valid string, not None"),
-    ("lines_corpus.py", '"q{number}"', '"q"', "load: item 1: another question 'q' came before"),
-    ("lines_corpus.py", '"d{number}", text', '"d", text',
+    ("lines.py", '"q{number}"', '"q"', "load: item 1: another question 'q' came before"),
+    ("lines.py", '"d{number}", text', '"d", text',
      "question 'q0': its document_id is not the document's"),
-    ("lines_corpus.py", "yield", "return", "load: TypeError: 'Loaded' object is not iterable"),
+    ("lines.py", "yield", "return", "load: TypeError: 'Loaded' object is not iterable"),
     ("echo.py", "return Echo()", "raise KeyError('token')", "Settings.start: KeyError: 'token' ("),
     ("echo.py", "async def count_tokens", "async def count",
      "start returned Echo, without count_tokens"),

@@ -1,6 +1,7 @@
 """The plugins of docs/examples, each run from its own folder; and the test of one that
 docs/extending.md shows."""
 
+import json
 import shutil
 from fractions import Fraction
 from pathlib import Path
@@ -8,10 +9,20 @@ from typing import Any
 
 import pytest
 
+from tests.support.command import ROOT
 from tests.support.docs.pages import blocks
 from tests.support.fork_server import forked
-from tests.support.runs.example_run import EXAMPLES, Rows, example_rows, sent_texts
 
+EXAMPLES = ROOT / "docs" / "examples"
+CODE = """
+import json, sys
+from pathlib import Path
+from gistmill.testing import run
+plugin, method, replies, words, folder, more = json.loads(sys.argv[1])
+rows = run(plugin, method, replies, *words, folder=Path(folder), **more)
+print(json.dumps(rows, default=str))
+"""
+Rows = dict[str, list[dict[str, Any]]]
 # Chunks 0 and 2 share five words, 1 and 3 three; 12 words each.
 DOCUMENT = {
     "document_id": "town",
@@ -22,22 +33,41 @@ DOCUMENT = {
 }
 QUESTIONS = [{"question_id": "q", "question": "What did the heron do at the lake?",
               "references": ["It hunted."]}]  # fmt: skip
-SUMMARIES: list[dict[str, Any]] = [  # of the root, and of the two clusters below it
+REPLIES: list[dict[str, Any]] = [  # summaries of the root, and of the two clusters below it
     {"prompt": "raptor_summary", "match": "TRADE.*LAKE", "reply": "TOWN of trade."},
     {"prompt": "raptor_summary", "match": "white flour.*made bread", "reply": "TRADE in flour."},
     {"prompt": "raptor_summary", "match": "silver.*At night", "reply": "LAKE heron hunts fish."},
+    {"prompt": "answer", "reply": "It hunted fish."},
 ]  # fmt: skip
-ANSWER = {"prompt": "answer", "reply": "It hunted fish."}
 
 
-def raptor(folder: Path, node_words: int, *replies: dict[str, Any]) -> Rows:
+def example_rows(
+    plugin: str, folder: Path, method: str, replies: Any, *words: str, **more: Any
+) -> Rows:
+    """The rows by table of a run of the example in `folder`, in a process of its own, which starts
+    in docs/examples and names the plugin as it is called there."""
+    own = [plugin, method, replies, words, str(folder), more]
+    done = forked("-c", CODE, json.dumps(own), folder=EXAMPLES)
+    assert done.returncode == 0, done.stderr
+    rows: Rows = json.loads(done.stdout.splitlines()[-1])
+    return rows
+
+
+def sent_texts(rows: Rows, prompt: str, question: str) -> list[str]:
+    """The texts of the requests of a prompt, by turn."""
+    calls = [c for c in rows["calls"] if (c["prompt"], c["question_id"]) == (prompt, question)]
+    calls.sort(key=lambda call: call["turn"] or 0)
+    return ["\n".join(one["content"] for one in call["messages"]) for call in calls]
+
+
+def raptor(folder: Path, node_words: int) -> Rows:
     method = f"raptor(chunk_words=12,cluster_size=2,node_words={node_words})"
-    return example_rows(folder, method, replies, document=DOCUMENT, questions=QUESTIONS)
+    return example_rows("raptor", folder, method, REPLIES, document=DOCUMENT, questions=QUESTIONS)
 
 
 @pytest.mark.slow
 def test_clusters_of_raptor_are_summarized_level_by_level(tmp_path: Path) -> None:
-    rows = raptor(tmp_path, 30, *SUMMARIES, ANSWER)
+    rows = raptor(tmp_path, 30)
     made = [(n["level"], n["children"], n["text"]) for n in rows["raptor_nodes"][4:]]
     assert [n["level"] for n in rows["raptor_nodes"][:4]] == [0] * 4
     assert made == [
@@ -52,25 +82,25 @@ def test_clusters_of_raptor_are_summarized_level_by_level(tmp_path: Path) -> Non
     (sent,) = sent_texts(rows, "answer", "q")
     assert sent.index("LAKE heron") < min(sent.index("A heron"), sent.index("the heron left"))
     assert "miller" not in sent and "TOWN" not in sent
-    again = raptor(tmp_path, 30, *SUMMARIES, ANSWER)
-    assert len(again["calls"]) == 4 and again == rows, "resumed without a call"
+    assert len(rows["calls"]) == 4 and raptor(tmp_path, 30) == rows, "resumed without a call"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("node_words", [15, 2])
 def test_a_summary_of_raptor_alone_has_room(tmp_path: Path, node_words: int) -> None:
     """The best node is read in any case."""
-    (answer,) = raptor(tmp_path, node_words, *SUMMARIES, ANSWER)["answers"]
+    (answer,) = raptor(tmp_path, node_words)["answers"]
     assert answer["page_indexes"] == [] and answer["num_context_words"] == 4
 
 
 SEARCH = {"prompt": "react", "reply": "I do not know yet.\nSearch: the ditch\nPage 0: I guess"}
-WHO = [{"question_id": "who", "question": "Who dug the ditch?", "references": ["Tom"]}]
 
 
-def react(folder: Path, *replies: dict[str, Any], steps: int = 6, questions: Any = WHO) -> Rows:
+def react(folder: Path, *replies: dict[str, Any], steps: int = 6) -> Rows:
     """A run on the document of gistmill.testing, each of whose four pages has 12 words."""
-    return example_rows(folder, f"react(max_steps={steps},top_k=1)", replies, questions=questions)
+    who = [{"question_id": "who", "question": "Who dug the ditch?", "references": ["Tom"]}]
+    method = f"react(max_steps={steps},top_k=1)"
+    return example_rows("react", folder, method, replies, questions=who)
 
 
 @pytest.mark.slow
@@ -135,10 +165,9 @@ def test_meteor_s_values_are_those_worked_by_hand(tmp_path: Path) -> None:
     ]
     replies = [{"prompt": "answer", "match": f"Case {n}", "reply": answer}
                for n, (answer, _, _) in enumerate(METEOR)]  # fmt: skip
-
     expected = {f"q{n}": float(100 * value) for n, (*_, value) in enumerate(METEOR)}
     for _ in ("made", "resumed"):
-        rows = example_rows(tmp_path, "full_text", replies, "family=meteor", plugin="meteor",
+        rows = example_rows("meteor", tmp_path, "full_text", replies, "family=meteor",
                             questions=questions)  # fmt: skip
         scores = [row for row in rows["scores"] if row["metric"] == "meteor"]
         assert {row["question_id"]: row["value"] for row in scores} == pytest.approx(expected)

@@ -4,7 +4,6 @@ the folder that holds it, and on a Ray whose workers are on another machine; run
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +59,10 @@ def made(folder: Path, kind: str) -> tuple[int, int]:
     return number, num_calls
 
 
-def run(folder: Path, kind: str, *more: str, **environment: str) -> tuple[int, int]:
+def run(folder: Path, kind: str, *more: str) -> tuple[int, int]:
     """Run the command in the folder; what was made."""
     command = [sys.executable, "-m", "gistmill", "run", *words(kind, *more)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
     succeeded(subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True))
     return made(folder, kind)
 
@@ -79,19 +78,17 @@ def test_each_kind_in_a_notebook(folder: Path) -> None:
         assert run(folder, kind, "cluster=inline") == first
 
 
-@pytest.fixture
-def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Of a Ray whose head has no CPU for workers; another node has two."""
+def test_each_kind_on_another_machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head of this Ray has no CPU for workers; another node has two."""
     monkeypatch.setattr(ray._private.utils, "set_sigterm_handler", lambda handler: None)
     ray.shutdown()  # of the tests before
     cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    cluster.add_node(num_cpus=2)
-    yield cluster.address
-    cluster.shutdown()
-
-
-def test_each_kind_on_another_machine(folder: Path, address: str) -> None:
-    joined = ("cluster=ray", "cluster.address=auto")
-    for kind in KINDS:
-        first = run(folder, kind, *joined, RAY_ADDRESS=address)
-        assert run(folder, kind, *joined, RAY_ADDRESS=address) == first
+    try:
+        cluster.add_node(num_cpus=2)
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        joined = ("cluster=ray", "cluster.address=auto")
+        for kind in KINDS:
+            first = run(folder, kind, *joined)
+            assert run(folder, kind, *joined) == first
+    finally:
+        cluster.shutdown()

@@ -103,8 +103,8 @@ def test_calls(hand: HandRun) -> None:
 
 
 def test_trace_shows_the_whole_way(hand: HandRun) -> None:
-    text = succeed("trace", "m2", f"warehouse={hand.warehouse}", "method=readagent")
-    text = without_identity(text)
+    warehouse = f"warehouse={hand.warehouse}"
+    text = without_identity(succeed("trace", "m2", warehouse, "method=readagent"))
     lines = [line.strip() for line in text.splitlines() if line]
     expected = [
         "QUESTION m2 of document mill",
@@ -126,10 +126,6 @@ def test_trace_shows_the_whole_way(hand: HandRun) -> None:
     (cut,) = (line for line in lines if line.startswith("page_index 1, gist A flood breaks"))
     assert "the wheel;, num_words 5" in cut and "problem truncated" in cut
     assert "gist_only" not in text
-
-
-def test_trace_of_a_choice_and_of_failures(hand: HandRun) -> None:
-    warehouse = f"warehouse={hand.warehouse}"
     text = gistmill("trace", "t1", warehouse).stdout
     assert "(C) Gulls and waves <- right" in text
     assert "answer: Answer: (F)\n  problem: out_of_range" in text

@@ -99,15 +99,11 @@ def test_the_run_has_more_problems_than_allowed(hand: HandRun) -> None:
     assert "paginate: 50.0% of the page ends" in hand.err
 
 
-def test_means_and_counts_are_those_worked_by_hand(hand: HandRun) -> None:
+def test_means_counts_memory_and_foot_are_those_worked_by_hand(hand: HandRun) -> None:
     found = report(hand)
     assert found["measures"] == list(QUALITY)
     assert all(row["by"] is None for row in found["rows"])
     check_rows(found["rows"], ALL)
-
-
-def test_memory_and_foot(hand: HandRun) -> None:
-    found = report(hand)
     # 60 + 32 + 150 words on 3 + 2 + 5 pages; gists of 12 + 8 + 10 words.
     assert found["memory"] == {
         "documents": 3,

@@ -7,11 +7,11 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -36,12 +36,13 @@ def gistmill(*words: str | Path) -> "CompletedProcess[str]":
     works without Ray unless a cluster is named."""
     out, err = io.StringIO(), io.StringIO()
     code = 1
-    with _argv(*without_ray(*words)), redirect_stdout(out), redirect_stderr(err):
+    words = ("gistmill", *without_ray(*words))
+    with patch("sys.argv", [*words]), redirect_stdout(out), redirect_stderr(err):
         try:
             main()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
-    return CompletedProcess(sys.argv, code, out.getvalue(), err.getvalue())
+    return CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def own_process(*words: str | Path, timeout: float = 300) -> "CompletedProcess[str]":
@@ -96,16 +97,6 @@ def sql_values(warehouse: str | Path, query: str, *words: str) -> list[tuple[Any
 def without_identity(text: str) -> str:
     """Raters' names as their scripts are called: the 4 hex of their settings are left out."""
     return re.sub(r"(scripted:\w+)-[0-9a-f]{4}", r"\1", text)
-
-
-@contextmanager
-def _argv(*words: str) -> Iterator[None]:
-    before = sys.argv
-    sys.argv = ["gistmill", *words]
-    try:
-        yield
-    finally:
-        sys.argv = before
 
 
 def in_terminal(width: int, *words: str) -> str:

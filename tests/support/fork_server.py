@@ -131,7 +131,7 @@ def _execute(asking: socket.socket) -> int:
     asked, streams, _, _ = socket.recv_fds(asking, _MOST, 3)
     while part := asking.recv(_MOST):
         asked += part
-    sys.argv, folder, environment = json.loads(asked)
+    (name, *words), folder, environment = json.loads(asked)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -140,7 +140,13 @@ def _execute(asking: socket.socket) -> int:
     os.environ.update(environment)
     code = 1
     try:
-        _call()
+        if name == "-c":
+            sys.argv = [name, *words[1:]]
+            sys.path.insert(0, "")
+            exec(words[0], {"__name__": "__main__"})
+        else:
+            sys.argv = [name, *without_ray(*words)]
+            main()
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
@@ -149,17 +155,6 @@ def _execute(asking: socket.socket) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
     return code
-
-
-def _call() -> None:
-    name, *words = sys.argv
-    if name == "-c":
-        sys.argv = [name, *words[1:]]
-        sys.path.insert(0, "")
-        exec(words[0], {"__name__": "__main__"})
-    else:
-        sys.argv = [name, *without_ray(*words)]
-        main()
 
 
 if __name__ == "__main__":

@@ -216,12 +216,9 @@ def looked_up(*used: int, question_id: str = "q", turn: int = 0, **more: Any) ->
 
 def passages(rows: UnitRows, raw: Collection[int] = ()) -> tuple[Passage, ...]:
     """The memory by hand: `raw` pages in their gists' place."""
-    shown = []
-    for page, gist in zip(rows[Page], rows[Gist], strict=True):
-        n = page.page_index
-        shown.append(
-            Passage("page", n, (page.text or "").strip())
-            if n in raw
-            else Passage("gist", n, gist.gist or "")
-        )
-    return tuple(shown)
+    return tuple(
+        Passage("page", page.page_index, (page.text or "").strip())
+        if page.page_index in raw
+        else Passage("gist", page.page_index, gist.gist or "")
+        for page, gist in zip(rows[Page], rows[Gist], strict=True)
+    )

@@ -16,13 +16,13 @@ METHODS = (
     f"methods=memorag(memory=full|gists|gist_memory,{BM25},draft=true),memorag_summary({BM25}),"
     f"hyde({BM25}),rq_rag({BM25}),rag({BM25})"
 )
-WORDS = ("corpus=demo", "memory=uniform", "rater=none", "run=clues", METHODS)
 
 
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("memorag")
-    succeed("run", *WORDS, f"warehouse={folder}")
+    words = ("corpus=demo", "memory=uniform", "rater=none", "run=clues", METHODS)
+    succeed("run", *words, f"warehouse={folder}")
     return folder
 
 
@@ -65,10 +65,6 @@ def test_what_is_read_is_what_the_queries_found(warehouse: Path) -> None:
             key = row["method"], row["question_id"]
             assert row["queries"] == [q["query_index"] for q in asked
                                       if (q["method"], q["question_id"]) == key]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_kinds_of_queries(warehouse: Path) -> None:
     query = """select split_part(method, '(', 1) as method, list(distinct kind order by kind)
     from queries group by all"""
     assert dict(sql_values(warehouse, query)) == {

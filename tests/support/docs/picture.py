@@ -23,16 +23,11 @@ def main(qmsum: Path) -> None:
         for code in (run, "gistmill report html=page.html"):
             words = code.replace("gistmill ", f"{sys.executable} -m gistmill ", 1)
             subprocess.run(["bash", "-euc", words], cwd=folder, check=True)
-        photograph(folder / "page.html", PICTURE)
-
-
-def photograph(run_page: Path, to: Path) -> None:
-    """Save what a window of SIZE shows of the page, as PNG."""
-    with chromium() as browser:
-        browser.resize(*SIZE)
-        browser.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
-        browser.open(run_page.as_uri())
-        to.write_bytes(browser.driver.get_screenshot_as_png())
+        with chromium() as browser:
+            browser.resize(*SIZE)
+            browser.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+            browser.open((folder / "page.html").as_uri())
+            PICTURE.write_bytes(browser.driver.get_screenshot_as_png())
 
 
 if __name__ == "__main__":

@@ -42,7 +42,14 @@ def legal_replies(prompt: Prompt[Any]) -> list[str]:
     return [prompt.extractive(), prompt.expected(), *extremes, *long, *filled]
 
 
-def mutated(reply: str, others: list[str], rng: random.Random) -> str:
+def spoiled(reply: str, others: list[str], rng: random.Random) -> str:
+    """The reply after one to three mutations."""
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        reply = _mutated(reply, others, rng)[:30_000]
+    return reply
+
+
+def _mutated(reply: str, others: list[str], rng: random.Random) -> str:
     at, to = sorted((rng.randint(0, len(reply)), rng.randint(0, len(reply))))
     junk = rng.choice(JUNK)
     changes: list[Callable[[], str]] = [
@@ -69,6 +76,4 @@ def replies(prompt: Prompt[Any], number: int) -> Iterator[str]:
     yield from WHOLE[:number]
     for _ in range(number - len(WHOLE)):
         reply = rng.choice([*legal, *WHOLE]) if rng.random() < 0.9 else rng.choice(JUNK)
-        for _ in range(rng.choice((1, 1, 2, 3))):
-            reply = mutated(reply, legal, rng)[:30_000]
-        yield reply
+        yield spoiled(reply, legal, rng)

@@ -5,11 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.graph.resolved_run import resolve, run_manifest
-from jobs.run.launch import provenance
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import raise_layout
-from tests.support.runs.small_run import RULES, SmallRun
+from jobs.graph.resolved_run import resolve
+from tests.support.runs.small_run import RULES, SmallRun, write_run
 from tests.support.texts.small_corpus import UNIFORM
 
 
@@ -20,12 +17,8 @@ class FinishedRun:
         self.small = SmallRun(folder, rules)
         self.small.work()
         self.warehouse = folder / "warehouse"
-        prepared = self.small.prepared()
-        raise_layout(RunFolder(self.warehouse, "night").warehouse)
-        night = RunFolder(self.warehouse, "night")
         named = resolve(self.small.config.model_copy(update={"run": "night"}))
-        night.start(run_manifest(named), provenance(prepared.corpus_sha), True)
-        night.plan(prepared.run.steps, prepared.plan.file)
+        write_run(named, self.small.prepared())
 
     def copied(self, folder: Path) -> Path:
         """A copy of the warehouse, in `folder`."""
@@ -40,5 +33,4 @@ class FinishedRun:
 
     def shard(self, table: str) -> Path:
         """The first document's shard of a table; of `calls` those of its gists."""
-        of = "gists" if table == "calls" else ""
-        return Path(str(self.small.shard(table, of=of)))
+        return Path(str(self.small.shard(table, of="gists" if table == "calls" else "")))

@@ -2,11 +2,9 @@
 
 # Rows that no run may have, by table.
 NEVER = {
-    "a page that was read is none": """
-        select * from (select memory, document_id, unnest(used) as page_index from lookups)
-        anti join pages using (memory, document_id, page_index)""",
-    "a page of an answer is none": """
-        select * from (select memory, document_id, unnest(page_indexes) as page_index from answers)
+    "a page that was read, or is of an answer, is none": """
+        select * from (select memory, document_id, unnest(used) as page_index from lookups
+          union all select memory, document_id, unnest(page_indexes) from answers)
         anti join pages using (memory, document_id, page_index)""",
     "a page is read twice": """
         select used from lookups where len(used) <> len(list_distinct(used))""",

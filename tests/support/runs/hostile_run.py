@@ -1,6 +1,5 @@
 """Runs of a small corpus by an engine that replies what no model should; no Ray."""
 
-import asyncio
 import json
 import random
 from collections.abc import Mapping, Sequence
@@ -8,20 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from jobs.graph.preparation import prepare
-from jobs.graph.resolved_run import read_run, run_manifest
-from jobs.run.launch import provenance
-from pipeline.asking.ask import Reader, reader_of
+from pipeline.asking.ask import reader_of
 from pipeline.core.calls import Call
 from pipeline.core.engine import FinishReason, Reply, Request
 from pipeline.core.prompts import PROMPTS, Message
-from pipeline.store import Shards
-from pipeline.store.runs.run_folder import RunFolder
-from pipeline.store.shards.layout import raise_layout
-from pipeline.worker.crashes import Placement
-from pipeline.worker.worker import Worker
-from tests.support.engines.hostile_replies import JUNK, WHOLE, legal_replies, mutated
+from tests.support.engines.hostile_replies import JUNK, WHOLE, legal_replies, spoiled
 from tests.support.engines.simulated import SIMULATED
+from tests.support.runs.small_run import RunHere, write_run
 from tests.support.runs.written_plan import units_of
 from tests.support.texts.small_corpus import write
 
@@ -54,8 +46,7 @@ class HostileEngine:
     seed: int
     name: str = "hostile"
     context_tokens: int = 700  # few enough that memories are cut, split, merged and shortened
-    sent: list[tuple[str, Reply]] = field(default_factory=list)
-    asked: list[Request] = field(default_factory=list)
+    sent: list[tuple[Request, Reply]] = field(default_factory=list)
 
     async def generate(self, request: Request) -> Reply:
         rng = random.Random(f"{self.seed} {request.attempt} {request.messages}")
@@ -68,8 +59,7 @@ class HostileEngine:
             cached_tokens=rng.choice((0, 900, 2**53)),
             reply_tokens=rng.choice((0, 1, 2**31, 2**53)),
         )
-        self.sent.append((request.prompt, reply))
-        self.asked.append(request)
+        self.sent.append((request, reply))
         return reply
 
     async def count_tokens(self, messages: Sequence[Message]) -> int:
@@ -83,66 +73,47 @@ class HostileEngine:
         if rng.random() < 0.5:
             return rng.choice(legal)
         reply = rng.choice([*legal, *legal, rng.choice(WHOLE), rng.choice(JUNK)])
-        for _ in range(rng.choice((1, 1, 2, 3))):
-            reply = mutated(reply, legal, rng)[:30_000]
-        return reply
+        return spoiled(reply, legal, rng)
 
 
-@dataclass
-class HostileRun:
+class HostileRun(RunHere):
     """One worker's run of these settings; afterwards `runs/night` is complete."""
 
-    folder: Path
-    words: Sequence[str]
-    seed: int
-    is_constrained: bool = False
-
-    def __post_init__(self) -> None:
-        self.engine = HostileEngine(self.seed)
-        script = self.folder / "script.yaml"
+    def __init__(
+        self, folder: Path, words: Sequence[str], seed: int, is_constrained: bool = False
+    ) -> None:
+        self.engine = HostileEngine(seed)
+        script = folder / "script.yaml"
         script.write_text("replies: []")
         stands_in_for: Sequence[str] = ("engine=scripted", f"engine.script={script}")
-        if self.is_constrained:  # which a scripted one cannot be
+        if is_constrained:  # which a scripted one cannot be
             stands_in_for = (*SIMULATED, "reply_format=constrained")
-        self.resolved = read_run(
-            [*self.words, "run=night", *stands_in_for,
-             f"engine.context_tokens={self.engine.context_tokens}",
-             *(f"reply_tokens.{name}=60" for name in PROMPTS),
-             f"warehouse={self.folder / 'warehouse'}"]
+        super().__init__(
+            *words, "run=night", *stands_in_for,
+            f"engine.context_tokens={self.engine.context_tokens}",
+            *(f"reply_tokens.{name}=60" for name in PROMPTS),
+            f"warehouse={folder / 'warehouse'}",
         )  # fmt: skip
-        self.config, self.steps = self.resolved.config, self.resolved.steps
-        self.shards = Shards(self.config.warehouse)
-        self.units: list[tuple[str, str, int]] = []
-
-    async def reader(self) -> Reader:
         engine = self.config.engine
         how = (engine, self.resolved.family, self.config.is_constrained(engine))
-        return replace(reader_of(self.engine, *how), is_model=True)
+        self.reader = replace(reader_of(self.engine, *how), is_model=True)
 
-    def work(self) -> None:
+    def finish(self) -> None:
         """All units that are pending, and the run's own files."""
-        prepared = prepare(self.resolved, self.config.warehouse, lambda line: None)
-        units, night = units_of(prepared), RunFolder(self.shards.warehouse, "night")
-        raise_layout(night.warehouse)
-        night.start(run_manifest(self.resolved), provenance(prepared.corpus_sha), True)
-        night.plan(prepared.run.steps, prepared.plan.file)
-
-        async def all_of_them() -> None:
-            place = Placement("worker")
-            worker = Worker(night.path, "launch", place, self.steps, self.reader, 60.0)
-            await asyncio.gather(*(worker.work(d, u, 0) for d, u in units.items()))
-
-        asyncio.run(all_of_them())
-        self.units = [(u.step_id, u.unit, u.attempt) for own in units.values() for u in own]
+        prepared = self.prepared()
+        write_run(self.resolved, prepared)
+        self.work()
+        units = units_of(prepared).values()
+        self.done = [(u.step_id, u.unit, u.attempt) for own in units for u in own]
 
     def rows(self) -> Mapping[tuple[str, str, int], Sequence[Any]]:
         """The committed rows of every unit."""
         writes = {step.id: step.writes for step in self.steps}
-        return {unit: self.shards.load(writes[unit[0]], *unit) for unit in self.units}
+        return {unit: self.shards.load(writes[unit[0]], *unit) for unit in self.done}
 
     def calls(self) -> list[Call]:
         """The committed calls of all units."""
-        return [call for unit in self.units for call in self.shards.recorded(*unit) or ()]
+        return [call for unit in self.done for call in self.shards.recorded(*unit) or ()]
 
 
 def book_words(folder: Path, num_paragraphs: int, num_questions: int) -> list[str]:

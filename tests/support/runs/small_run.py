@@ -11,9 +11,12 @@ from upath import UPath
 
 from jobs.config.run_config import RunConfig
 from jobs.graph.preparation import Prepared, prepare
-from jobs.graph.resolved_run import read_run
+from jobs.graph.resolved_run import ResolvedRun, read_run, run_manifest
+from jobs.run.launch import provenance
 from pipeline.asking.ask import Capacity, Reader, start_reader
 from pipeline.store import Shards
+from pipeline.store.runs.run_folder import RunFolder
+from pipeline.store.shards.layout import raise_layout
 from pipeline.work.units import Step, Unit
 from pipeline.worker.crashes import Placement
 from pipeline.worker.progress import Summary
@@ -29,22 +32,14 @@ RULES: list[dict[str, Any]] = [
 ]
 
 
-class SmallRun:
-    """Two documents of three pages; d1 has questions q1 and q2, d2 has q3; one method."""
+class RunHere:
+    """The run of these words by one worker in this process, which asks `reader`."""
 
-    def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
-        self.folder = folder
-        write(folder / "corpus", [document(1), document(2)],
-              [question(1, of=1), question(2, of=1), question(3, of=2)])  # fmt: skip
-        script = folder / "script.yaml"
-        script.write_text(yaml.safe_dump({"replies": list(rules)}))
-        self.resolved = read_run(
-            ["corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=readagent_p",
-             "engine=scripted", f"engine.script={script}", *UNIFORM,
-             f"warehouse={folder / 'warehouse'}"]
-        )  # fmt: skip
+    reader: Reader
+
+    def __init__(self, *words: str) -> None:
+        self.resolved = read_run([*words])
         self.config: RunConfig = self.resolved.config
-        self.reader = asyncio.run(start_reader(self.config.engine, self.resolved.family, False))
         self.shards = Shards(self.config.warehouse)
         self.steps = self.resolved.steps
 
@@ -75,6 +70,31 @@ class SmallRun:
             return list(await asyncio.gather(*(worker.work(d, units[d], 120) for d in asked)))
 
         return asyncio.run(all_of_them())
+
+
+def write_run(resolved: ResolvedRun, prepared: Prepared) -> None:
+    """A run's own files, as a command leaves them."""
+    folder = RunFolder(resolved.config.warehouse, resolved.name)
+    raise_layout(folder.warehouse)
+    folder.start(run_manifest(resolved), provenance(prepared.corpus_sha), True)
+    folder.plan(prepared.run.steps, prepared.plan.file)
+
+
+class SmallRun(RunHere):
+    """Two documents of three pages; d1 has questions q1 and q2, d2 has q3; one method."""
+
+    def __init__(self, folder: Path, rules: Sequence[Mapping[str, Any]] = RULES) -> None:
+        self.folder = folder
+        write(folder / "corpus", [document(1), document(2)],
+              [question(1, of=1), question(2, of=1), question(3, of=2)])  # fmt: skip
+        script = folder / "script.yaml"
+        script.write_text(yaml.safe_dump({"replies": list(rules)}))
+        super().__init__(
+            "corpus=tables", f"corpus.path={folder / 'corpus'}", "methods=readagent_p",
+            "engine=scripted", f"engine.script={script}", *UNIFORM,
+            f"warehouse={folder / 'warehouse'}",
+        )  # fmt: skip
+        self.reader = asyncio.run(start_reader(self.config.engine, self.resolved.family, False))
 
     def step(self, table: str) -> Step:
         (found,) = [step for step in self.steps if step.table == table]

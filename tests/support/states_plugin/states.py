@@ -3,7 +3,7 @@ states, and writes clues from them; and a kind of `memorize`, which hands it who
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import PositiveInt
 
@@ -11,10 +11,9 @@ from gistmill.plugin import EngineSettings, Memorize, Message, Reply, Request
 
 
 class States:
-    """`reads`: how often a text was compressed. Tokens are words, of a text that `ratio` takes."""
+    """Tokens are states, each of `ratio` words."""
 
     name = "states"
-    reads: ClassVar[list[str]] = []
 
     def __init__(self, context_tokens: int, ratio: int) -> None:
         self.context_tokens, self._ratio = context_tokens, ratio
@@ -28,7 +27,6 @@ class States:
         text = request.fields.passages[0].text  # type: ignore[union-attr]  # clues have passages
         name = hashlib.sha256(text.encode()).hexdigest()
         if name not in self._states:
-            self.reads.append(name)
             self._states[name] = sorted(text.split("\n"), key=len)[-2:]
         lines = [" ".join(line.split()[:9]) for line in self._states[name]]
         return Reply(text="\n".join(lines), finish_reason="stop")
