@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -32,10 +31,13 @@ SCRIPT = {
 }
 
 
-def copied(folder: Path) -> Path:
-    """A copy of the plugin."""
+def copied(folder: Path, file: str = "__init__.py", text: str = "") -> Path:
+    """A copy of the plugin, with one more file or another content of one it has."""
     without = shutil.ignore_patterns("__pycache__")
-    return shutil.copytree(PLUGIN, folder / "quote_plugin", ignore=without)
+    copy = shutil.copytree(PLUGIN, folder / "quote_plugin", ignore=without)
+    (copy / file).parent.mkdir(parents=True, exist_ok=True)
+    (copy / file).write_text(text)
+    return copy
 
 
 def words(folder: Path, plugin: Path = PLUGIN) -> list[str]:
@@ -51,14 +53,10 @@ def words(folder: Path, plugin: Path = PLUGIN) -> list[str]:
     ]  # fmt: skip
 
 
-def sql(folder: Path, query: str) -> list[dict[str, Any]]:
-    """Rows of `gistmill sql`, in this process, which knows no plugin."""
-    return command.sql(folder / "warehouse", query)
-
-
 @pytest.mark.slow
 def test_a_method_of_a_plugin_from_plan_to_page(tmp_path: Path) -> None:
-    run, warehouse = words(tmp_path), f"warehouse={tmp_path / 'warehouse'}"
+    run, folder = words(tmp_path), tmp_path / "warehouse"
+    warehouse = f"warehouse={folder}"
     plan = json.loads(succeeded(own_process("plan", *run, "--json")))
     # Four documents: a quote and two answers a question, two verdicts an answer; no gists.
     calls = {"quote": 4, "answer": 8, "rate": 16}
@@ -67,15 +65,15 @@ def test_a_method_of_a_plugin_from_plan_to_page(tmp_path: Path) -> None:
     assert out["report"]["inputs"]["not_done"] == 0
 
     # BM25 finds the same words in all pages of a document: ties go to page 0, whose quote is read.
-    rows = sql(tmp_path, "select method, memory, place, page_index, quote, problem from quotes")
-    row = {"place": 0, "page_index": 0, "quote": "it ends here", "problem": None}
-    assert rows == [{"method": "quotes(top_k=1,max_words=30)", "memory": "shared", **row}] * 4
+    query = "select method, memory, place, page_index, quote, problem from quotes"
+    row = ("quotes(top_k=1,max_words=30)", "shared", 0, 0, "it ends here", None)
+    assert command.sql_values(folder, query) == [row] * 4
     query = "select method, answer, count(*) from answers group by all order by all"
-    assert command.sql_values(tmp_path / "warehouse", query) == [
+    assert command.sql_values(folder, query) == [
         ("bm25(top_k=1)", "Nothing is known.", 4), ("quotes(top_k=1,max_words=30)", "It ends.", 4),
     ]  # fmt: skip
     query = "select stage, count(*) from calls group by all"
-    assert dict(command.sql_values(tmp_path / "warehouse", query)) == calls
+    assert dict(command.sql_values(folder, query)) == calls
 
     printed = succeed("report", warehouse)
     assert "| quotes(top_k=1,max_words=30) |" in printed and "| quote " in printed
@@ -96,25 +94,13 @@ def test_a_method_of_a_plugin_from_plan_to_page(tmp_path: Path) -> None:
         assert sent and all(sent)
 
 
-def altered(folder: Path, file: str, text: str) -> Path:
-    """A copy of the plugin with one more file, or another content of one it has."""
-    copy = copied(folder)
-    (copy / file).parent.mkdir(parents=True, exist_ok=True)
-    (copy / file).write_text(text)
-    return copy
-
-
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("verb", "file", "text", "told"),
     [
-        ("run", "broken.py", "import nosuchmodule\n", "cannot be imported: ModuleNotFoundError"),
         ("run", "quotes.sql", "-- name: measure\nselect 1",
-         "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "
-         "measures, measured, counts, sizes, page_texts, results, memories, traced"),
-        ("run", "conf/method/bm25.yaml", "arguments: {}\nstages: {}\n",
-         "method bm25 exists already"),
+         "quotes.sql: section 'measure': neither `create view {prefix}measure as` nor one of "),
         ("run", "conf/prompts/generic/family.yaml", "wording: ours\n",
          "a family generic exists already"),
         ("run", "conf/prompts/generic/quote.jinja", "{{ nosuch }}",
@@ -129,20 +115,17 @@ def altered(folder: Path, file: str, text: str) -> Path:
 def test_a_plugin_that_cannot_be_used(
     tmp_path: Path, verb: str, file: str, text: str, told: str
 ) -> None:
-    plugin = altered(tmp_path / "plugins", file, text)
+    plugin = copied(tmp_path / "plugins", file, text)
     run = words(tmp_path, plugin) if verb == "run" else [f"plugins={plugin}"]
     line = one_line(own_process(verb, *run))
     assert told in line and "quote_plugin" in line
 
 
 def test_a_folder_that_cannot_be_a_plugin(tmp_path: Path) -> None:
-    copied(tmp_path).rename(tmp_path / "my-plugin")
-    for name, told in (
-        ("nosuch", "no such folder"),
-        ("my-plugin", "'my-plugin' cannot be imported; name the folder like my_plugin"),
-    ):
-        line = refused("run", *words(tmp_path, tmp_path / name))
-        assert line.startswith(f"plugins={tmp_path / name}: {told}")
+    folder = copied(tmp_path).rename(tmp_path / "my-plugin")
+    line = refused("run", *words(tmp_path, folder))
+    told = "'my-plugin' cannot be imported; name the folder like my_plugin"
+    assert line.startswith(f"plugins={folder}: {told}")
 
 
 def python(folder: Path, path: str, *words: str) -> str:
@@ -159,12 +142,12 @@ def test_it_runs_by_a_script_that_imports_it(tmp_path: Path) -> None:
     script = "import sys, gistmill, quote_plugin.quote; gistmill.run(*sys.argv[1:])"
     run = [*words(tmp_path, Path("quote_plugin")), "cluster=local"]
     python(tmp_path, str(ROOT), "-c", script, *run)
-    assert sql(tmp_path, "select count(*) as n from quotes") == [{"n": 4}]
+    assert command.sql_values(tmp_path / "warehouse", "select count(*) from quotes") == [(4,)]
 
 
 def test_tests_beside_its_modules_are_left_out(tmp_path: Path) -> None:
     """They may import what no worker has."""
-    plugin = altered(tmp_path, "conftest.py", "import no_such_module\n")
+    plugin = copied(tmp_path, "conftest.py", "import no_such_module\n")
     schema = ("schema", f"plugins={plugin}", "--json")
     assert "quotes" in str(json.loads(succeeded(own_process(*schema)))["tables"])
     (plugin / "quote.py").rename(plugin / "test_quote.py")
@@ -180,11 +163,12 @@ def test_an_installed_plugin(tmp_path: Path) -> None:
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: quote-plugin\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[gistmill.plugins]\nquotes = quote_plugin\n")
     path = os.pathsep.join([str(tmp_path / "site"), os.environ.get("PYTHONPATH", "")])
+    folder = tmp_path / "warehouse"
 
     def installed(*words: str) -> str:
-        return python(ROOT, path, "-m", "gistmill", *words, f"warehouse={tmp_path / 'warehouse'}")
+        return python(ROOT, path, "-m", "gistmill", *words, f"warehouse={folder}")
 
     installed("run", "experiment=demo", "methods=quotes", "limit=1")
-    (counted,) = sql(tmp_path, "select count(*) as n from quotes where quote is not null")
+    (counted,) = command.sql(folder, "select count(*) as n from quotes where quote is not null")
     assert json.loads(installed("sql", "select count(*) as n from quoted", "--json")) == [counted]
     assert counted["n"] > 0

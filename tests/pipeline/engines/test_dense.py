@@ -38,29 +38,24 @@ THREE = (SAME, ((0.0, 1.0), (0.8, 0.6)), ((-1.0, 0.0),))
 
 
 @pytest.mark.parametrize(
-    ("pages", "vector", "order"),
+    ("pages", "vector", "ranked"),  # page and score, which is the dot product
     [
-        (THREE, (0.0, 1.0), [1, 0, 2]),  # 0.8, the better of 1 and 0.6, 0
-        (THREE, (-1.0, 0.0), [2, 1, 0]),
-        ((SAME, ((1.0, 0.0),), SAME, SAME), (0.0, 1.0), [0, 2, 3, 1]),
-        ((SAME, NEARLY), (0.0, 1.0), [0, 1]),
-        (((), ((-1.0, 0.0),), ()), (1.0, 0.0), [1, 0, 2]),
-        (((), ()), (1.0, 0.0), [0, 1]),
+        (THREE, (0.0, 1.0), [(1, 1.0), (0, 0.8), (2, 0.0)]),  # page 1: the better of 1 and 0.6
+        (THREE, (1.0, 0.0), [(1, 0.8), (0, 0.6), (2, -1.0)]),
+        (THREE, (-1.0, 0.0), [(2, 1.0), (1, 0.0), (0, -0.6)]),
+        ((SAME, ((1.0, 0.0),), SAME, SAME), (0.0, 1.0), [(0, 0.8), (2, 0.8), (3, 0.8), (1, 0.0)]),
+        ((SAME, NEARLY), (0.0, 1.0), [(0, 0.8), (1, 0.8)]),
+        (((), ((-1.0, 0.0),), ()), (1.0, 0.0), [(1, -1.0), (0, None), (2, None)]),
+        (((), ()), (1.0, 0.0), [(0, None), (1, None)]),
         ((), (1.0, 0.0), []),
     ],
 )
 def test_pages_are_ranked_by_their_best_chunk(
-    pages: tuple[tuple[Vector, ...], ...], vector: Vector, order: list[int]
+    pages: tuple[tuple[Vector, ...], ...], vector: Vector, ranked: list[tuple[int, float | None]]
 ) -> None:
     """Ties go to the lower page, and a page without a vector comes last."""
-    (ranked,) = nearest(rows(*pages), np.array([vector], dtype=np.float32))
-    assert [page.page_index for page in ranked] == order
-
-
-def test_a_ranked_page_has_its_score() -> None:
-    """Dot products 0.6, the better of 0 and 0.8, -1."""
-    expected = [RankedPage(1, 0.8), RankedPage(0, 0.6), RankedPage(2, -1.0)]
-    assert nearest(rows(*THREE), np.array([(1.0, 0.0)], dtype=np.float32)) == [expected]
+    expected = [RankedPage(page, score) for page, score in ranked]
+    assert nearest(rows(*pages), np.array([vector], dtype=np.float32)) == [expected]
 
 
 PAGES = ["The bell rang. ", "A candle burned and a candle fell. ", "Bell and candle. ", "Smoke. "]
@@ -98,17 +93,12 @@ def embedded(folder: Path, methods: str, *words: str) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where sentence-transformers is installed; nothing here loads a model."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model's, as where sentence-transformers is installed; nothing here loads it."""
     monkeypatch.setattr("pipeline.engines.embedder.find_spec", lambda name: name)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
     return model_folder(tmp_path / "model")
 
 
-@pytest.mark.usefixtures("extra")
 def test_methods_share_the_embeddings_of_the_same_texts(folder: Path) -> None:
     assert embedded(folder, "bm25,gist_only") == []
     (of_pages,) = embedded(folder, "dense(top_k=1..6),gist_dense")
@@ -117,7 +107,6 @@ def test_methods_share_the_embeddings_of_the_same_texts(folder: Path) -> None:
     assert of_both[1] == of_pages
 
 
-@pytest.mark.usefixtures("extra")
 def test_the_models_content_names_the_step_and_not_its_place(folder: Path, tmp_path: Path) -> None:
     before = embedded(folder, "dense")
     moved = shutil.copytree(folder, tmp_path / "elsewhere" / "minilm")
@@ -149,9 +138,10 @@ def test_a_method_that_cannot_have_vectors_ends_in_one_line(
     assert not warehouse.exists()
 
 
-@pytest.mark.usefixtures("extra")
-def test_a_named_run_grows_by_its_first_embedder_and_keeps_to_it(tmp_path: Path) -> None:
-    small, other = model_folder(tmp_path / "small"), model_folder(tmp_path / "other")
+def test_a_named_run_grows_by_its_first_embedder_and_keeps_to_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    other = model_folder(tmp_path / "other")
     (other / "config.json").write_text("{}")
     stored = RunFolder(tmp_path / "warehouse", "night")
 
@@ -161,9 +151,9 @@ def test_a_named_run_grows_by_its_first_embedder_and_keeps_to_it(tmp_path: Path)
         return [method.name for method in made.methods]
 
     night("methods=bm25")
-    dense = night("methods=dense", f"embedder.model={small}")
+    dense = night("methods=dense", f"embedder.model={folder}")
     assert dense == ["bm25(top_k=3)", "dense(over=pages,top_k=3)"]
-    assert night("methods=bm25", f"embedder.model={small}") == dense
+    assert night("methods=bm25", f"embedder.model={folder}") == dense
     for words in ([f"embedder.model={other}"], []):
         with pytest.raises(UsageError, match=r"was started with other settings: embedder\b"):
             night("methods=bm25", *words)

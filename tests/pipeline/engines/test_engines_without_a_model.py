@@ -1,6 +1,6 @@
 """Engines without a model. The extractive one's replies: their grammar, their sense, odd inputs and
-the budget. The scripted one follows its script, and a wrong script is one clear line (that replies
-take their time, hang or die is in tests/faults)."""
+the budget. The scripted one follows its script (that replies take their time, hang or die is in
+tests/faults, that a wrong script is one line in tests/jobs/cli)."""
 
 import asyncio
 import re
@@ -11,10 +11,8 @@ from typing import Any
 import pytest
 
 from pipeline.core.engine import Reply
-from pipeline.core.errors import UsageError
 from pipeline.core.prompts import Prompt
 from pipeline.engines.extractive import ExtractiveEngine
-from pipeline.engines.scripted import read_script
 from stages.prompts.answer import AnswerQuestion, Passage, parse_option
 from stages.prompts.judging import PermissiveRating, StrictRating
 from stages.prompts.readagent_look_up import ParallelLookUp, SequentialLookUp
@@ -144,18 +142,3 @@ def test_the_first_rule_that_fits_answers(tmp_path: Path) -> None:
     assert (third.prompt_tokens, third.reply_tokens, third.cached_tokens) == (4, 5, 0)
     assert 0.05 <= third.seconds < 5
     assert asyncio.run(engine.count_tokens([{"role": "user", "content": ""}])) == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("replies: [{reply: x, match: '('}]", r"replies\.0\.match: .*regular expression"),
-        ("replies: [{rply: x}]", r"replies\.0\.rply"), ("replies: [", "not YAML"),
-    ],
-)  # fmt: skip
-def test_a_wrong_script_is_a_usage_error_of_one_line(tmp_path: Path, text: str, says: str) -> None:
-    path = tmp_path / "script.yaml"
-    path.write_text(text)
-    with pytest.raises(UsageError, match=says) as caught:
-        read_script(str(path))
-    assert str(caught.value).startswith(f"{path}: ") and "\n" not in str(caught.value)

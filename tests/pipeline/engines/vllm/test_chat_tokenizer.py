@@ -1,5 +1,5 @@
-"""Rendered prompts: ids as transformers gives them, documents that spell control tokens, and
-templates that look at contents, print the date, open thinking or do not render."""
+"""Rendered prompts: templates that look at contents, print the date, open thinking or do not
+render; and documents that spell control tokens, for vLLM's own tokenizers."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -19,8 +19,6 @@ from tests.support.engines.vllm_engines import messages, settings
 
 pytestmark = pytest.mark.vllm
 
-CONTROL = ("<|end|>", "<|user|>", "<|assistant|>", "<think>", "</think>")
-
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
@@ -31,35 +29,6 @@ def written(folder: Path, text: str) -> str:
     file = folder / "mine.jinja"
     file.write_text(text, encoding="utf-8")
     return str(file)
-
-
-def test_a_truncation_that_others_set_for_the_tokenizer_is_not_ours(tokenizer: Any) -> None:
-    chat = ChatTokenizer(tokenizer, None, {"thinking": False})
-    talk = messages("He came and went. " * 20)
-    whole = tokenizer.apply_chat_template(
-        list(talk), add_generation_prompt=True, return_dict=False, thinking=False
-    )
-    tokenizer.backend_tokenizer.enable_truncation(10)
-    assert list(chat.tokenize(talk)) == whole
-    tokenizer.backend_tokenizer.no_truncation()
-
-
-class Slow:
-    """A tokenizer that is none of the library `tokenizers`: only its own methods are there."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.apply_chat_template, self.decode = tokenizer.apply_chat_template, tokenizer.decode
-
-
-@pytest.mark.parametrize("mark", CONTROL)
-def test_what_a_document_spells_is_text_for_other_tokenizers_too(tokenizer: Any, mark: str) -> None:
-    content = f"He wrote {mark} and {mark}{mark}x{mark}"
-    ids = list(ChatTokenizer(Slow(tokenizer), None, {}).tokenize(messages(content)))
-    control = tokenizer.convert_tokens_to_ids(list(CONTROL))
-    end, user, assistant, *_ = control
-    assert [n for n in ids if n in control] == [user, end, assistant]
-    text = without_breaks(tokenizer.decode(ids))
-    assert text == f"<|user|>{content}<|end|><|assistant|>"
 
 
 LOOKS = (  # as those of Qwen and Nemotron, which look for these words in messages

@@ -41,11 +41,9 @@ class Real:
         self.tokenizer = PreTrainedTokenizerFast.from_pretrained(FOLDER / name)
         self.tokenizer.chat_template = self.tokenizer.chat_template or TEMPLATE
         self.chat = ChatTokenizer(self.tokenizer, None, {})
-
-    def control_tokens(self) -> dict[str, int]:
-        """All tokens that are added to the vocabulary, but runs of white space."""
+        # All tokens that are added to the vocabulary, but runs of white space.
         added = self.tokenizer.backend_tokenizer.get_added_tokens_decoder().items()
-        return {of.content: id_ for id_, of in added if of.content.strip(" \n\t\u2581")}
+        self.control = {of.content: id_ for id_, of in added if of.content.strip(" \n\t\u2581")}
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -55,9 +53,8 @@ def real(request: pytest.FixtureRequest) -> Real:
 
 
 def test_a_prompt_has_the_ids_that_transformers_gives(real: Real) -> None:
-    spelled = real.control_tokens()
     for text in TEXTS:
-        if not any(token in text for token in spelled):  # Gemma has tokens of HTML
+        if not any(token in text for token in real.control):  # Gemma has tokens of HTML
             whole = real.tokenizer.apply_chat_template(
                 list(messages(text)), add_generation_prompt=True, return_dict=False
             )
@@ -65,17 +62,16 @@ def test_a_prompt_has_the_ids_that_transformers_gives(real: Real) -> None:
 
 
 def test_no_token_that_a_document_spells_is_a_control_token(real: Real) -> None:
-    control = real.control_tokens()
-    assert control
-    ids_of_control = set(control.values())
+    ids_of_control = set(real.control.values())
+    assert ids_of_control
 
     def given(text: str) -> list[int]:
         return [id_ for id_ in real.chat.tokenize(messages(text)) if id_ in ids_of_control]
 
     expected = given("He wrote and left.")
     draw = random.Random(0)
-    for token in control:
-        other = draw.choice(list(control))
+    for token in real.control:
+        other = draw.choice(list(real.control))
         text = f"He wrote {token} and left{token}{other}, {token[:1]}{token}x."
         assert given(text) == expected, token
         decoded = real.tokenizer.decode(real.chat.tokenize(messages(text)))

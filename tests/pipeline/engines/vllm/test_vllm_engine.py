@@ -6,6 +6,7 @@ import asyncio
 import re
 from array import array
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,21 +40,20 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def talk(model: Path) -> Iterator[Talk]:
     """An engine of 2,048 tokens of context."""
-    talk = Talk(f"engine.model={model}", f"engine.context_tokens={CONTEXT_TOKENS}")
-    yield talk
-    talk.close()
+    with closing(Talk(f"engine.model={model}", f"engine.context_tokens={CONTEXT_TOKENS}")) as talk:
+        yield talk
 
 
 @pytest.fixture(scope="module")
 def thinker(model: Path) -> Iterator[Talk]:
     """An engine that opens its thinking in the prompt; 30 tokens, then the end is forced."""
-    talk = Talk(
+    words = (
         f"engine.model={model}", f"engine.context_tokens={CONTEXT_TOKENS}",
         f"engine.thinking_tokens={THINKING_TOKENS}", "engine.args.reasoning_parser=deepseek_r1",
         "engine.chat_template_kwargs.thinking=true",
     )  # fmt: skip
-    yield talk
-    talk.close()
+    with closing(Talk(*words)) as talk:
+        yield talk
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +80,6 @@ def prompt_of(tokenizer: Any, num_tokens: int) -> PageGist:
         lack = num_tokens - len(expected_ids(tokenizer, message["content"]))
         assert lack >= 0
     return PageGist(page=page)
-
-
-def ended(reply: Reply) -> tuple[str, int]:
-    return reply.finish_reason, reply.reply_tokens
 
 
 def generated(talk: Talk, text: str, max_reply_tokens: int, **changes: Any) -> Reply:
@@ -151,7 +147,8 @@ def test_thinking_has_its_own_budget(thinker: Talk, tokenizer: Any) -> None:
     assert not set(re.findall("</?think>", reply.thinking + reply.text))
     # 30 of thinking, its end marker, 20 of the answer, and 1 that is cut off: it was reserved for
     # the start marker, which this prompt contains already.
-    assert ended(reply) == ("length", THINKING_TOKENS + 1 + REPLY_TOKENS + 1)
+    assert reply.reply_tokens == THINKING_TOKENS + 1 + REPLY_TOKENS + 1
+    assert reply.finish_reason == "length"
 
 
 def test_a_constraint_holds_after_the_thinking(thinker: Talk) -> None:
@@ -210,24 +207,23 @@ def test_gpt_oss_may_think_though_its_parser_has_no_end_marker(tmp_path: Path) -
     tokenizer = PreTrainedTokenizerFast.from_pretrained(real)
     make_tiny_model(tmp_path, hidden=128, layers=1, tokenizer=tokenizer)
     (tmp_path / "harmony.jinja").write_text(HARMONY)
-    talk = Talk(
+    words = (
         f"engine.model={tmp_path}", f"engine.chat_template={tmp_path / 'harmony.jinja'}",
         f"engine.thinking_tokens={THINKING_TOKENS}", "engine.args.reasoning_parser=openai_gptoss",
         "engine.context_tokens=512",
     )  # fmt: skip
-    try:
+    with closing(Talk(*words)) as talk:
         assert talk.engine.context_tokens == 512 - THINKING_TOKENS
         prompt = talk.run(talk.engine.tokens(messages(WORDS)))
         assert "Current date: 2024-02-29" in tokenizer.decode(list(prompt))
         reply = generated(talk, WORDS, REPLY_TOKENS)
-        assert ended(reply) == ("length", THINKING_TOKENS + REPLY_TOKENS)
+        assert reply.reply_tokens == THINKING_TOKENS + REPLY_TOKENS
+        assert reply.finish_reason == "length"
         thought = "<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant"
         sampling = talk.engine._sampling(request(WORDS, REPLY_TOKENS))
         is_left_out = sampling.skip_special_tokens
         decoded = tokenizer.decode(tokenizer.encode(thought), skip_special_tokens=is_left_out)
         assert decoded == thought
-    finally:
-        talk.close()
 
 
 def why_not(*words: str | Path) -> str:

@@ -18,13 +18,10 @@ from pipeline.engines.vllm import VllmSettings
 from pipeline.engines.vllm.vllm_engine import explained
 from pipeline.engines.vllm.vllm_settings import is_cpu_build, use_all_cores
 from tests.support.engines.tiny_model import make_tiny_model
+from tests.support.engines.vllm_engines import settings
 from tests.support.reading import request
 
 NAMED = "engine.model=org/name"
-
-
-def settings(*words: str) -> VllmSettings:
-    return VllmSettings.model_validate(compose(["engine=vllm", *words])["engine"])
 
 
 def identity(*words: str) -> dict[str, Any]:
@@ -107,7 +104,6 @@ def test_a_worker_has_the_gpus_of_its_model_or_by_the_cpu_build_a_machines_cpus(
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
     monkeypatch.setattr("sys.path", [str(tmp_path)])
-    is_cpu_build.cache_clear()
     made = VllmSettings.model_validate(composed)
     assert (made.gpus, made.gpus_elsewhere, made.cpus, made.sequences) == expected
 
