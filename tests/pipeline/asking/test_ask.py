@@ -14,11 +14,11 @@ from pipeline.asking.ask import Ask, Capacity, Reader
 from pipeline.asking.replies import Replies, Wanted
 from pipeline.core.calls import Call, Subject
 from pipeline.core.engine import Reply, Request
-from pipeline.core.errors import EngineError, StorageError
+from pipeline.core.errors import StorageError
 from pipeline.core.prompts import Asked, Message
 from pipeline.core.rows import utc_now
 from stages.prompts.readagent_memory import PageGist
-from tests.support.reading import Listener, family, reader_of
+from tests.support.reading import Listener, family, never, reader_of
 
 PAGE = PageGist(page="The mill stands at the river.")
 SUBJECT = Subject(page_index=0)
@@ -60,13 +60,8 @@ class Echo(Listener):
         return self.template + sum(len(message["content"]) for message in messages)
 
 
-class Dead(Echo):
-    async def generate(self, request: Request) -> Reply:
-        raise EngineError("gone")
-
-
 def reader(
-    engine: Echo, slots: int = 8, reply_tokens: int = REPLY_TOKENS, **changes: Any
+    engine: Listener, slots: int = 8, reply_tokens: int = REPLY_TOKENS, **changes: Any
 ) -> Reader:
     changes["identity"] = f"echo at {changes.get('temperature', 0.0)}"
     budgets = family("generic", {"gist": reply_tokens})
@@ -197,7 +192,7 @@ def test_recorded_calls_are_replayed_and_only_others_are_sent() -> None:
     words = ["one", "two", "three"]
     first = ask(reader(Echo(finish_reason="length")))
     replies = many(first, words)
-    again = ask(reader(Dead()), first.calls())
+    again = ask(reader(never()), first.calls())
     assert many(again, words) == replies
     assert (again.sent_calls, again.calls()) == ([], first.calls())
     engine = Echo(finish_reason="length")
@@ -214,7 +209,7 @@ def test_two_pages_of_the_same_text_keep_their_own_replies() -> None:
     many(first, ["same", "same"])
     failed, replied = first.calls()
     assert failed.request_sha == replied.request_sha
-    again = ask(reader(Dead()), (replace(failed, problem="engine_failed"), replied))
+    again = ask(reader(never()), (replace(failed, problem="engine_failed"), replied))
     assert [reply.problem for reply in many(again, ["same", "same"])] == ["engine_failed", None]
 
 

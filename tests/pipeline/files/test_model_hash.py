@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -43,10 +43,7 @@ def model(folder: Path) -> Path:
     return folder
 
 
-def refuse(*of: object) -> Any:
-    raise OSError(errno.EACCES, "Permission denied")
-
-
+REFUSE = Mock(side_effect=OSError(errno.EACCES, "Permission denied"))
 CHANGES: list[Callable[[Path], object]] = [
     *(partial(write, at=at) for at in (0, CHUNK - 1, CHUNK, BIG - 1)),
     *(partial(write, size=size) for size in (0, 2 * CHUNK, BIG - 1, BIG + 1)),
@@ -92,16 +89,14 @@ def test_a_copied_and_a_moved_model_are_the_same(tmp_path: Path) -> None:
     assert content_hash(file) == content_hash(file.rename(tmp_path / "x.gguf"))
 
 
-def test_an_unchanged_large_file_is_read_once_by_all_processes(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unchanged_large_file_is_read_once_by_all_processes(tmp_path: Path, cache: Path) -> None:
     """Which shows once the cache holds a wrong hash."""
     folder = model(tmp_path / "model")
     first = content_hash(folder)
     (cached,) = cache.glob("gistmill/*/*")
     cached.write_text("0" * 64)
     assert content_hash(folder) == first, "this process remembers"
-    monkeypatch.setattr(model_hash, "_hashes_of_this_process", {})
+    model_hash._hashes_of_this_process.clear()
     assert content_hash(folder) != first
     cached.unlink()
     assert content_hash(folder) == first
@@ -119,14 +114,12 @@ def test_a_changed_file_is_noticed_even_with_its_old_time_and_size(tmp_path: Pat
     assert content_hash(weights.parent) != before
 
 
-def test_a_long_reading_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_long_reading_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = model(tmp_path / "model")
     content_hash(folder)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(model_hash, "_SILENT_SECONDS", 0.0)
-    content_hash(folder)
+    with patch.object(model_hash, "_SILENT_SECONDS", 0.0):
+        content_hash(folder)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"gistmill: hashing all files of {folder}")
 
@@ -138,17 +131,13 @@ def test_without_a_usable_cache_folder_this_process_remembers(
     """So that the large file is not even opened again."""
     folder = tmp_path / "model"
     write(folder / "model.safetensors")
-
-    def no_home() -> Path:
-        raise RuntimeError("Could not determine home directory.")  # as pathlib says it
-
     if wrong == "a file in its place":  # no user, root included, can make a folder in a file
         cache.write_text("")
     else:
         monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-        monkeypatch.setattr(Path, "home", no_home)
+        monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError("no home")))
     expected = content_hash(folder)
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Path, "open", REFUSE)
     assert content_hash(folder) == expected
     assert not (Path.cwd() / "relative").exists()
 
@@ -162,12 +151,10 @@ def test_without_xdg_the_cache_is_in_the_users_home(
     assert [*(tmp_path / "home" / ".cache" / "gistmill").glob("*/*")]
 
 
-def test_a_file_that_cannot_be_read_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     file = write(tmp_path / "model.gguf", 10)
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(UsageError, match=f"^{file}: Permission denied; make it readable"):
+    refused = pytest.raises(UsageError, match=f"^{file}: Permission denied; make it readable")
+    with patch.object(Path, "open", REFUSE), refused:
         content_hash(file)
 
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import DEFAULT, Mock, patch
 
 import aiohttp
 import pytest
@@ -37,28 +38,11 @@ def os_error(name: str) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-def failing(error: Exception) -> Any:
-    """A call that fails."""
-
-    def call(*args: Any) -> Any:
-        raise error
-
-    return call
-
-
 @pytest.mark.parametrize("function", ["link", "fsync", "mkdir"])
-def test_a_commit_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
-) -> None:
-    real, errors = getattr(os, function), [os_error("EIO") for _ in range(3)]
-
-    def fail_three_times(*args: Any) -> Any:
-        if errors:
-            raise errors.pop()
-        return real(*args)
-
-    monkeypatch.setattr(os, function, fail_three_times)
-    assert storage.commit(storage.as_path(tmp_path / "a" / "shard"), b"rows")
+def test_a_commit_is_tried_again(tmp_path: Path, function: str) -> None:
+    outcomes = [*[os_error("EIO")] * 3, *[DEFAULT] * 3]
+    with patch.object(os, function, side_effect=outcomes, wraps=getattr(os, function)):
+        assert storage.commit(storage.as_path(tmp_path / "a" / "shard"), b"rows")
     assert [file.name for file in (tmp_path / "a").iterdir()] == ["shard"]
     assert (tmp_path / "a" / "shard").read_bytes() == b"rows"
 
@@ -83,15 +67,10 @@ REFUSALS: list[tuple[Exception, bool]] = [  # and whether they may pass
 
 @pytest.mark.parametrize(("error", "may_pass"), REFUSALS, ids=repr)
 def test_what_may_pass_is_repeated_and_all_ends_in_one_line(
-    error: Exception,
-    may_pass: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    pauses: list[float],
+    error: Exception, may_pass: bool, tmp_path: Path, pauses: list[float]
 ) -> None:
-    monkeypatch.setattr(os, "fsync", failing(error))
     path = storage.as_path(tmp_path / "shard")
-    with pytest.raises(StorageError) as caught:
+    with patch.object(os, "fsync", side_effect=error), pytest.raises(StorageError) as caught:
         storage.commit(path, b"rows")
     line = str(caught.value)
     assert line.startswith(f"{path}: ") and "\n" not in line
@@ -106,7 +85,7 @@ def test_pauses_grow_and_end(pauses: list[float]) -> None:
         pauses.clear()
         storage.retry_for(of_process)
         with storage.limit_retries(limit), pytest.raises(StorageError, match="Input/output error"):
-            storage.with_retries(failing(os_error("EIO")), WHERE)
+            storage.with_retries(Mock(side_effect=os_error("EIO")), WHERE)
         assert sum(pauses) == pytest.approx(seconds)
     assert max(pauses) <= 12.0, "8 s, varied by half"
     assert pauses[0] < 0.2
@@ -136,7 +115,7 @@ def test_a_rename_that_is_repeated_is_done(tmp_path: Path, monkeypatch: pytest.M
     path, replace = storage.as_path(tmp_path / "progress"), os.replace
     monkeypatch.setattr(os, "replace", lambda *paths: [replace(*paths) for _ in range(2)])
     storage.write(path, b"first")
-    monkeypatch.setattr(os, "replace", failing(os_error("ENOENT")))
+    monkeypatch.setattr(os, "replace", Mock(side_effect=os_error("ENOENT")))
     with pytest.raises(StorageError, match="No such file"):
         storage.write(path, b"second")
     assert storage.read(path) == b"first"
@@ -172,24 +151,19 @@ def test_a_folder_that_goes_while_it_is_listed_is_left_out(
     assert found == [tmp_path / "kept" / "x.json"]
 
 
-def test_nothing_is_written_where_a_warehouse_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_written_where_a_warehouse_was(tmp_path: Path) -> None:
     warehouse = storage.as_path(tmp_path / "warehouse")
-    monkeypatch.setattr(storage, "never_made", {warehouse})
-    for name in ("runs/a/alive/worker.json", "worker.json"):
-        with pytest.raises(StorageError, match="No such file or directory"):
-            storage.write(warehouse / name, b"")
+    with patch.object(storage, "never_made", {warehouse}):
+        for name in ("runs/a/alive/worker.json", "worker.json"):
+            with pytest.raises(StorageError, match="No such file or directory"):
+                storage.write(warehouse / name, b"")
     assert not warehouse.exists()
 
 
-def test_a_refusal_of_what_is_soon_written_again_is_ignored(
-    pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A library that another thread imports has no errors yet.
-    monkeypatch.setitem(sys.modules, "aiohttp", ModuleType("aiohttp"))
-    with storage.ignore_refusals():
-        storage.with_retries(failing(os_error("EIO")), WHERE)
+def test_a_refusal_of_what_is_soon_written_again_is_ignored(pauses: list[float]) -> None:
+    """Also while another thread imports a library, which has no errors yet."""
+    with patch.dict(sys.modules, aiohttp=ModuleType("aiohttp")), storage.ignore_refusals():
+        storage.with_retries(Mock(side_effect=os_error("EIO")), WHERE)
     assert pauses == [], "tried once"
     with pytest.raises(KeyError), storage.ignore_refusals():
         raise KeyError("no error of storage")

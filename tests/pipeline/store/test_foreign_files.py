@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -21,7 +19,6 @@ from pipeline.core.calls import Call
 from pipeline.core.errors import CommandError, DamagedError, LeftOutWarning, UsageError
 from pipeline.core.rows import RECORDS, Document
 from pipeline.store import Shards, connect
-from pipeline.store.runs.run_folder import RunFolder
 from pipeline.store.sql.connection import query
 from tests.support.command import gistmill, one_line
 from tests.support.runs.finished_run import FinishedRun
@@ -195,6 +192,7 @@ def test_a_damaged_shared_reply_is_asked_again(tmp_path: Path) -> None:
 def test_on_an_object_store(
     made: FinishedRun, monkeypatch: pytest.MonkeyPatch, most_copied: int
 ) -> None:
+    """Under the lock, too, which lets no other file there be read."""
     monkeypatch.setattr("pipeline.store.sql.connection._MOST_COPIED", most_copied)
     bad = {"answers": b"", "gists": b"PAR1 and no more", "ratings": b"PAR1" * 40_000}
     names = {str(made.shard(table).relative_to(made.warehouse)): bad[table] for table in bad}
@@ -207,6 +205,9 @@ def test_on_an_object_store(
         left_out = query(connection, "from left_out")
         assert {row["file"] for row in left_out} == {f"{store}/{name}" for name in names}
         assert [row["question_id"] for row in query(connection, "from answers")] == ["q3"]
+        assert query(connection, "from footers")
+        with pytest.raises(UsageError, match="sql: "):
+            query(connection, f"from read_text('{store}/gistmill.json')")
 
 
 def read(warehouse: Path, verb: str, *words: str) -> "CompletedProcess[str]":
@@ -280,19 +281,6 @@ def test_damaged_units_hide_their_run_alone(warehouse: Path) -> None:
     # Another run's numbers are not what was asked for.
     for verb in ("report", "sql"):
         refused_for(warehouse, verb, file, "start the run again")
-
-
-def test_damaged_and_old_heartbeats(warehouse: Path) -> None:
-    alive = warehouse / "runs" / "night" / "alive"
-    alive.mkdir(exist_ok=True)
-    for name in ("progress", "good.json", "old.json"):
-        (alive / name).write_text(json.dumps({"worker": name, "launch": "one", "documents": {}}))
-    os.utime(alive / "old.json", (time.time() - 31, time.time() - 31))
-    (alive / "bad.json").write_bytes(b'{"launch": ')
-    night = RunFolder(warehouse, "night")
-    assert [worker["worker"] for worker in night.at_work()[1]] == ["good.json"]
-    (alive / "progress").write_bytes(b"[]")
-    assert night.at_work() == (None, [])
 
 
 @pytest.mark.slow

@@ -51,10 +51,12 @@ def test_a_warehouse_elsewhere_goes_on(made: FinishedRun, tmp_path: Path) -> Non
 
 def test_columns_of_earlier_and_later_versions(made: FinishedRun, tmp_path: Path) -> None:
     """A column, or a field of a struct, that the record gained is null in older shards, and its
-    default for a stage that reads them; a column that it lost is not shown."""
+    default for a stage that reads them; a column that it lost is not shown. Older calls say neither
+    when they were sent nor by which worker."""
     warehouse = made.copied(tmp_path)
-    answers, lookups = (warehouse / made.shard(table).relative_to(made.warehouse)
-                        for table in ("answers", "lookups"))  # fmt: skip
+    answers, lookups, calls = (warehouse / made.shard(table).relative_to(made.warehouse)
+                               for table in ("answers", "lookups", "calls"))  # fmt: skip
+    pq.write_table(pq.read_table(calls).drop_columns(["started_at", "worker"]), calls)
     rows = pq.read_table(answers).drop_columns(["num_lookups", "detail"])
     pq.write_table(rows.append_column("mood", pa.array(["calm"] * rows.num_rows)), answers)
     rows = pq.read_table(lookups)
@@ -73,4 +75,6 @@ def test_columns_of_earlier_and_later_versions(made: FinishedRun, tmp_path: Path
         assert query(connection, "from left_out") == []
     unit, step_id = answers.name.split(".")[0], answers.parent.name
     loaded = Shards(warehouse).load(Answer, step_id, unit)
+    recorded = Shards(warehouse).recorded(calls.parent.name, calls.name.split(".")[0]) or ()
+    assert [(call.started_at, call.worker) for call in recorded] == [(None, None)] * 3
     assert [(row.question_id, row.num_lookups) for row in loaded] == [("q1", 0), ("q2", 0)]

@@ -1,14 +1,11 @@
 """The `lr` view: what two verdicts, and several references, add up to. All worked by hand."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pipeline.core.errors import Problem
-from pipeline.store import connect
-from pipeline.store.sql.connection import query
 from stages.tables.answers import Label, Rating
+from tests.pipeline.store.test_views import values
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
 
 ANSWERS, RATINGS = step("answers", "m"), step("ratings", "m")
@@ -35,23 +32,21 @@ CASES = [*(((verdicts,), lr) for verdicts, lr in ONE.items()), *SEVERAL.items()]
 
 
 def rated(
-    question_id: str, reference: int, verdicts: Verdicts = UNREAD, problem: Problem | None = None
+    question_id: str, reference: int, verdicts: Verdicts = UNREAD, **more: Any
 ) -> list[Rating]:
-    """The rows of both verdicts."""
+    """The rows of both verdicts on an answer."""
+    of_both = {"reference_index": reference, "rater": "judge", "rater_is_model": True}
     return [
-        Rating.about(
-            answer(question_id), rater="judge", rater_is_model=True, rubric=rubric, label=label,
-            reference_index=reference, problem=problem or (None if label else "unparseable"),
-        )
+        Rating.about(answer(question_id), rubric=rubric, label=label,
+                     **{**of_both, "problem": None if label else "unparseable", **more})
         for rubric, label in zip(("strict", "permissive"), verdicts, strict=True)
     ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A question a case: c0, c1 ...; `up` had no answer to rate, `choice` nothing to rate by; of
-    `failed` the rater's unit failed, whose rows name no rater."""
-    warehouse = Warehouse(tmp_path_factory.mktemp("lr"))
+def test_verdicts_add_up_and_so_do_lr_1_and_lr_2(warehouse: Warehouse) -> None:
+    """A question a case: c0, c1 ...; `up` had no answer to rate, which counts as none, `choice`
+    nothing to rate by, and is left out; of `failed` the rater's unit failed, whose rows name no
+    rater: it is unscored, by the rater of its step's other rows."""
     ratings = [
         row
         for number, (references, _) in enumerate(CASES)
@@ -60,8 +55,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
     ]
     ratings += rated("up", 0, problem="upstream")
     ratings += [Rating.about(answer("choice"), rater="judge", rater_is_model=True, skipped=True)]
-    failed = [replace(row, rater="", rater_is_model=False)
-              for row in rated("failed", 0, problem="unit_failed")]  # fmt: skip
+    failed = rated("failed", 0, problem="unit_failed", rater="", rater_is_model=False)
     names = [*(f"c{number}" for number in range(len(CASES))), "choice"]
     answers = [*map(answer, names), answer("up", answer=None, problem="timeout"), answer("failed")]
     answered = chunk(ANSWERS, "d1", *names, "up", "failed")
@@ -71,26 +65,15 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Any:
     warehouse.commit(RATINGS, judged, ratings)
     warehouse.commit(RATINGS, broken, failed)
     warehouse.plan("r", (ANSWERS, [answered]), (RATINGS, [judged, broken]))
-    return warehouse
-
-
-def test_verdicts_add_up(warehouse: Warehouse) -> None:
-    """A missing answer counts as none; what cannot be rated is left out; what a rater failed on is
-    unscored, by the rater of its step's other rows."""
     expected = {f"c{number}": lr for number, (_, lr) in enumerate(CASES)}
     expected |= {"up": "none", "failed": "unscored"}
-    with connect(warehouse.folder) as connection:
-        for view in ("lr", "all_lr"):
-            rows = query(connection, f"select question_id, lr, rater from {view} order by 1")
-            of_rows = [tuple(row.values()) for row in rows]
-            assert of_rows == sorted((name, lr, "judge") for name, lr in expected.items())
-
-
-def test_lr_1_and_lr_2_by_hand(warehouse: Warehouse) -> None:
-    """23 answers: 9 exact (6 of one reference, 3 of several), 3 partial, 3 none; 8 unscored ones
-    are in no mean."""
-    means = """select measure, count(*) as n, avg(value) as mean from measures
+    for view in ("lr", "all_lr"):
+        shown = values(warehouse, f"select question_id, lr, rater from {view} order by 1")
+        assert shown == sorted((name, lr, "judge") for name, lr in expected.items())
+    # 23 answers: 9 exact (6 of one reference, 3 of several), 3 partial, 3 none; 8 unscored ones are
+    # in no mean.
+    means = """select measure, count(*), avg(value) from measures
     where measure in ('lr_1', 'lr_2') group by all order by measure"""
-    with connect(warehouse.folder) as connection:
-        rows = [tuple(row.values()) for row in query(connection, means)]
-    assert rows == [("lr_1", 15, pytest.approx(60)), ("lr_2", 15, pytest.approx(80))]
+    assert values(warehouse, means) == [
+        ("lr_1", 15, pytest.approx(60)), ("lr_2", 15, pytest.approx(80)),
+    ]  # fmt: skip

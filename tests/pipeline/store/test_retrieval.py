@@ -39,15 +39,10 @@ def evidence(*page_indexes: int) -> tuple[Span, ...]:
     return tuple(Span(CHARS * n + 3, CHARS * n + 5) for n in page_indexes)
 
 
-def ranking(*page_indexes: int) -> tuple[RankedPage, ...]:
-    return tuple(RankedPage(n, 1 / rank) for rank, n in enumerate(page_indexes, 1))
-
-
 def looked_up(*page_indexes: int, question_id: str = "q", **more: Any) -> Lookup:
-    return Lookup(**{
-        "document_id": "d", "question_id": question_id, "turn": 0,
-        "requested": page_indexes[:2], "ranked": ranking(*page_indexes), **more,
-    })  # fmt: skip
+    ranked = tuple(RankedPage(n, 1 / rank) for rank, n in enumerate(page_indexes, 1))
+    of_d = {"document_id": "d", "turn": 0, "requested": page_indexes[:2], "ranked": ranked}
+    return Lookup(question_id=question_id, **{**of_d, **more})
 
 
 class Filled(Warehouse):

@@ -5,15 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 
-from pipeline.core.calls import Call
-from pipeline.core.errors import UsageError
-from pipeline.files.parquet import read_parquet_rows
 from pipeline.store import Shards
 from stages.tables.answers import Answer
 from stages.tables.pages import Gist
-from tests.pipeline.store.test_compaction import call
 from tests.support.runs.warehouse import Warehouse, answer, chunk, document_unit, gist, step
 
 GISTS = step("gists")
@@ -81,25 +76,3 @@ def test_of_two_at_once_one_commits_each_unit(tmp_path: Path) -> None:
     for unit, is_won in zip(units, first, strict=True):
         (row,) = Shards(tmp_path).load(Answer, ANSWERS.id, unit.unit)
         assert row.reader == ("a" if is_won else "b")
-
-
-def test_a_users_file_that_is_no_parquet_is_a_usage_error(tmp_path: Path) -> None:
-    (tmp_path / "x.parquet").write_text("no")
-    with pytest.raises(UsageError, match=r"x\.parquet: not a readable Parquet file"):
-        list(read_parquet_rows(tmp_path / "x.parquet"))
-
-
-def test_calls_of_an_earlier_version_are_read(warehouse: Warehouse) -> None:
-    """They say neither when they were sent nor by which worker."""
-    path = warehouse.commit(GISTS, UNIT, [call(0)], record=Call)
-    pq.write_table(pq.read_table(path).drop_columns(["started_at", "worker"]), path)
-    assert warehouse.shards.recorded(GISTS.id, UNIT.unit) == (call(0),)
-
-
-def test_the_problems_of_the_last_attempt_are_known(warehouse: Warehouse) -> None:
-    other = document_unit(GISTS, "d2")
-    warehouse.commit(GISTS, UNIT, [replace(gist(0), problem="truncated")])
-    assert warehouse.shards.committed([GISTS]).problems[GISTS.id] == {UNIT.unit: {"truncated"}}
-    warehouse.commit(GISTS, replace(UNIT, attempt=2), [gist(0)])
-    warehouse.commit(GISTS, other, [replace(gist(0), problem="unparseable")])
-    assert warehouse.shards.committed([GISTS]).problems[GISTS.id] == {other.unit: {"unparseable"}}

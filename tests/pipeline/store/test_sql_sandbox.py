@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from upath import UPath
 
 from jobs.report.report import create_chosen_table
 from pipeline.core.errors import UsageError
@@ -27,17 +26,14 @@ QUESTIONS, ANSWERS = step("questions"), step("answers", "full_text")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A warehouse of one question beside files that are none of its own."""
-    fill(Warehouse(tmp_path / "w's [1]"))
-    (tmp_path / "secret.txt").write_text(SECRET)
-    (tmp_path / "secret.csv").write_text(f"a\n{SECRET}\n")
-    return tmp_path
-
-
-def fill(warehouse: Warehouse) -> None:
+    warehouse = Warehouse(tmp_path / "w's [1]")
     asked, answered = chunk(QUESTIONS, "d1", "q1"), chunk(ANSWERS, "d1", "q1")
     warehouse.commit(QUESTIONS, asked, [question()])
     warehouse.commit(ANSWERS, answered, [answer()])
     warehouse.plan("r", (QUESTIONS, [asked]), (ANSWERS, [answered]))
+    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "secret.csv").write_text(f"a\n{SECRET}\n")
+    return tmp_path
 
 
 def opened(folder: Path, **options: Any) -> Any:
@@ -191,19 +187,6 @@ def test_a_variable_of_this_process_is_a_table_if_it_is_registered(folder: Path)
         connection.execute("set variable least = 2")
         query = "select grade from kept where grade > getvariable('least')"
         assert connection.execute(query).fetchall() == [(3,)]
-
-
-def test_views_over_remote_files_are_read_under_the_lock() -> None:
-    """Tables come as datasets, footers through the registered filesystem."""
-    warehouse = Warehouse(UPath("memory://locks/w"))  # type: ignore[arg-type]  # a remote one
-    fill(warehouse)
-    UPath("memory://locks/secret.txt").write_text(SECRET)
-    with connect(warehouse.folder) as connection:
-        assert connection.execute("select answer from answers").fetchall() == [("A mill.",)]
-        ((number,),) = connection.execute("select count(*) from footers").fetchall()
-        assert number > 0
-        with pytest.raises(duckdb.Error):
-            connection.execute("from read_text('memory://locks/secret.txt')")
 
 
 def test_where_and_by_are_expressions(folder: Path) -> None:

@@ -13,11 +13,6 @@ HEAD = "arguments: {k: 3}\nstages:\n"
 LOOK_UP = "  look_up: {kind: bm25, top_k: $k}\n"
 ANSWER = "  answer: {kind: pages}\n"
 MINE = " (mine(k=3)): "  # a setting is wrong for a method with all its arguments
-LOOKUPS = (
-    "reads lookups, which no earlier stage writes; put look_up or search or search_keys before it"
-)
-
-
 STAGES = [  # the stages, and how the line goes on
     ("  retrieve: {kind: bm25, top_k: 3}\n" + ANSWER,
      ": retrieve: no stage 'retrieve'; there are answer, "),
@@ -29,7 +24,8 @@ STAGES = [  # the stages, and how the line goes on
      ": look_up: kind is missing; the stage look_up has bm25, dense, "),
     ("  look_up: bm25\n" + ANSWER, ": look_up: write its settings as {key: value}"),
     ("  [look_up, answer]\n", ": stages: write a list of stages, `name: {settings}` each"),
-    (ANSWER + LOOK_UP, f": answer: {LOOKUPS}"),
+    (ANSWER + LOOK_UP, ": answer: reads lookups, which no earlier stage writes; put look_up or "
+     "search or search_keys before it"),
     # a later stage, itself, and one that writes another table
     ("  look_up: {kind: bm25, top_k: 3, from: {pages: short}}\n"
      "  short: {stage: paginate, kind: uniform}\n" + ANSWER,

@@ -139,10 +139,8 @@ def test_a_stage_that_returns_wrong_rows_ends_no_other_method(tmp_path: Path) ->
     out = json.loads(succeeded(own_process("run", *own, "--json")))
     assert out["report"]["inputs"]["not_done"] == 0
     rows = sql(warehouse, "select method, problem, detail from shouts")
-    told = {kind: why for kind, (_, why) in RETURNED.items()}
-    told["failing"] = (
-        "shouts: row 0: shout: Input should be a valid string, not 1 (from its `failed`"
-    )
+    failing = "shouts: row 0: shout: Input should be a valid string, not 1 (from its `failed`"
+    told = {"failing": failing, **{kind: why for kind, (_, why) in RETURNED.items()}}
     assert len(rows) == len(numbers) * len(told)
     for row in rows:
         assert row["problem"] == "unit_failed" and "shout.py" in row["detail"]

@@ -54,6 +54,8 @@ def test_a_step_is_named_by_its_stage_and_8_hex_and_comes_after_what_it_reads() 
         assert re.fullmatch(f"{step.name}-[0-9a-f]{{8}}", step.id)
         assert {upstream.id for upstream in step.upstream} <= seen
         seen.add(step.id)
+    others: list[dict[str, Any]] = [{"version": 99}, {"method": "other"}, {"repeat": 1}]
+    assert len({step.id, *(replace(step, **other).id for other in others)}) == 1 + len(others)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +100,6 @@ def test_ids_do_not_depend_on_the_rater_s_name_or_presence() -> None:
     assert ids("rater=extractive") == ids("rater=reader"), "the same engine by its own name"
     left = {key: value for key, value in ids().items() if key[0] != "rate"}
     assert ids("rater=none") == left
-
-
-@pytest.mark.parametrize("change", [{"version": 99}, {"method": "other"}, {"repeat": 1}], ids=str)
-def test_what_else_names_a_step(change: dict[str, Any]) -> None:
-    step = read_run([f"methods={METHODS}"]).steps[-1]
-    assert replace(step, **change).id != step.id
 
 
 THINK = "\nThink of the reader.\n"

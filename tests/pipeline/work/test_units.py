@@ -88,15 +88,6 @@ def store() -> Store:
     return store
 
 
-def test_what_read_an_earlier_attempt_is_to_do_again(store: Store) -> None:
-    """Attempt 2 at the gists: what reads them is named by it, and pages are not."""
-    (gists,) = [unit for unit in store.plan(key(Q1, Q2)) if stage(unit) == "gist"]
-    store.attempts[gists.unit] = 2
-    assert asked(store.pending(key(Q1, Q2))) == ANSWERED
-    (again,) = [unit for unit in store.plan(key(Q1, Q2)) if stage(unit) == "gist"]
-    assert (again.is_done, again.unit, again.attempt) == (True, gists.unit, 2)
-
-
 ANSWERED = dict.fromkeys(OF_STAGES, ("q1", "q2"))
 BOTH = dict.fromkeys(OF_QUESTIONS, ("q1", "q2"))
 FIRST = [  # a document with its questions, and what of it is to do at first

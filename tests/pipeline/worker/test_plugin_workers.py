@@ -26,7 +26,6 @@ class Shout(QuestionRow):
     table = "shouts"
     key = ("question_id",)
     shout: str | None
-    module: str = ""
 """,
     "shout/stage.py": """
 from gistmill.plugin import Stage
@@ -39,8 +38,7 @@ class ShoutQuestion(Stage):
     mark: str
 
     async def run(self, rows, ask):
-        return [Shout.about(q, shout=q.question.upper() + self.mark, module=__file__)
-                for q in rows.questions]
+        return [Shout.about(q, shout=q.question.upper() + self.mark) for q in rows.questions]
 """,
     "shouts.sql": "-- name: loud\n"
     "create view {prefix}loud as select {run}shout from {prefix}shouts;",
@@ -53,7 +51,8 @@ from pipeline.core.registry import unpickle_with_plugins
 made = Path(sys.argv[1]).read_bytes()
 stage, rows = unpickle_with_plugins(made)
 (made,) = asyncio.run(stage.run(rows, None))
-print(json.dumps([made.shout, made.module, type(made).__module__, [*type(made).sql()]]))
+file = sys.modules[type(stage).__module__].__file__
+print(json.dumps([made.shout, file, type(made).__module__, [*type(made).sql()]]))
 """
 
 
@@ -83,10 +82,10 @@ def test_a_process_that_cannot_import_the_folder_executes_its_stage(tmp_path: Pa
     assert not module.startswith(str(tmp_path)) and not Path(module).exists()
 
 
+@pytest.mark.usefixtures("registries")
 def test_an_installed_plugin_that_is_missing_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.core.registry._FOLDERS", {})
     (tmp_path / "installed_here.py").write_text("class Stage:\n    pass\n")
     monkeypatch.syspath_prepend(tmp_path)
     import installed_here  # type: ignore[import-not-found]

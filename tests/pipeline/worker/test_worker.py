@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from rank_bm25 import BM25Plus
@@ -31,7 +32,6 @@ from stages.prompts.answer import AnswerQuestion, Passage
 from stages.retrieve.look_up import BM25
 from stages.retrieve.read_agent import ReadAgentP
 from stages.tables.lookups import Lookup
-from stages.tables.pages import Gist
 from tests.pipeline.worker.test_crashes import ALONE, crash
 from tests.support.reading import Listener, book, never, question, run
 from tests.support.runs.small_run import SmallRun
@@ -40,24 +40,6 @@ from tests.support.runs.small_run import SmallRun
 @pytest.fixture
 def small(tmp_path: Path) -> SmallRun:
     return SmallRun(tmp_path)
-
-
-@pytest.mark.slow
-def test_a_unit_is_made_again_from_its_calls(small: SmallRun) -> None:
-    def again() -> tuple[int, int]:
-        """How many units were made, and requests sent for them."""
-        (summary,) = small.work("d1")
-        return summary.units, sum(summary.asked.values())
-
-    small.work()
-    for table in ("gists", "lookups", "answers", "ratings"):
-        rows = small.rows(table)
-        small.shard(table).unlink()
-        assert again() == (1, 0), "nothing that follows is touched"
-        assert small.rows(table) == rows
-    for shard in (small.shard("answers"), small.shard("calls", of="answers")):
-        shard.unlink()
-    assert again() == (1, 2), "without its calls it is asked again"
 
 
 class Rival(Listener):
@@ -104,11 +86,8 @@ def test_who_loses_a_race_goes_on_with_what_stands(
 
 def test_rows_that_lost_are_forgotten(small: SmallRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Our gists fail once the rival's are committed: they are nowhere, nothing rests on them."""
-
-    async def run(self: GistPages, rows: UnitRows, ask: object) -> list[Gist]:
-        raise ZeroDivisionError("a gist of nothing")
-
-    summary = work_against(small, lambda: monkeypatch.setattr(GistPages, "run", run))
+    fails = AsyncMock(side_effect=ZeroDivisionError("a gist of nothing"))
+    summary = work_against(small, lambda: monkeypatch.setattr(GistPages, "run", fails))
     assert [gist.problem for gist in small.rows("gists")] == [None] * 3
     assert summary.problems == 0
 
@@ -138,12 +117,21 @@ def test_a_reader_never_sees_the_gold(small: SmallRun, monkeypatch: pytest.Monke
 
 
 def test_a_last_sign_of_life_is_of_nobody(small: SmallRun) -> None:
-    """Ray may end a worker when the driver is through, or when the next command has begun."""
+    """Ray may end a worker when the driver is through, or when the next command has begun. Nor
+    is one of anybody that is half a minute old or damaged."""
     folder = RunFolder(small.shards.warehouse, "night")
     folder.write_progress("launch", {"phase": "reading"})
     small.work()
+    (beat,) = folder.path.glob("alive/*.json")
+    old, damaged = beat.with_name("old.json"), beat.with_name("damaged.json")
+    old.write_bytes(beat.read_bytes())
+    os.utime(str(old), (time.time() - 31,) * 2)
+    damaged.write_bytes(b'{"launch": ')
     state, workers = folder.at_work()
-    assert (state, len(workers)) == ({"launch": "launch", "phase": "reading"}, 1)
+    assert state == {"launch": "launch", "phase": "reading"}
+    assert [f"{worker['worker']}.json" for worker in workers] == [beat.name]
+    beat.with_name("progress").write_bytes(b"[]")
+    assert folder.at_work() == (None, [])
     folder.all_gone()
     small.work()
     assert list(folder.path.glob("alive/*.json"))

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,39 +66,21 @@ def _strike(operation: str, path: Any, is_done: bool = False) -> None:
                 fault.strike(operation, name)
 
 
-class _Written:
-    """A file whose writes may fail."""
-
-    def __init__(self, file: Any, path: Any) -> None:
-        self._file, self._path = file, path
-
-    def write(self, content: Any) -> Any:
-        _strike("write", self._path)
-        return self._file.write(content)
-
-    def __enter__(self) -> "_Written":
-        self._file.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> Any:
-        return self._file.__exit__(*error)
-
-    def __iter__(self) -> Any:
-        return iter(self._file)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-
 def _opening(real: Callable[..., Any]) -> Callable[..., Any]:
     def open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         is_written = not set(mode).isdisjoint("wax+")
         _strike("open" if is_written else "read", file)
         opened = real(file, mode, *args, **kwargs)
-        follow = is_written and any(fault.operation == "write" for fault in FAULTS)
-        return _Written(opened, file) if follow else opened
+        if is_written and any(fault.operation == "write" for fault in FAULTS):
+            opened.write = partial(_write, file, opened.write)
+        return opened
 
     return open
+
+
+def _write(path: Any, write: Callable[[Any], Any], content: Any) -> Any:
+    _strike("write", path)
+    return write(content)
 
 
 def _failing(operation: str, real: Callable[..., Any], which: int = 0) -> Callable[..., Any]:
