@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -24,9 +25,6 @@ def web(html: str) -> str:
 
 def markdown(html: str) -> str:
     return documents.markdown(html_tree(html))
-
-
-# Markdown of HTML.
 
 
 @pytest.mark.parametrize(
@@ -87,27 +85,21 @@ def test_what_is_nested_too_deep_is_refused_and_not_lost() -> None:
             markdown("<div>" * depth + "a" + "</div>" * depth)
 
 
-# Web pages.
-
-
-@pytest.mark.parametrize(
-    "beside",
-    [
-        f"<nav>{LINKS}</nav>", f"<header>Gazette {LINKS}</header>", "<footer>Imprint</footer>",
-        f"<aside>Most read {LINKS}</aside>", "<div role='banner'>Gazette</div>",
-        "<div class='site-header'>Gazette</div>", "<div id=header>Gazette</div>",
-        "<div class='cookie-consent'>We use cookies</div>", "<p hidden>Draft</p>", LINKS,
-        "<form>Search</form>", "<p><a>Imprint</a> | <a>Privacy</a></p>",
-    ],
-)  # fmt: skip
-def test_what_is_beside_the_text_is_left_out(beside: str) -> None:
-    assert web(f"<body>{beside}<div>{TEXT}</div></body>") == KEPT
-    assert web(f"<body>{beside}<main>{TEXT}</main>{beside}</body>") == KEPT
+BESIDE = [
+    f"<nav>{LINKS}</nav>", f"<header>Gazette {LINKS}</header>", "<footer>Imprint</footer>",
+    f"<aside>Most read {LINKS}</aside>", "<div role='banner'>Gazette</div>",
+    "<div class='site-header'>Gazette</div>", "<div id=header>Gazette</div>",
+    "<div class='cookie-consent'>We use cookies</div>", "<p hidden>Draft</p>", LINKS,
+    "<form>Search</form>", "<p><a>Imprint</a> | <a>Privacy</a></p>",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "html",
     [
+        *(f"<body>{beside}<div>{TEXT}</div></body>" for beside in BESIDE),
+        *(f"<body>{beside}<main>{TEXT}</main>{beside}</body>" for beside in BESIDE),
+        # What only looks so.
         f"<article><header>{TEXT}</header></article>", f"<div class='entry-header'>{TEXT}</div>",
         f"<header id='title-block-header'>{TEXT}</header>",
         f"<body class='has-sidebar nav-open'>{TEXT}</body>",
@@ -117,7 +109,7 @@ def test_what_is_beside_the_text_is_left_out(beside: str) -> None:
         f"<nav>{TEXT}",  # which has no end
     ],
 )  # fmt: skip
-def test_what_only_looks_so_is_kept(html: str) -> None:
+def test_what_is_beside_the_text_is_left_out_and_nothing_else(html: str) -> None:
     assert web(html) == KEPT
 
 
@@ -139,11 +131,12 @@ def test_a_web_page_of_what_is_not_closed_is_read_at_once(inside: str) -> None:
     assert time.monotonic() - started < 20
 
 
-# EPUB.
-
 CHAPTERS = {"a.xhtml": "<p>A</p>", "b.xhtml": "<p>B</p>", "c.xhtml": "<p>C</p>"}
 LOCK = ('<encryption><EncryptedData><CipherData><CipherReference URI="OEBPS/b.xhtml"/>'
         "</CipherData></EncryptedData></encryption>")  # fmt: skip
+# Entities within entities, which are not unfolded.
+ENTITIES = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
+LOL = f'<!DOCTYPE p [<!ENTITY e0 "lol">{ENTITIES}]><package>&e11;</package>'
 
 
 def test_an_epub_is_read_in_the_order_of_its_spine_each_chapter_once() -> None:
@@ -188,11 +181,6 @@ def opf(*references: str) -> dict[str, str | bytes | None]:
             f'href="b.xhtml"/></manifest><spine>{refs}</spine></package>'}  # fmt: skip
 
 
-# Entities within entities, which are not unfolded.
-ENTITIES = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
-LOL = f'<!DOCTYPE p [<!ENTITY e0 "lol">{ENTITIES}]><package>&e11;</package>'
-
-
 @pytest.mark.parametrize(
     ("more", "text", "missing"),
     [
@@ -220,8 +208,8 @@ def test_a_damaged_chapter_is_named_and_a_page_of_contents_is_left_out() -> None
     assert epub_text(book).text == f"{KEPT}\n\n## Notes\n\n1 So it was."
 
 
-@pytest.mark.parametrize("kind", ["epub", "docx"])
-def test_what_is_none(kind: str) -> None:
+@pytest.mark.parametrize("read", [epub_text, word_text])
+def test_what_is_none(read: Callable[[bytes], Extracted]) -> None:
     locked = epub({"b.xhtml": "<p>x</p>"}, more={"META-INF/encryption.xml": LOCK})
     unfolds = epub(CHAPTERS, more={"OEBPS/book.opf": LOL})
     no_spine = epub(CHAPTERS, more={"OEBPS/book.opf": "<package>"})
@@ -229,10 +217,7 @@ def test_what_is_none(kind: str) -> None:
              unfolds, no_spine]  # fmt: skip
     for content in wrong:
         with pytest.raises(UnreadableError, match="; "):
-            {"epub": epub_text, "docx": word_text}[kind](content)
-
-
-# Word.
+            read(content)
 
 
 TEXT_BOX = "<w:txbxContent><w:p>{run:Ahoy.}</w:p><w:p>{run:Land.}</w:p></w:txbxContent>"

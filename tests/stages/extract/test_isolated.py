@@ -1,7 +1,6 @@
 """The process that extracts texts: what crashes it, or takes too long, costs one file."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,46 +14,34 @@ from tests.support.texts.documents import epub, pdf, word
 BOOK = epub({"a.xhtml": "<p>A</p>"})
 
 
-@pytest.fixture(scope="module")
-def extractor() -> Iterator[Extractor]:
-    with pytest.MonkeyPatch.context() as patch, Extractor() as process:
-        patch.setattr("pipeline.core.registry._FOLDERS", {})  # of other tests, and gone
-        yield process
-
-
 def unreadable(extractor: Extractor, kind: str, content: bytes) -> str:
     with pytest.raises(UnreadableError) as caught:
         extractor.extract(kind, content)
     return str(caught.value)
 
 
-def test_what_an_extractor_raises_or_that_its_process_dies_costs_one_file(
-    extractor: Extractor,
-) -> None:
-    assert unreadable(extractor, "no such kind", b"").startswith("damaged (KeyError: ")
-    assert unreadable(extractor, "pdf", b"x").startswith("damaged, or no PDF (")
-    assert extractor.extract("epub", BOOK).text == "A"
-    assert extractor._process
-    extractor._process.kill()  # as the kernel does where memory ends
-    assert unreadable(extractor, "epub", BOOK).startswith("its process ended with exit code -9, ")
-    assert extractor.extract("epub", BOOK).text == "A"
-
-
-def test_a_file_that_takes_too_long_costs_only_itself(
-    extractor: Extractor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as hasty:
-        hasty.setattr(isolated, "_SECONDS", 1e-6)
-        said = unreadable(extractor, "pdf", pdf(["One."]))
-    assert said == "not read within 0 s; fix or delete it"
-    assert extractor.extract("epub", BOOK).text == "A"
+def test_what_raises_dies_or_takes_too_long_costs_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.core.registry._FOLDERS", {})  # of other tests, and gone
+    with Extractor() as extractor:
+        assert unreadable(extractor, "no such kind", b"").startswith("damaged (KeyError: ")
+        assert unreadable(extractor, "pdf", b"x").startswith("damaged, or no PDF (")
+        assert extractor.extract("epub", BOOK).text == "A"
+        assert extractor._process
+        extractor._process.kill()  # as the kernel does where memory ends
+        said = unreadable(extractor, "epub", BOOK)
+        assert said.startswith("its process ended with exit code -9, ")
+        assert extractor.extract("epub", BOOK).text == "A"
+        with monkeypatch.context() as hasty:
+            hasty.setattr(isolated, "_SECONDS", 1e-6)
+            said = unreadable(extractor, "pdf", pdf(["One."]))
+        assert said == "not read within 0 s; fix or delete it"
+        assert extractor.extract("epub", BOOK).text == "A"
 
 
 PLUGIN = """
 from gistmill.plugin import Extracted, extractor
 
-class Text(str):
-    pass
+class Text(str): ...
 
 @extractor("odd")
 def odd(content: bytes) -> Extracted:

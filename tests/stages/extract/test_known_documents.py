@@ -130,10 +130,6 @@ def of_article(page: int) -> list[Edge]:
     return [(CENTRE, 297, 800, head), (CENTRE, 297, 45, str(300 + page)), (LEFT, 72, 45, foot)]
 
 
-def of_letter(page: int) -> list[Edge]:
-    return [(RIGHT, 523, 40, f"- {page} -")]
-
-
 def alternating(page: int) -> list[Edge]:
     return [(LEFT, 72, 805, "Annual Report" if page % 2 else "Annual Review"),
             (RIGHT, 523, 805, f"Part {page // 3}"), (CENTRE, 297, 40, str(page))]  # fmt: skip
@@ -249,8 +245,8 @@ def known_documents() -> dict[str, tuple[list[Part], bytes, tuple[str, ...]]]:
         "tables.pdf": (tables, pdf(tables, of_report, is_justified=False), heads),
         "novel.pdf": (novel, pdf(novel, of_book, ("Times-Italic", 9), size=11, indent=15, gap=0),
                       ("OWL CREEK ANNUAL", "In the Glen")),
-        "letter.pdf": (letter, pdf(letter, of_letter, ("Courier", 9), is_justified=False, gap=10),
-                       ("- 1 -",)),
+        "letter.pdf": (letter, pdf(letter, lambda page: [(RIGHT, 523, 40, f"- {page} -")],
+                                   ("Courier", 9), is_justified=False, gap=10), ("- 1 -",)),
         "novel.epub": (novel, book(novel), contents),
         "report.epub": (report, book(report), contents),
         "report.docx": (report, docx(report), word_heads),

@@ -12,8 +12,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from stages.extract import pdf_pages
 from stages.extract.extracted import UnreadableError
-from stages.extract.pdf import pdf_text, without_running_heads
-from stages.extract.pdf_pages import Line, Word
+from stages.extract.pdf import pdf_text
 from tests.support.texts.documents import pdf, scan
 
 Text = tuple[float, float, str]
@@ -55,9 +54,6 @@ def lines(*words: str, left: float = 60, top: float = 700) -> list[Text]:
 
 def read(content: bytes) -> list[str]:
     return pdf_text(content).text.split("\n\n")
-
-
-# Heads and feet.
 
 
 def prose(page: int) -> list[Text]:
@@ -104,20 +100,14 @@ def test_running_heads(case: str) -> None:
         (["1"], False), (["Page 1 of 1"], False), (["iii", "iv", "v"], False), (["17"], True),
         # What stands at one height but neither recurs nor counts.
         (["1851", "1853", "1857"], True), (["17 pounds", "25 pounds", "90 pounds"], True),
+        *(([letter], True) for letter in "\u0130\u0131\u017f"),  # they only look Roman
     ],
 )  # fmt: skip
 def test_numbers_of_pages_are_left_out(feet: Sequence[str], is_kept: bool) -> None:
     pages = [[*lines(f"Part {'abc'[n]}", *PROSE), (60, 40, foot)] for n, foot in enumerate(feet)]
-    text = f" {' '.join(read(drawn(*pages)))} "
+    text = f" {' '.join(read(drawn(*pages, font='DejaVu')))} "
     assert [f" {foot} " in text for foot in feet] == [is_kept] * len(feet)
     assert all(f"Part {'abc'[n]}" in text for n in range(len(feet)))
-
-
-@pytest.mark.parametrize("letter", ["\u0130", "\u0131", "\u017f"])
-def test_letters_that_only_look_roman_are_text(letter: str) -> None:
-    low = Line((Word(letter, 60.0, 70.0),), bottom=40.0, height=10.0)
-    high = low._replace(bottom=400.0)
-    assert without_running_heads([[low], [high]]) == [[low], [high]]
 
 
 def page_of(name: str, num: int, changed: int = -1) -> list[str]:
@@ -154,9 +144,6 @@ def test_a_page_of_nothing_but_its_head_is_kept() -> None:
     assert " ".join(read(drawn(*pages, [head]))).count("Gazette") == 1
 
 
-# Words.
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -181,9 +168,6 @@ def test_a_word_cut_by_a_pages_end_is_whole_after_any_hyphen(hyphen: str) -> Non
     assert read(drawn(*pages, font="DejaVu"))[0].endswith("midst of the extensive repairs.")
 
 
-# Columns, pages, notes.
-
-
 def test_columns_that_are_written_across_are_told_apart() -> None:
     left = [f"{'abcdefghij'[n]} line of the left column" for n in range(10)]
     right = [f"{'klmnopqrst'[n]} line of the right one" for n in range(10)]
@@ -198,33 +182,6 @@ WHOLE = " ".join(PROSE)
 CUT = [(60, 60, "~1 So the keeper's own book has it."), (60, 50, "~It is lost.")]
 VERSE = ["Full fathom five,", "Thy father lies;", "Of his bones", "Are coral made;"]
 BEGIN = PROSE[0][:40]
-# What is drawn on each page, and what is read.
-PARAGRAPHS: dict[str, tuple[Sequence[Sequence[Text]], list[str]]] = {
-    "a note cuts no paragraph": (
-        [[*lines(*PROSE, "and the oil", top=160), *CUT], lines("ran out. So it", *PROSE[2:])],
-        [f"{WHOLE} and the oil ran out. So it {PROSE[2]} {PROSE[3]}",
-         "1 So the keeper's own book has it. It is lost."]),
-    "without a gap they end where a line has room": (
-        [lines(*PROSE, "for a day.", *PROSE, "again.")],
-        [f"{WHOLE} for a day.", f"{WHOLE} again."]),
-    "lines of verse and of an address stay lines": (
-        [[*lines(*PROSE, "says:"), *lines(*VERSE, top=620), *lines(*PROSE, "again.", top=550)]],
-        [f"{WHOLE} says:", "\n".join(VERSE), f"{WHOLE} again."]),
-    "indented lines begin them": (
-        [[(75, 700, BEGIN), *lines(PROSE[1], PROSE[2], top=688), (75, 664, BEGIN),
-          *lines(PROSE[1], top=652)]],
-        [f"{BEGIN} {PROSE[1]} {PROSE[2]}", f"{BEGIN} {PROSE[1]}"]),
-    "hanging lines do not": (
-        [[*lines(PROSE[0]), *lines(PROSE[1], f"{PROSE[2]}.", left=75, top=688),
-          *lines(PROSE[0], top=664), *lines(PROSE[1], left=75, top=652)]],
-        [f"{PROSE[0]} {PROSE[1]} {PROSE[2]}.", f"{PROSE[0]} {PROSE[1]}"]),
-    "a bold line is a heading of the lowest level": (
-        [[*lines("*On the Stairs", top=712), *lines(*PROSE)]], ["# On the Stairs", WHOLE]),
-    "but not with a full stop": (
-        [lines("*Note that it is bold.", *PROSE)], ["Note that it is bold.", WHOLE]),
-}  # fmt: skip
-
-
 ROWS = [("Post", "Garrison", "Miles"), ("Bridge", "two men", "0"), ("Depot", "none", "30")]
 
 
@@ -240,29 +197,46 @@ FRAME = [(50, 650, 550, 650), (50, 720, 550, 720), (50, 650, 50, 720), (550, 650
 # A row of two lines, whose cells the rules tell apart.
 WRAPPED = [(60, 626, "Owl Creek"), (180, 626, "two men"),
            (60, 617, "bridge"), (180, 617, "and a dog")]  # fmt: skip
-TABLES: dict[str, tuple[list[Text], Sequence[Rule], list[str]]] = {
+# What is drawn on each page, the rules there, and what is read.
+PARTS: dict[str, tuple[Sequence[Sequence[Text]], Sequence[Rule], list[str]]] = {
+    "a note cuts no paragraph": (
+        [[*lines(*PROSE, "and the oil", top=160), *CUT], lines("ran out. So it", *PROSE[2:])], [],
+        [f"{WHOLE} and the oil ran out. So it {PROSE[2]} {PROSE[3]}",
+         "1 So the keeper's own book has it. It is lost."]),
+    "without a gap they end where a line has room": (
+        [lines(*PROSE, "for a day.", *PROSE, "again.")], [],
+        [f"{WHOLE} for a day.", f"{WHOLE} again."]),
+    "lines of verse and of an address stay lines": (
+        [[*lines(*PROSE, "says:"), *lines(*VERSE, top=620), *lines(*PROSE, "again.", top=550)]],
+        [], [f"{WHOLE} says:", "\n".join(VERSE), f"{WHOLE} again."]),
+    "indented lines begin them": (
+        [[(75, 700, BEGIN), *lines(PROSE[1], PROSE[2], top=688), (75, 664, BEGIN),
+          *lines(PROSE[1], top=652)]],
+        [], [f"{BEGIN} {PROSE[1]} {PROSE[2]}", f"{BEGIN} {PROSE[1]}"]),
+    "hanging lines do not": (
+        [[*lines(PROSE[0]), *lines(PROSE[1], f"{PROSE[2]}.", left=75, top=688),
+          *lines(PROSE[0], top=664), *lines(PROSE[1], left=75, top=652)]],
+        [], [f"{PROSE[0]} {PROSE[1]} {PROSE[2]}.", f"{PROSE[0]} {PROSE[1]}"]),
+    "a bold line is a heading of the lowest level": (
+        [[*lines("*On the Stairs", top=712), *lines(*PROSE)]], [], ["# On the Stairs", WHOLE]),
+    "but not with a full stop": (
+        [lines("*Note that it is bold.", *PROSE)], [], ["Note that it is bold.", WHOLE]),
     "rules say which lines are of one cell": (
-        [*lines(*PROSE), *cells([ROWS[0], ("", "", "0"), ("", "none", "30|31")]), *WRAPPED,
-         (440, 640, "beside")], GRID,
+        [[*lines(*PROSE), *cells([ROWS[0], ("", "", "0"), ("", "none", "30|31")]), *WRAPPED,
+          (440, 640, "beside")]], GRID,
         [WHOLE, "| Post | Garrison | Miles |\n| --- | --- | --- |\n"
          "| Owl Creek bridge | two men and a dog | 0 |\n|  | none | 30\\|31 |", "beside"]),
     "rows without rules are no table": (
-        [*lines(*PROSE), *cells(ROWS), *lines(*PROSE, top=560)], [],
+        [[*lines(*PROSE), *cells(ROWS), *lines(*PROSE, top=560)]], [],
         [WHOLE, *map(" ".join, ROWS), WHOLE]),
-    "text in a frame is no table": (lines(*PROSE), FRAME, [WHOLE]),
+    "text in a frame is no table": ([lines(*PROSE)], FRAME, [WHOLE]),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", PARAGRAPHS)
-def test_paragraphs(case: str) -> None:
-    pages, expected = PARAGRAPHS[case]
-    assert read(drawn(*pages)) == expected
-
-
-@pytest.mark.parametrize("case", TABLES)
-def test_tables(case: str) -> None:
-    page, rules, expected = TABLES[case]
-    assert read(drawn(page, rules=rules)) == expected
+@pytest.mark.parametrize("case", PARTS)
+def test_paragraphs_and_tables(case: str) -> None:
+    pages, rules, expected = PARTS[case]
+    assert read(drawn(*pages, rules=rules)) == expected
 
 
 @pytest.mark.parametrize("error", [TypeError("'PDFObjRef' object is not iterable"), None])
@@ -298,9 +272,6 @@ def test_the_lines_of_a_turned_page_are_whole() -> None:
     paragraphs = read(content.getvalue())
     assert " ".join(" ".join(paragraphs).split()) == " ".join(PROSE)
     assert len(paragraphs) <= len(PROSE)
-
-
-# What cannot be read.
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from stages.read.answer_from_chats import AnswerFromChat, AnswerFromExpandedChat
 from stages.read.answer_from_context import AnswerFromContext, AnswerFromMemory, AnswerFromPages
 from stages.read.answer_kinds import AnswerFromChunks, AnswerFromText
 from stages.retrieve.read_agent import ReadAgentP, ReadAgentS
-from stages.tables.answers import Answer
 from stages.tables.lookups import Dropped, Lookup, Note, Query
 from stages.tables.pages import Expansion
 from tests.stages.read.test_answer_from_context import COMMON, FROM_MEMORY, FROM_PAGES, one, rows
+from tests.stages.read.test_chat_answers import PAGES as CHATS
 from tests.support.reading import (
     Listener,
     adding,
@@ -31,11 +31,11 @@ from tests.support.reading import (
     run,
 )
 
+LAYOUT: dict[str, Any] = {"layout": "appended", "appended_heading": "Raw pages:"}
+ANSWER = AnswerFromMemory(**COMMON, **LAYOUT)
+MEMORY = "<Page 0> bell rings <Page 1> denial <Page 2> wind blamed <Page 3> silence"
+RAW_1, RAW_3 = "<Page 1> Nobody admits it.", "<Page 3> The bell is silent."
 CHAT: dict[str, Any] = {**COMMON, "history": "json", "reading": "direct", "judged": "answer"}
-
-
-def facts(answer: Answer) -> tuple[Any, ...]:
-    return answer.page_indexes, answer.num_context_tokens, answer.detail
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_pages_up_to_the_first_that_would_pass_it(
     limited = stage.model_copy(update={"budget": budget})
     note = f"no room for {4 - len(read)} of 4 pages" if len(read) < 4 else None
     answer = one(limited, rows(looked_up(2, 0, 1, 3)), always("Noon."))
-    assert facts(answer) == (read, tokens, note)
+    assert (answer.page_indexes, answer.num_context_tokens, answer.detail) == (read, tokens, note)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,7 @@ QUERIES = [
     Query(document_id="d", question_id="q", query_index=n, kind=kind, text=text)
     for n, (kind, text) in enumerate((("span", "bell"), ("draft", "It was the wind.")))
 ]
+FOUND = adding(rows(looked_up(2, 0, 1)), {Query: QUERIES})
 
 
 def test_of_several_queries_each_ones_best_comes_first() -> None:
@@ -90,21 +91,15 @@ def test_of_several_queries_each_ones_best_comes_first() -> None:
     unit = adding(rows(looked_up(0, 1, 2), second), {Query: QUERIES})
     for budget, read, tokens in ((12, (0,), 9), (13, (0, 3), 13), (16, (0, 1, 3), 16)):
         answer = one(AnswerFromChunks(**COMMON, budget=budget), unit, always("Noon."))
-        assert facts(answer) == (read, tokens, f"no room for {4 - len(read)} of 4 pages")
+        assert (answer.page_indexes, answer.num_context_tokens) == (read, tokens)
+        assert answer.detail == f"no room for {4 - len(read)} of 4 pages"
         assert answer.num_context_words == tokens
 
 
-CHATS = (  # 2 + 3 words without headers, 4, 2
-    '\f[2023/05/20 (Sat) 10:00]\nuser: Hello.\n\nassistant: Nice cat.\n\n',
-    "user: She is three.\n\n",
-    "\f[2023/05/30 (Tue) 21:48]\nuser: Bye.\n\n",
-)  # fmt: skip
-NOTES = ("a cat", "three", "")
-
-
 def chats(*used: int) -> UnitRows:
+    """Pages of 7, 4 and 2 words."""
     notes = [Note(document_id="d", question_id="q", page_index=n, note=note)
-             for n, note in enumerate(NOTES)]  # fmt: skip
+             for n, note in enumerate(("a cat", "three", ""))]  # fmt: skip
     facts_of = [Expansion(document_id="d", page_index=n, item_index=0, kind="fact", text=text)
                 for n, text in enumerate(("has a cat", "a cat of three", None))]  # fmt: skip
     unit = book(CHATS, questions=[question()], lookups=[looked_up(*used)])
@@ -114,10 +109,10 @@ def chats(*used: int) -> UnitRows:
 @pytest.mark.parametrize(
     ("stage", "tokens"),
     [
-        (AnswerFromChat(**CHAT), [2, 7, 11]),
-        (AnswerFromExpandedChat(**CHAT, shown="value"), [2, 7, 11]),
+        (AnswerFromChat(**CHAT), [2, 9, 13]),
+        (AnswerFromExpandedChat(**CHAT, shown="value"), [2, 9, 13]),
         (AnswerFromExpandedChat(**CHAT, shown="items"), [2, 5, 9]),
-        (AnswerFromExpandedChat(**CHAT, shown="both"), [2, 10, 18]),
+        (AnswerFromExpandedChat(**CHAT, shown="both"), [2, 12, 20]),
         (AnswerFromNotes(**CHAT, keep_empty=True), [1, 3, 4]),
     ],
 )
@@ -127,9 +122,6 @@ def test_of_chats_what_was_said_counts(stage: AnswerFromContext, tokens: list[in
         answer = one(stage.model_copy(update={"budget": total}), chats(2, 0, 1), always("Noon."))
         assert answer.num_context_tokens == total
         assert answer.detail == (f"no room for {left} of 3 pages" if left else None)
-
-
-FOUND = adding(rows(looked_up(2, 0, 1)), {Query: QUERIES})
 
 
 @pytest.mark.parametrize(
@@ -170,12 +162,6 @@ def test_a_budget_below_a_page_is_refused_where_that_is_known() -> None:
     read_run(["corpus=longmemeval", "corpus.path=.", "methods=full_history(budget=1)"])
 
 
-LAYOUT: dict[str, Any] = {"layout": "appended", "appended_heading": "Raw pages:"}
-ANSWER = AnswerFromMemory(**COMMON, **LAYOUT)
-MEMORY = "<Page 0> bell rings <Page 1> denial <Page 2> wind blamed <Page 3> silence"
-RAW_1, RAW_3 = "<Page 1> Nobody admits it.", "<Page 3> The bell is silent."
-
-
 def asked(**used: Sequence[int]) -> UnitRows:
     questions = [question(name, f"Question {name}?") for name in used]
     lookups = [looked_up(*pages, question_id=name) for name, pages in used.items()]
@@ -187,9 +173,8 @@ def shown(engine: Listener) -> list[str]:
     return [" ".join(start.partition("left out.")[2].split()) for start in starts]
 
 
-@pytest.mark.parametrize(
-    "orders",
-    [
+def test_pages_come_first_that_save_most_words() -> None:
+    cases: list[list[list[int]]] = [
         [],
         [[1, 3]],  # nothing is shared: in the order of the document
         [[2, 1], [2], [2, 0]],  # page 2 in three sets, so first in all
@@ -197,12 +182,11 @@ def shown(engine: Listener) -> list[str]:
         [[0, 3], [0, 3], [0, 2], [1, 2]],  # 0 before 2
         # Page 9 has more words than all others: of two sets it saves more than page 0 of three.
         [[9, 0], [9, 0], [0, 1]],
-    ],
-)
-def test_pages_come_first_that_save_most_words(orders: list[list[int]]) -> None:
-    sets = [frozenset(pages) for pages in orders]
-    order_of = orders_alike(sets, dict.fromkeys(range(9), 10) | {9: 1000})
-    assert [order_of[pages] for pages in sets] == orders
+    ]
+    for orders in cases:
+        sets = [frozenset(pages) for pages in orders]
+        order_of = orders_alike(sets, dict.fromkeys(range(9), 10) | {9: 1000})
+        assert [order_of[pages] for pages in sets] == orders
 
 
 def test_answers_show_the_whole_memory_and_then_the_pages_in_a_shared_order() -> None:
@@ -214,9 +198,7 @@ def test_answers_show_the_whole_memory_and_then_the_pages_in_a_shared_order() ->
     # Gists of six words, and pages of three and four; the heading does not count.
     assert [(row.num_context_words, row.num_context_tokens, row.page_indexes)
             for row in answers] == [(13, 13, (1, 3)), (9, 9, (1,)), (6, 6, ())]  # fmt: skip
-
-
-def test_the_least_important_page_is_left_out_whatever_the_order() -> None:
+    # The least important page is left out, whatever the order.
     engine = always("At dusk.")
     answers, _ = run(ANSWER.model_copy(update={"budget": 10}), asked(a=[3, 1], b=[1]), engine)
     assert shown(engine) == [f"{MEMORY} Raw pages: {RAW_3}", f"{MEMORY} Raw pages: {RAW_1}"]

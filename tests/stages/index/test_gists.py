@@ -18,7 +18,7 @@ from stages.prompts.answer import Passage
 from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.prompts.readagent_memory import PageGist
 from stages.tables.pages import Gist, Page
-from tests.support.command import WHOLE, refused, sql, succeed
+from tests.support.command import refused, sql, succeed
 from tests.support.own_methods import methods
 from tests.support.reading import (
     Listener,
@@ -34,7 +34,6 @@ from tests.support.reading import (
     run,
     scripted,
 )
-from tests.support.texts.loading import loaded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 CUT, LOST = {"finish_reason": "length"}, {"finish_reason": "abort"}
@@ -74,6 +73,7 @@ NOTHING = num_tokens(ParallelLookUp((), "", (), 1))
 INTRO = num_tokens(ParallelLookUp((Passage("page", 0, "x"),), "", (), 1)) - NOTHING - 3
 TAG = 2  # words of a page's tag: <Page 0>
 SHOWN = num_tokens(PageGist(page="x")) - 1
+FITTED = FittedGists(page_breaks=False, question_tokens=0, least_words=2)
 
 
 def context(num_pages: int, gist_words: int, page_words: int = 10) -> int:
@@ -149,9 +149,6 @@ def test_where_there_are_too_many_chapters_neighbours_are_merged_unasked() -> No
     assert [n for page in pages for n in page.merged_from] == list(range(60))
 
 
-FITTED = FittedGists(page_breaks=False, question_tokens=0, least_words=2)
-
-
 def merged_pages(*parts: tuple[int, ...], gists: list[str]) -> UnitRows:
     """Pages of ten words for each page they were made from, and the gists of those."""
     rows = book(["ten words " * 5 * len(part) for part in parts], gists=gists)
@@ -223,51 +220,15 @@ def test_whatever_the_replies_the_memory_fits_where_its_tags_do(
     assert num_tokens(ParallelLookUp(raw, "", (), 1)) + REPLIES <= engine.context_tokens
 
 
-METHODS = "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=2),bm25(top_k=4)"
-BOTH = """select memory, count(*) as pages, sum(num_words)::bigint as words
-    from gists group by memory"""
-Words = tuple[str, ...]
-
-
-@pytest.mark.slow
-def test_a_book_of_300000_words_fits_8192_tokens(tmp_path: Path) -> None:
-    """The seven real books in a row are one document, with some questions."""
-    stories = loaded(WHOLE / "narrativeqa", "narrativeqa")
-    text = "\n\n".join(item.document.text.strip() for item in stories)
-    assert len(text.split()) > 300_000
-    asked = [
-        {"document_id": "long", "question_id": f"q{n}", "question": f"Who is {name}?",
-         "references": ["a man"]}
-        for n, name in enumerate(("the captain", "the vicar", "her brother", "the old servant"))
-    ]  # fmt: skip
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    write(folder, [{"document_id": "long", "text": text}], asked)
-    succeed("run", "corpus=tables", f"corpus.path={folder}", "family=narrativeqa_gutenberg",
-            "rater=none", "engine.context_tokens=8192", METHODS, f"warehouse={tmp_path}", "run=r",
-            "memory=fitted")  # fmt: skip
-    problems = sql(tmp_path, "select problem, count(*) as n from answers group by 1")
-    assert problems == [{"problem": None, "n": 16}]
-    found = {row["memory"]: row for row in sql(tmp_path, BOTH)}
-    before, after = found.pop("shared"), found.pop("paginate(kind=merged)")
-    assert found == {}
-    assert after["pages"] < before["pages"]
-    assert after["words"] < 2_500 < 8_192 < before["words"]
-    (longest,) = sql(tmp_path, """
-        select max(prompt_tokens + case stage when 'look_up' then 128 else 512 end) as most
-        from calls where stage in ('look_up', 'answer')""")  # fmt: skip
-    assert longest["most"] <= 8192
-
-
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Words:
+def small(tmp_path_factory: pytest.TempPathFactory) -> Sequence[str]:
     folder = tmp_path_factory.mktemp("small")
     write(folder, [document(1), document(2)], [question(1, of=1), question(2, of=2)])
     return ("corpus=tables", f"corpus.path={folder}", "rater=none")
 
 
 @pytest.mark.slow
-def test_gists_for_a_task_are_a_memory_of_their_own(tmp_path: Path, small: Words) -> None:
+def test_gists_for_a_task_are_a_memory_of_their_own(tmp_path: Path, small: Sequence[str]) -> None:
     tasks = ("Find the mills.", "Count the pages.")
     conditional = [f'readagent_p_conditional(task="{task}",max_pages=1)' for task in tasks]
     words = (*small, *UNIFORM, f"warehouse={tmp_path}", "run=r")
@@ -284,7 +245,9 @@ def test_gists_for_a_task_are_a_memory_of_their_own(tmp_path: Path, small: Words
     assert sql(tmp_path, joined) == [{"n": 18}]
 
 
-def test_a_second_step_for_one_memorys_gists_is_refused(tmp_path: Path, small: Words) -> None:
+def test_a_second_step_for_one_memorys_gists_is_refused(
+    tmp_path: Path, small: Sequence[str]
+) -> None:
     """Its rows would double every join."""
     text = (
         "arguments: {}\nstages:\n  gist: {kind: conditional, task: Find it}\n"

@@ -35,6 +35,13 @@ from tests.support.reading import (
     scripted,
 )
 
+ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was wind, he says."
+FIRST_DATE, DATE = "\f[2023/05/20 (Sat) 10:00]\n", "\f[2023/05/30 (Tue) 21:48]\n"
+ROUNDS = (
+    f"{FIRST_DATE}user: Hi.\n\nassistant: Hello!\nHow are you?\n\n", "user: Fine.\n\n",
+    f"{DATE}assistant: Welcome back.\n\nuser: user: is a word.\n\n", "user: Bye.\n\n",
+)  # fmt: skip
+
 
 def by_model(
     min_words: int, max_words: int, tail_words: int = 0, **settings: Any
@@ -147,8 +154,6 @@ def test_pages_must_tile_the_text_and_one_without_text_says_why() -> None:
 # Which label to choose at each call: an index into those offered, or null for babble.
 choices = st.lists(st.none() | st.integers(0, 30), min_size=1, max_size=12)
 odd_texts = st.text(alphabet="ab .!\n\r\t\u3000。！中文:B’\u2028", max_size=300)
-
-
 sizes = st.integers(1, 60)
 # min_words, max_words and tail_words
 limits = st.tuples(sizes, sizes, sizes).map(lambda n: (min(n[:2]), max(n[:2]), n[2] - 1))
@@ -283,34 +288,26 @@ def test_the_families_of_readagents_tables_keep_their_pages_and_ids() -> None:
     assert even(40).hashed()["page_ends"] == "pauses"
 
 
-ONE, TWO, THREE = "The bell rings at noon. ", "Nobody admits it.\n\n", "It was wind, he says."
-DATE = "\f[2023/05/30 (Tue) 21:48]\n"
-
-
-def words(text: str) -> int:
-    return len(text.split())
-
-
 @pytest.mark.parametrize(
-    ("size", "max_tokens", "parts"),
+    ("tokens", "max_tokens", "parts"),
     [
-        (words, 13, [ONE + TWO + THREE]), (words, 12, [ONE + TWO, THREE]),
-        (words, 8, [ONE + TWO, THREE]), (words, 7, [ONE, TWO, THREE]),
-        (words, 5, [ONE, TWO, THREE]),
-        (words, 4, ["The bell rings at ", "noon. " + TWO, "It was wind, he ", "says."]),
-        (words, 1, [*(f"{word} " for word in ONE.split()), "Nobody ", "admits ", "it.\n\n",
+        (str.split, 13, [ONE + TWO + THREE]), (str.split, 12, [ONE + TWO, THREE]),
+        (str.split, 8, [ONE + TWO, THREE]), (str.split, 7, [ONE, TWO, THREE]),
+        (str.split, 5, [ONE, TWO, THREE]),
+        (str.split, 4, ["The bell rings at ", "noon. " + TWO, "It was wind, he ", "says."]),
+        (str.split, 1, [*(f"{word} " for word in ONE.split()), "Nobody ", "admits ", "it.\n\n",
                     "It ", "was ", "wind, ", "he ", "says."]),
         # A header of three words stays with what follows.
-        (words, 6, ["user: Hello. ", f"{DATE}user: Good day. ", "Who rang?"]),
+        (str.split, 6, ["user: Hello. ", f"{DATE}user: Good day. ", "Who rang?"]),
         # A word too long is cut between characters.
-        (len, 4, ["ab ", "abcd", "efgh", "ij. ", "Ab"]),
+        (list, 4, ["ab ", "abcd", "efgh", "ij. ", "Ab"]),
     ],
 )  # fmt: skip
 def test_whole_sentences_as_many_as_fit_else_words(
-    size: Callable[[str], int], max_tokens: int, parts: list[str]
+    tokens: Callable[[str], list[str]], max_tokens: int, parts: list[str]
 ) -> None:
     async def count(part: str) -> int:
-        return size(part)
+        return len(tokens(part))
 
     text = "".join(parts)
     spans = asyncio.run(segments(text, max_tokens, count))
@@ -339,13 +336,6 @@ def test_a_long_text_is_measured_a_few_times_a_segment() -> None:
     assert len(spans) == math.ceil(3000 / (500 // 13))
     assert len(measured) <= 6 * len(spans)
     assert max(measured) <= 3 * 500
-
-
-FIRST_DATE = "\f[2023/05/20 (Sat) 10:00]\n"
-ROUNDS = (
-    f"{FIRST_DATE}user: Hi.\n\nassistant: Hello!\nHow are you?\n\n", "user: Fine.\n\n",
-    f"{DATE}assistant: Welcome back.\n\nuser: user: is a word.\n\n", "user: Bye.\n\n",
-)  # fmt: skip
 
 
 def pages(text: str, value: Any) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -85,19 +85,18 @@ def test_what_embeddings_lack_is_reported_but_a_page_without_words_is_no_lack() 
 
 
 class Counted(EmbedderSettings):
+    encoded: ClassVar[list[tuple[str, str]]] = []
+
     def _encode(self, texts: list[str], kind: Any) -> Any:
-        ENCODED.extend((kind, text) for text in texts)
+        self.encoded.extend((kind, text) for text in texts)
         return np.array([[float(len(text)), 1.0] for text in texts], dtype=np.float32)
-
-
-ENCODED: list[tuple[str, str]] = []
 
 
 def test_a_text_is_encoded_once_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Histories share sessions: of the second only what is new costs anything."""
     monkeypatch.setattr("pipeline.engines.embedder._VECTORS", {})
     monkeypatch.setattr("pipeline.engines.embedder._MOST_VECTORS", 3)
-    ENCODED.clear()
+    Counted.encoded.clear()
     model = Counted(model="m", chunk_words=None, device="cpu", batch_size=1)
 
     def vectors(*texts: str, kind: Any = "document") -> list[float]:
@@ -106,11 +105,11 @@ def test_a_text_is_encoded_once_by_a_worker(monkeypatch: pytest.MonkeyPatch) -> 
     assert vectors("a", "bb", "a") == [1, 2, 1]
     assert vectors("bb", "ccc") == [2, 3]
     assert vectors("bb", kind="query") == [2]
-    assert ENCODED == [
+    assert Counted.encoded == [
         ("document", "a"), ("document", "bb"), ("document", "ccc"), ("query", "bb"),
     ]  # fmt: skip
     assert vectors("a") == [1], "forgotten, as there is room for three"
-    assert ENCODED[4:] == [("document", "a")]
+    assert Counted.encoded[4:] == [("document", "a")]
 
 
 CHATS = (

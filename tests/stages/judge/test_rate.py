@@ -22,11 +22,12 @@ from stages.tables.answers import Answer, Rating
 from tests.support.reading import adding, always, book, deadline, never, question, run, scripted
 
 STAGE = RateAnswers()
+CUT = {"finish_reason": "length"}
 
 
-def answer(question_id: str = "q", text: str | None = "The wind.", **more: Any) -> Answer:
-    given = {"document_id": "d", "reader": "r", "num_context_words": 5, **more}
-    return Answer(question_id=question_id, answer=text, **given)
+def answer(text: str | None = "The wind.", **more: Any) -> Answer:
+    given = {"question_id": "q", "reader": "r", "num_context_words": 5, **more}
+    return Answer(document_id="d", answer=text, **given)
 
 
 def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> UnitRows:
@@ -58,10 +59,6 @@ def test_both_prompts_are_put_to_every_reference(tmp_path: Path) -> None:
     ]
 
 
-Rule = dict[str, Any]
-CUT = {"finish_reason": "length"}
-
-
 @pytest.mark.parametrize(
     ("strict", "permissive", "verdicts"),
     [  # label, value and problem by either prompt
@@ -77,7 +74,7 @@ CUT = {"finish_reason": "length"}
     ],
 )  # fmt: skip
 def test_an_unreadable_verdict_is_null_and_never_no(
-    tmp_path: Path, strict: Rule, permissive: Rule, verdicts: tuple[Any, Any]
+    tmp_path: Path, strict: dict[str, Any], permissive: dict[str, Any], verdicts: tuple[Any, Any]
 ) -> None:
     engine = scripted(tmp_path, {"prompt": "rate_strict", **strict}, permissive)
     given = rows([question(references=("the wind",))], [answer()])
@@ -121,7 +118,7 @@ def test_an_answer_with_a_problem_is_upstream(problem: Any) -> None:
 
 def test_a_failed_unit_has_the_ratings_of_every_question() -> None:
     questions = [question("a", references=("x",)), question("b")]
-    given = rows(questions, [answer("a"), answer("b")])
+    given = rows(questions, [answer(question_id="a"), answer(question_id="b")])
     made = STAGE.failed(given, "unit_failed", "a line of ours")
     STAGE.check(given, made)
     assert [(r.question_id, r.rubric, r.label, r.value, r.skipped) for r in made] == [
@@ -169,24 +166,19 @@ def test_a_questions_type_chooses_the_rubric(
     assert [(call.question_id, call.reference_index) for call in calls] == [("q", None)]
 
 
-KEY = "29 days passed in Miami"
-RUBRIC = "The user would prefer hotels in Miami with a view of the ocean"
-
-
-@pytest.mark.parametrize(
-    ("prompt", "verdict"),
-    [  # what the extractive engine says, by the words alone
-        (JudgeGeneric("?", "It was in Miami that 29 days passed", KEY), "yes"),
-        (JudgeGeneric("?", "It was in Miami", KEY), "no"),  # a part of it
-        (JudgeTemporal("?", "30 days passed in Miami", KEY), "yes"),
-        (JudgeTemporal("?", "27 days passed in Miami", KEY), "no"),
-        (JudgeKnowledgeUpdate("?", "First six, now nine months", "nine months"), "yes"),
-        (JudgeKnowledgeUpdate("?", "Six months", "nine months"), "no"),
-        (JudgePreference("?", "Hotels in Miami have an ocean view", RUBRIC), "yes"),
-        (JudgePreference("?", "Try any chain", RUBRIC), "no"),
-        (JudgeAbstention("?", "You didn't mention a hamster.", "Only a cat."), "yes"),
-        (JudgeAbstention("?", "Your hamster is called Bo.", "Only a cat."), "no"),
-    ],
-)
-def test_the_extractive_judge_goes_by_words(prompt: Prompt[Any], verdict: str) -> None:
-    assert prompt.extractive() == verdict
+def test_the_extractive_judge_goes_by_words() -> None:
+    key = "29 days passed in Miami"
+    rubric = "The user would prefer hotels in Miami with a view of the ocean"
+    verdicts: dict[Prompt[Any], str] = {
+        JudgeGeneric("?", "It was in Miami that 29 days passed", key): "yes",
+        JudgeGeneric("?", "It was in Miami", key): "no",  # a part of it
+        JudgeTemporal("?", "30 days passed in Miami", key): "yes",
+        JudgeTemporal("?", "27 days passed in Miami", key): "no",
+        JudgeKnowledgeUpdate("?", "First six, now nine months", "nine months"): "yes",
+        JudgeKnowledgeUpdate("?", "Six months", "nine months"): "no",
+        JudgePreference("?", "Hotels in Miami have an ocean view", rubric): "yes",
+        JudgePreference("?", "Try any chain", rubric): "no",
+        JudgeAbstention("?", "You didn't mention a hamster.", "Only a cat."): "yes",
+        JudgeAbstention("?", "Your hamster is called Bo.", "Only a cat."): "no",
+    }
+    assert {prompt: prompt.extractive() for prompt in verdicts} == verdicts

@@ -33,7 +33,6 @@ ROOT = CONF / "prompts"
 OURS = [PROMPTS[name] for name in sorted(PROMPTS) if PROMPTS[name].__module__.startswith("stages.")]
 SAMPLES = [sample for prompt in OURS for sample in prompt.samples()]
 
-each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 each_family = pytest.mark.parametrize("name", FAMILIES)
 
 
@@ -55,7 +54,7 @@ def test_a_family_passes_its_check_turns_take_turns_and_nothing_is_none(name: st
         assert "None" not in text, "no number of a passage without one"
 
 
-@each_sample
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_what_is_expected_is_read(sample: Prompt[Any]) -> None:
     """As a legal value where there is something to enumerate; in nothing is nothing read."""
     for reply in ("", " ", "\n\n"):
@@ -78,6 +77,8 @@ PASSAGES = (
     Passage("gist", 0, "The village wakes up."), Passage("page", 1, "The bell rings."),
     Passage("gist", 2, "Nobody admits it."),
 )  # fmt: skip
+OFFERED = Passage("gist", 3, "Dawn."), Passage("page", 4, "Noon."), Passage("text", None, "Dusk.")
+BREAK = BreakPoint("", (Labeled("Dawn.", None), Labeled("Noon.", 4), Labeled("Dusk.", 5)))
 WHO = "Who rang the bell?"
 OPTIONS = ("the sexton", "nobody", "a child", "the wind")
 
@@ -260,10 +261,6 @@ def test_xgrammar_takes_what_is_legal() -> None:
         assert takes(f"Reasoning: {reason}\nAction: -2\nAnswer: (D)")
     for reply in ("Action: -1", "Reasoning: why\nAction: 0", "Reasoning: why\nAction: -2"):
         assert not takes(reply), reply
-
-
-OFFERED = Passage("gist", 3, "Dawn."), Passage("page", 4, "Noon."), Passage("text", None, "Dusk.")
-BREAK = BreakPoint("", (Labeled("Dawn.", None), Labeled("Noon.", 4), Labeled("Dusk.", 5)))
 
 
 @pytest.mark.parametrize(

@@ -95,15 +95,12 @@ def test_without_clues_the_question_remains(
     ]  # fmt: skip
 
 
-def test_a_failed_unit_has_the_question_of_each() -> None:
-    (failed,) = clues().failed(memory(), "unit_failed", None)
-    assert (failed.kind, failed.text) == ("question", None)
-
-
 def test_a_memory_that_does_not_fit_is_not_asked() -> None:
     rows, calls = run(clues(), memory("bell " * 500), always("x", context_tokens=400))
     assert [row.problem for row in rows] == [None, "context_overflow", "context_overflow"]
     assert calls == ()
+    (failed,) = clues().failed(memory(), "unit_failed", None)
+    assert (failed.kind, failed.text) == ("question", None)
 
 
 def test_each_part_of_the_memory_is_asked_and_searched_for(tmp_path: Path) -> None:
@@ -130,6 +127,8 @@ def test_key_points_take_the_place_of_an_instruction(tmp_path: Path) -> None:
 
 
 def test_rewriters(tmp_path: Path) -> None:
+    """Of several passages each is drawn with a seed of its own; without sampling they are one
+    reply."""
     engine = by_prompt(
         tmp_path, hypothetical=" The sexton rang it.\n", sub_questions="Who?\n2) Which bell?"
     )
@@ -139,10 +138,6 @@ def test_rewriters(tmp_path: Path) -> None:
         QUESTION, ("sub_question", "Who?", None), ("sub_question", "Which bell?", None),
     ]  # fmt: skip
     assert queries(one, always("")) == [("hypothetical", None, "unparseable"), QUESTION]
-
-
-def test_several_passages_and_the_question() -> None:
-    """Each is drawn with a seed of its own; without sampling they are one reply."""
     stage = MakeHypothetical(num_passages=3, with_question=True)
     engine = in_turn("one", "two", "three")
     made, _ = run(stage, memory(), engine, temperature=0.7)

@@ -50,6 +50,10 @@ PAGES = (
 )
 GISTS = ("bell rings", "denial", "wind blamed", "silence")
 TEXT = "".join(PAGES)
+OPTIONS = ("the sexton", "nobody", "the wind")
+WHOLE_TEXT = "  The bell rings\nat noon.\n\nNobody admits it. "  # 8 words
+EMPTY = num_tokens(AnswerQuestion((Passage("text", None, ""),), question().question, (), 30))
+REPLY = 50
 COMMON: dict[str, Any] = {"first_page": 0, "answer_words": 30, "answer_page_tags": True}
 FROM_MEMORY = AnswerFromMemory(**COMMON)
 FROM_PAGES = AnswerFromPages(**COMMON)
@@ -140,9 +144,6 @@ def test_text_or_exactly_its_first_or_last_words(
     assert (answer.page_indexes, answer.num_lookups) == ((), 0)
 
 
-OPTIONS = ("the sexton", "nobody", "the wind")
-
-
 @pytest.mark.parametrize(
     ("reply", "index", "problem"),
     [
@@ -152,7 +153,6 @@ OPTIONS = ("the sexton", "nobody", "the wind")
     ],
 )  # fmt: skip
 def test_options(reply: str, index: int | None, problem: str | None) -> None:
-    """What was read is known whatever was said."""
     engine = in_turn(f" {reply}\n")
     answer = one(FROM_MEMORY, rows(looked_up(1), questions=[question(options=OPTIONS)]), engine)
     assert "(A) the sexton\n(B) nobody\n(C) the wind\n" in engine.prompts()[0]
@@ -251,11 +251,6 @@ def test_a_failed_look_up_is_upstream_and_a_skipped_one_is_skipped() -> None:
     lost = replace(empty, problem="upstream", detail="look_up: timeout")
     assert one(FROM_MEMORY, rows(*lookups), never()) == lost
     assert one(FROM_PAGES, rows(looked_up(skipped=True)), never()) == replace(empty, skipped=True)
-
-
-WHOLE_TEXT = "  The bell rings\nat noon.\n\nNobody admits it. "  # 8 words
-EMPTY = num_tokens(AnswerQuestion((Passage("text", None, ""),), question().question, (), 30))
-REPLY = 50
 
 
 def answered_by(

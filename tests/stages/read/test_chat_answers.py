@@ -1,6 +1,5 @@
 """Chats as a reader is shown them, notes on each, and the answers made of either."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,8 @@ ASKED = question(asked_at="2023/06/01 (Thu) 09:00")
 SETTINGS: dict[str, Any] = {
     "first_page": 0, "answer_words": 9, "answer_page_tags": False, "judged": "answer",
 }  # fmt: skip
+TAKE_NOTES = TakeNotes(history="text")
+CAT = '[{"role": "user", "content": "She is three."}]'
 
 
 def rows(*used: int) -> Any:
@@ -75,7 +76,6 @@ def test_items_by_date_as_text_or_json() -> None:
         assert len(shown) == 2 and "2023/06/01 (Thu) 09:00" in engine.prompts()[0]
         # 7 and 2 words; `book` counts the 3 of a header, too
         assert (answer.page_indexes, answer.num_context_words) == ((0, 2), 15)
-    assert json.loads(shown[0].split("\n", 2)[2])[0]["content"] == 'I have a "cat".'
 
 
 NOTED, FORMLESS = "Notes:\n- a cat is named\nAnswer: A cat.", "It is a cat, I think."
@@ -100,9 +100,6 @@ def test_the_answer_follows_the_notes_and_raters_may_see_the_whole_reply(
     run(RateByType(), adding(graded, {Answer: [made]}), rater)
     seen = [] if problem else [judged == "whole_reply"]
     assert [reply in prompt for prompt in rater.prompts()] == seen
-
-
-TAKE_NOTES = TakeNotes(history="text")
 
 
 def test_a_note_for_each_page_that_was_found() -> None:
@@ -137,9 +134,6 @@ def test_answers_are_made_from_what_was_noted(
     ]
     assert (answer.page_indexes, answer.context_spans) == ((1, 2), ())
     assert answer.num_context_words == words
-
-
-CAT = '[{"role": "user", "content": "She is three."}]'
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Answers of other systems: their files, what is made of each, and which units a change redoes."""
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,48 +18,37 @@ from pipeline.files.storage import as_path
 from stages.read.imported_answers import ImportedAnswer, read_predictions
 from stages.tables.answers import Answer
 from tests.support.reading import document, never, question, run
+from tests.support.texts.loading import written
 
 THEIRS = {"q1": "Ann.", "q2": "2 Bs", "7": ""}
 OPTIONS = ("Ships", "Stars", "Gulls and waves", "Books")
 
 
-def written(folder: Path, name: str, text: str) -> str:
-    (folder / name).write_text(text, encoding="utf-8")
-    return str(folder / name)
-
-
-def files(folder: Path, rows: list[dict[str, Any]]) -> list[str]:
-    pq.write_table(pa.Table.from_pylist(rows), folder / "c.parquet")
-    table = "".join(
-        ";".join(map(str, row)) + "\n" for row in [rows[0], *(r.values() for r in rows)]
-    )
-    return [
-        written(folder, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows)),
-        written(folder, "b.json", json.dumps(rows)), str(folder / "c.parquet"),
-        written(folder, "d.csv", table),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("key", ["answer", "hypothesis", "prediction"])
 def test_rows_by_id(tmp_path: Path, key: str) -> None:
     rows = [{"question_id": i, key: a, "other": 1} for i, a in THEIRS.items()]
-    *found, in_csv = map(read_predictions, files(tmp_path, rows))
-    assert (found, in_csv) == ([THEIRS] * 3, {**THEIRS, "7": None})
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "c.parquet")
+    lines, whole = written(tmp_path / "a.jsonl", *rows), written(tmp_path / "b.json", rows)
+    for file in (lines, whole, tmp_path / "c.parquet"):
+        assert read_predictions(str(file)) == THEIRS
+    table = (";".join(map(str, row)) for row in [rows[0], *(row.values() for row in rows)])
+    in_csv = written(tmp_path / "d.csv", *table)
+    assert read_predictions(str(in_csv)) == {**THEIRS, "7": None}
 
 
 def test_an_object_by_id_is_the_whole_file(tmp_path: Path) -> None:
     """As SCROLLS has it. A half surrogate pair is no text."""
     for name in ("a.json", "a.jsonl"):
-        assert read_predictions(written(tmp_path, name, json.dumps(THEIRS))) == THEIRS
-    path = written(tmp_path, "a.json", '{"q1": "a\\ud800b", "q2": [1]}')
-    assert read_predictions(path) == {"q1": "a\ufffdb", "q2": [1]}
+        assert read_predictions(str(written(tmp_path / name, THEIRS))) == THEIRS
+    path = written(tmp_path / "a.json", '{"q1": "a\\ud800b", "q2": [1]}')
+    assert read_predictions(str(path)) == {"q1": "a\ufffdb", "q2": [1]}
 
 
 def test_the_file_is_stored_with_its_whole_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A later launch, from another folder, reads it again; the run's name is the same."""
-    path = written(tmp_path, "theirs.json", '{"q1": "x"}')
+    path = str(written(tmp_path / "theirs.json", {"q1": "x"}))
     monkeypatch.chdir(tmp_path)
     words = ["corpus=demo", "rater=none", "method=Theirs"]
     resolved = with_predictions([*words, "predictions=theirs.json"])
@@ -83,11 +71,11 @@ def test_the_file_is_stored_with_its_whole_path(
 )
 def test_a_file_that_cannot_be_used(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)):
-        read_predictions(written(tmp_path, "a.jsonl", text))
+        read_predictions(str(written(tmp_path / "a.jsonl", text)))
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
-    damaged = written(tmp_path, "a.jsonl", "%PDF-1.7")
+    damaged = written(tmp_path / "a.jsonl", "%PDF-1.7")
     guessed = tmp_path / "a.csv"
     guessed.write_bytes("question_id,answer\nq1,Löwen\n".encode("cp1252"))
     for path, says in (
@@ -121,7 +109,7 @@ LETTERS = ("B", "A", "a lamp", "A lamp")
 def test_an_answer_in_words_or_the_option_by_letter_or_text(
     tmp_path: Path, value: Any, options: Sequence[str], index: int | None, problem: Problem | None
 ) -> None:
-    path = written(tmp_path, "a.json", json.dumps({"q1": value}))
+    path = str(written(tmp_path / "a.json", {"q1": value}))
     rows = UnitRows(document("Some text."), (question("q1", options=tuple(options)),))
     (row,), _ = run(ImportedAnswer(file=path), rows, never())
     text = None if problem in ("no_answer", "bad_input") else value.strip()
@@ -134,7 +122,7 @@ def test_an_answer_in_words_or_the_option_by_letter_or_text(
 
 
 def test_ids_are_those_of_a_corpus_that_is_read_whole(tmp_path: Path) -> None:
-    path = written(tmp_path, "theirs.json", '{"meeting-02": "a", "q3": "b"}')
+    path = str(written(tmp_path / "theirs.json", {"meeting-02": "a", "q3": "b"}))
     values = read_run([f"warehouse={tmp_path}"]).config.model_dump(mode="json")
     values |= {"methods": "", "predictions": {"theirs": path}}
     prepare(run_of({**values, "limit": 1}), as_path(tmp_path), lambda line: None)

@@ -32,9 +32,6 @@ TEXT = ONE + TWO + THREE  # segments of at most five words: these three
 SUMMARIZED: dict[str, Any] = {"last_segment": "summarized"}
 READ = {"last_segment": "read"}
 STAGE = UpdateRunningSummary(segment_tokens=5, summary_tokens=4, asks_question=True, **SUMMARIZED)
-ANSWER = AnswerFromRunningSummary(
-    first_page=0, answer_words=30, answer_page_tags=True, **SUMMARIZED
-)
 
 
 def rows(*questions: Question, text: str = TEXT) -> UnitRows:
@@ -53,8 +50,9 @@ def prompt(segment: str, summary: str) -> UpdateSummary:
 def answered(
     summaries: Sequence[RunningSummary], engine: Listener, text: str = TEXT, **settings: Any
 ) -> Answer:
-    unit = adding(rows(text=text), {RunningSummary: summaries})
-    (answer,), _ = run(ANSWER.model_copy(update=settings), unit, engine)
+    values = {"first_page": 0, "answer_words": 30, "answer_page_tags": True, **SUMMARIZED}
+    stage = AnswerFromRunningSummary.model_validate({**values, **settings})
+    (answer,), _ = run(stage, adding(rows(text=text), {RunningSummary: summaries}), engine)
     assert isinstance(answer, Answer)
     return answer
 

@@ -76,16 +76,13 @@ def test_the_longer_of_look_up_and_answer_reply_stays_free() -> None:
         assert row.used == used
 
 
-def test_look_ups_of_all_at_once_are_shown_gists_by_the_familys_numbers() -> None:
+def test_gists_and_pages_read_in_their_place_are_shown_by_the_familys_numbers() -> None:
     engine = in_turn("[]")
     run(parallel(4, first_page=1), BOOK, engine)
     (prompt,) = engine.prompts()
     memory = "".join(f"<Page {n + 1}>\ngist {n}\n\n" for n in range(7))
     assert f"{memory}Question: {QUESTION}" in prompt
     assert "4 at most" in prompt and "Page text" not in prompt
-
-
-def test_pages_read_are_shown_in_place_and_listed_by_the_familys_numbers() -> None:
     engine = in_turn("Page 5", "Page 8", "Page 1")
     made, _ = run(sequential(2, first_page=1), BOOK, engine)
     turn = looked_up(0, turn=1, requested=(7, 0), dropped=(Dropped(7, "out_of_range"),))

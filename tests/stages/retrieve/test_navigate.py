@@ -1,6 +1,5 @@
 """Navigation by hand: every step of every walk through a tree of four segments, the segments looked
-up, the answer that it leaves, and what is measured of it.
-"""
+up, the answer that it leaves, and what is measured of it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.core.errors import Problem
 from pipeline.core.rows import Span, UnitRows
 from stages.index.tree import BuildTree
 from stages.prompts.memwalker import ReadLeaf
@@ -37,6 +35,8 @@ from tests.support.runs import warehouse as by_hand
 PAGES = [f"Segment {name} of the text.\n" for name in "abcd"]
 OPTIONS = ("the sexton", "nobody", "a child", "the wind")
 ANSWER = "Reasoning: it says so\nAction: -2\nAnswer: (C) a child"
+BUDGETS = {"triage": 5, "read_leaf": 30}
+MEMORY = "\n\n".join(f"summary {name}" for name in "abcdcd")
 ENTERED = [(6, "enter", 5), (5, "enter", 2)]  # down to c
 
 
@@ -80,8 +80,9 @@ def act(action: int) -> str:
     return f"Reasoning: why\nAction: {action}"
 
 
-def test_straight_down() -> None:
-    made = walked(act(1), act(0), ANSWER)
+def test_straight_down_and_what_the_model_sees_on_the_way() -> None:
+    engine = in_turn(act(1), act(0), ANSWER)
+    made, _ = run(stage(), tree(), engine)
     assert path(made) == [*ENTERED, (2, "answer", None)]
     # Summaries of two words; the first level's are two joined. A segment has five.
     # The root's summary is in the memory alone.
@@ -90,6 +91,17 @@ def test_straight_down() -> None:
     ]  # fmt: skip
     assert {(v.num_replies, v.num_invalid, v.reader) for v in made} == {(1, 0, "listener")}
     assert (made[-1].answer, made[-1].answer_index) == ("(C) a child", 2)
+    root, inner, leaf = prompts = engine.prompts()
+    assert all("\nReasoning: " in prompt for prompt in prompts)
+    assert "Summary 0: summary a\n\nsummary b\n\nSummary 1: summary c\n\nsummary d\n\n" in root
+    assert "Summary 0: summary c\n\nSummary 1: summary d\n\n" in inner
+    assert "the sexton" not in root and "(A) the sexton" in leaf
+    assert "Segment c of the text." in leaf and "Segment d" not in leaf
+    assert leaf.startswith("What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n")
+    engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
+    made, _ = run(stage(reasoning=False), tree(), engine)
+    assert not any("Reasoning" in prompt for prompt in engine.prompts())
+    assert [visit.reason for visit in made] == [None] * 3
 
 
 def test_stray_and_recovery() -> None:
@@ -219,22 +231,6 @@ def test_a_navigation_that_failed_leaves_its_question_upstream() -> None:
     assert (answer.problem, answer.detail) == ("upstream", f"{lost[2]}, look_up: upstream")
 
 
-def test_what_the_model_sees_on_the_way() -> None:
-    engine = in_turn(act(1), act(0), ANSWER)
-    run(stage(), tree(), engine)
-    root, inner, leaf = prompts = engine.prompts()
-    assert all("\nReasoning: " in prompt for prompt in prompts)
-    assert "Summary 0: summary a\n\nsummary b\n\nSummary 1: summary c\n\nsummary d\n\n" in root
-    assert "Summary 0: summary c\n\nSummary 1: summary d\n\n" in inner
-    assert "the sexton" not in root and "(A) the sexton" in leaf
-    assert "Segment c of the text." in leaf and "Segment d" not in leaf
-    assert leaf.startswith("What is known of the rest of the text:\n\nsummary a\n\nsummary b\n\n")
-    engine = in_turn("Action: 1", "Action: 0", "Action: -2\nAnswer: (A)")
-    made, _ = run(stage(reasoning=False), tree(), engine)
-    assert not any("Reasoning" in prompt for prompt in engine.prompts())
-    assert [visit.reason for visit in made] == [None] * 3
-
-
 def test_working_memory_is_of_the_path_or_of_all_that_was_visited_or_none() -> None:
     """Sections 5 and 3. Into c's parent, back at c and d, into a."""
     replies = (act(1), act(0), act(-1), act(-1), act(0), ANSWER)
@@ -247,12 +243,6 @@ def test_working_memory_is_of_the_path_or_of_all_that_was_visited_or_none() -> N
         memory, _, _ = engine.prompts()[-1].partition("One part of the text, in full:")
         assert memory.partition("text:\n\n")[2].strip() == "\n\n".join(shown)
         assert made[-1].num_memory_words == sum(len(text.split()) for text in shown)
-
-
-BUDGETS = {"triage": 5, "read_leaf": 30}
-
-
-MEMORY = "\n\n".join(f"summary {name}" for name in "abcdcd")
 
 
 @pytest.mark.parametrize(
@@ -297,46 +287,42 @@ def test_no_reply_ends_it(tmp_path: Path) -> None:
     assert made[-1].problem == "timeout"
 
 
-CHOICE: dict[str, Any] = {"options": ("a", "b"), "references": ("b",), "answer_index": 1}
-# Of each visit action, depth, replies, how many of these are not legal, and words that are new.
-WALKS: dict[str, list[tuple[str | None, int, int, int, int]]] = {
+# Of each walk its visits (action, depth, replies, how many of these are not legal, words that are
+# new), its answer, and by hand its measures.
+Visits = list[tuple[str | None, int, int, int, int]]
+WALKS: dict[str, tuple[Visits, dict[str, Any], tuple[float | None, ...]]] = {
     # Straight down, right: two replies, both legal; 30 of 100 words.
-    "down": [("enter", 0, 1, 0, 20), ("answer", 1, 1, 0, 10)],
+    "down": ([("enter", 0, 1, 0, 20), ("answer", 1, 1, 0, 10)], {"answer_index": 1},
+             (100, 0, None, 30, 30, 2, 1)),
     # Reverted once and answered right; of five replies two were not legal; 65 words.
-    "stray": [("enter", 0, 2, 1, 20), ("revert", 1, 1, 0, 25), ("enter", 0, 0, 0, 0),
-              ("answer", 1, 2, 1, 20)],
+    "stray": ([("enter", 0, 2, 1, 20), ("revert", 1, 1, 0, 25), ("enter", 0, 0, 0, 0),
+               ("answer", 1, 2, 1, 20)], {"answer_index": 1}, (60, 100, 100, 65, 65, 4, 1)),
     # Reverted and answered wrong.
-    "wrong": [("revert", 2, 1, 0, 50), ("answer", 1, 1, 0, 50)],
+    "wrong": ([("revert", 2, 1, 0, 50), ("answer", 1, 1, 0, 50)], {"answer_index": 0},
+              (100, 100, 0, 100, None, 2, 2)),
     # Three replies without a legal action: no answer.
-    "bad": [(None, 0, 3, 3, 0)],
+    "bad": ([(None, 0, 3, 3, 0)], {"answer": None, "problem": "unparseable"},
+            (0, 0, None, 0, None, 1, 0)),
     # A free-form question reverted on: whether it was right is no matter of letters.
-    "free": [("revert", 1, 1, 0, 10), ("answer", 3, 1, 0, 0)],
+    "free": ([("revert", 1, 1, 0, 10), ("answer", 3, 1, 0, 0)], {},
+             (100, 100, None, 10, None, 2, 3)),
     # The engine never replied.
-    "lost": [(None, 0, 0, 0, 0)],
+    "lost": ([(None, 0, 0, 0, 0)], {"answer": None, "problem": "timeout"}, (None,) * 7),
 }  # fmt: skip
-PROBLEMS: dict[str, Problem] = {"bad": "unparseable", "lost": "timeout"}
-LETTERS = {"down": 1, "stray": 1, "wrong": 0}
 MEASURES = "valid_actions", "stray", "recovery", "text_read", "text_read_right", "steps", "depth"
-BY_HAND = {
-    "down": (100, 0, None, 30, 30, 2, 1), "stray": (60, 100, 100, 65, 65, 4, 1),
-    "wrong": (100, 100, 0, 100, None, 2, 2), "bad": (0, 0, None, 0, None, 1, 0),
-    "free": (100, 100, None, 10, None, 2, 3),
-}  # fmt: skip
 
 
 def test_measures_by_hand(tmp_path: Path) -> None:
     visits = [
         Visit(document_id="d1", question_id=name, turn=turn, node_index=turn, action=action,
               depth=depth, num_replies=replies, num_invalid=invalid, num_new_words=words,
-              problem=PROBLEMS.get(name))
-        for name, walk in WALKS.items()
+              problem=said.get("problem"))
+        for name, (walk, said, _) in WALKS.items()
         for turn, (action, depth, replies, invalid, words) in enumerate(walk)
     ]  # fmt: skip
-    asked = [by_hand.question(name, **({} if name == "free" else CHOICE)) for name in WALKS]
-    answers = [
-        by_hand.answer(name, answer=None, problem=PROBLEMS[name]) if name in PROBLEMS
-        else by_hand.answer(name, answer_index=LETTERS.get(name)) for name in WALKS
-    ]  # fmt: skip
+    choice: dict[str, Any] = {"options": ("a", "b"), "references": ("b",), "answer_index": 1}
+    asked = [by_hand.question(name, **({} if name == "free" else choice)) for name in WALKS]
+    answers = [by_hand.answer(name, **said) for name, (_, said, _) in WALKS.items()]
     warehouse, planned = by_hand.Warehouse(tmp_path), []
     of_document = [by_hand.document(text="word " * 100, num_words=100)]
     for table, method, made in (("documents", None, of_document), ("questions", None, asked),
@@ -351,7 +337,7 @@ def test_measures_by_hand(tmp_path: Path) -> None:
     found = rows(warehouse, "select question_id, measure, value, problem from measures")
     assert {(row["question_id"], row["measure"]): row["value"] for row in found
             if row["measure"] in MEASURES} == {
-        (name, measure): value for name, values in BY_HAND.items()
+        (name, measure): value for name, (_, _, values) in WALKS.items()
         for measure, value in zip(MEASURES, values, strict=True) if value is not None
     }  # fmt: skip
     problems = {(row["question_id"], row["problem"]) for row in found if row["problem"]}

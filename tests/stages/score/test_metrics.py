@@ -2,7 +2,9 @@
 the values of the authors' own functions (tests/data/SOURCES.md)."""
 
 import json
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
+from pipeline.core.errors import UsageError
+from pipeline.core.registry import load_plugins
+from pipeline.store import connect
+from pipeline.store.sql.connection import query
+from pipeline.work.stage import MEASURES
 from stages.score import longbench_metrics
 from stages.score.metrics import METRICS, is_chinese, rouge_l, unicode_words, writing_of
-from tests.support.command import DATA
+from tests.support.command import DATA, ROOT
 from tests.support.reading import question
+from tests.support.runs.finished_run import FinishedRun
 
 ANSWER = "The cats were running to the old house. They found nothing."
 REFERENCES = ("A cat runs to its old house and finds nothing.", "They were late.")
@@ -52,25 +60,19 @@ def test_rouge_l_is_that_of_rouge_score(reference: list[str], answer: list[str])
     assert rouge_l(reference, answer) == expected, "to the last digit"
 
 
-@pytest.mark.parametrize(
-    ("answer", "reference", "expected"),
-    [
-        ("The old  house!", "old house", 100), ("house old", "old house", 0),
-        ("theatre", "atre", 0),  # an article only as a word
-        ("his uncle's", "his uncles", 100), ("his uncle John", "his uncle", 0), ("", "the", 100),
-    ],
-)  # fmt: skip
-def test_squad_em(answer: str, reference: str, expected: float) -> None:
-    assert score("squad_em", answer, [reference]) == expected
+def test_squad_em() -> None:
+    expected = {
+        ("The old  house!", "old house"): 100, ("house old", "old house"): 0,
+        ("theatre", "atre"): 0,  # an article only as a word
+        ("his uncle's", "his uncles"): 100, ("his uncle John", "his uncle"): 0, ("", "the"): 100,
+    }  # fmt: skip
+    assert {pair: score("squad_em", pair[0], [pair[1]]) for pair in expected} == expected
 
 
 def task_score(task: str, answer: str, *references: str, classes: tuple[str, ...] = ()) -> float:
     asked = question(references=references, task=task, classes=classes)
     assert METRICS["longbench"].applies(asked)
     return METRICS["longbench"].score(answer, asked)
-
-
-AUTHORS = json.loads((DATA / "authors_metrics.json").read_text(encoding="utf-8"))["longbench"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,8 @@ AUTHORS = json.loads((DATA / "authors_metrics.json").read_text(encoding="utf-8")
     ],
 )
 def test_longbench_is_the_authors(function: str, metric: str, task: str) -> None:
-    for answer, reference, expected in AUTHORS[function]:
+    values = json.loads((DATA / "authors_metrics.json").read_text(encoding="utf-8"))
+    for answer, reference, expected in values["longbench"][function]:
         value = score(metric, answer, [reference])
         assert value == pytest.approx(100 * expected, abs=1e-4), (answer, reference)
         assert task_score(task, answer, reference) == value
@@ -95,9 +98,6 @@ def test_a_long_sentence_is_scored() -> None:
     assert longbench_metrics.rouge(text, text) == pytest.approx(100)
     for answer, reference in (("...", "a b"), ("a b", "."), ("", "a")):
         assert longbench_metrics.rouge(answer, reference) == 0
-
-
-CLASSES = ("Date", "Food", "Other entity", "Other location", "location", "entity")
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,9 @@ CLASSES = ("Date", "Food", "Other entity", "Other location", "location", "entity
 def test_the_score_of_each_task(
     tasks: str, answer: str, references: list[str], expected: float
 ) -> None:
+    classes = ("Date", "Food", "Other entity", "Other location", "location", "entity")
     for task in tasks.split():
-        value = task_score(task, answer, *references, classes=CLASSES)
+        value = task_score(task, answer, *references, classes=classes)
         assert value == pytest.approx(expected)
 
 
@@ -145,14 +146,8 @@ def test_of_two_parts_of_the_right_class_in_a_row_the_second_counts() -> None:
     assert longbench_metrics.classification("abc", "abc", ("a", "abc", "ab")) == 100
 
 
-@pytest.mark.parametrize("more", [{}, {"task": "mine"}, {"task": "trec"}])
-def test_what_longbench_does_not_score_has_no_score(more: dict[str, Any]) -> None:
-    assert not METRICS["longbench"].applies(question(references=("Food",), **more))
-
-
-# Languages that rouge-score's ASCII tokens leave nothing of.
-
-# Language: a text, its words by hand, an answer with half of its words and as many others.
+# Of languages that rouge-score's ASCII tokens leave nothing of a text, its words by hand, and an
+# answer with half of its words and as many others.
 TEXTS: dict[str, tuple[str, list[str], str]] = {
     "Chinese": ("他在北京。", ["他", "在", "北", "京"], "她住北京"),
     "Japanese": ("猫がいる。", ["猫", "が", "い", "る"], "犬もいる"),
@@ -187,33 +182,62 @@ def test_words_and_scores_of_a_language(language: str) -> None:
         assert {name: score(name, half, [text]) for name in values} == pytest.approx(values)
 
 
-def test_other_spellings_of_the_same_characters() -> None:
-    """Full width; a dakuten and a breve of their own."""
+def test_most_words_decide_the_writing_and_characters_have_several_spellings() -> None:
+    writings = {
+        "": "latin", "42": "latin", "Beyoncé": "latin", "the α particle": "latin",
+        "He wrote 北京 on it": "latin", "GPT-4 比 GPT-3 好得多": "unspaced", "3年": "unspaced",
+        "город New": "latin", "в городе New": "spaced",
+    }  # fmt: skip
+    assert {text: writing_of(text) for text in writings} == writings
+    # Full width; a dakuten and a breve of their own.
     assert unicode_words("ＡＢ１ \u304b\u3099 \u0438\u0306") == ["ab1", "\u304c", "\u0439"]
 
 
-@pytest.mark.parametrize(
-    ("text", "writing"),
-    [
-        ("", "latin"), ("42", "latin"), ("Beyoncé", "latin"), ("the α particle", "latin"),
-        ("He wrote 北京 on it", "latin"), ("GPT-4 比 GPT-3 好得多", "unspaced"),
-        ("3年", "unspaced"), ("город New", "latin"), ("в городе New", "spaced"),
-    ],
-)  # fmt: skip
-def test_most_words_decide(text: str, writing: str) -> None:
-    assert writing_of(text) == writing
+def test_which_metrics_apply() -> None:
+    expected = {
+        ("longbench_f1_zh", "Who?", "Peter"): False, ("longbench_f1_zh", "谁?", "Peter"): True,
+        ("longbench_rouge_zh", "Who?", "彼得"): True,
+        ("longbench_rouge_zh", "誰ですか?", "ピーター"): False,
+        ("longbench_rouge_zh", "誰ですか?", "田中"): False,
+        ("longbench_rouge", "Who?", "Peter"): True, ("longbench_rouge", "Кто?", "Пётр"): True,
+        ("longbench_rouge", "谁?", "彼得"): False, ("rouge1_stem", "谁?", "彼得"): True,
+    }  # fmt: skip
+    for (metric, asked, reference), applies in expected.items():
+        asking = question(text=asked, references=(reference,))
+        assert METRICS[metric].applies(asking) is applies, (metric, asked, reference)
+    no_task: dict[str, Any]
+    for no_task in ({}, {"task": "mine"}, {"task": "trec"}):  # which lacks its classes
+        assert not METRICS["longbench"].applies(question(references=("Food",), **no_task))
 
 
+def test_the_measures_of_a_run_are_taken(tmp_path: Path) -> None:
+    """Those of metrics and those that the tables' SQL makes, of readagent_p with a rater."""
+
+    def brought(answer: str, reference: str) -> float:
+        return 100.0 * (answer == reference)
+
+    connection = connect(FinishedRun(tmp_path).warehouse, "night")
+    rows = query(connection, "select distinct measure from measures")
+    names = {row["measure"] for row in rows}
+    assert {"lr_1", "lr_2", "squad_em", "compression_rate", "lookups", "length"} <= names
+    for name in names:
+        with pytest.raises(UsageError, match=rf"brought makes the measure '{name}', which is that"):
+            MEASURES.add(name, brought)
+
+
+@pytest.mark.usefixtures("registries")
 @pytest.mark.parametrize(
-    ("metric", "asked", "reference", "applies"),
-    [
-        ("longbench_f1_zh", "Who?", "Peter", False), ("longbench_f1_zh", "谁?", "Peter", True),
-        ("longbench_rouge_zh", "Who?", "彼得", True),
-        ("longbench_rouge_zh", "誰ですか?", "ピーター", False),
-        ("longbench_rouge_zh", "誰ですか?", "田中", False),
-        ("longbench_rouge", "Who?", "Peter", True), ("longbench_rouge", "Кто?", "Пётр", True),
-        ("longbench_rouge", "谁?", "彼得", False), ("rouge1_stem", "谁?", "彼得", True),
-    ],
-)  # fmt: skip
-def test_which_metrics_apply(metric: str, asked: str, reference: str, applies: bool) -> None:
-    assert METRICS[metric].applies(question(text=asked, references=(reference,))) is applies
+    ("view", "whose"), [("readings", "stages.tables.answers.Answer"), ("runs", "every warehouse")]
+)
+def test_the_sql_of_a_table_names_no_view_that_there_is(
+    tmp_path: Path, view: str, whose: str
+) -> None:
+    own = tmp_path / f"quotes_{view}"  # imported once
+    shutil.copytree(ROOT / "tests" / "support" / "quote_plugin", own)
+    sql = own / "quotes.sql"
+    sql.write_text(sql.read_text().replace("quoted", view))
+    with pytest.raises(UsageError) as refused:
+        load_plugins([str(own)])
+    line = str(refused.value)
+    assert f"makes the table or view '{view}', which is that of {whose}" in line
+    assert "gistmill_plugins.quotes_" in line and "\n" not in line

@@ -1,35 +1,28 @@
 """Scores: metrics against rouge_score itself, accuracy, and evidence by sets of characters."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.core.rows import Question, Span, UnitRows
+from pipeline.core.rows import Question, Span
 from stages.score.metrics import METRICS, PARTS
 from stages.score.score import ScoreAnswers
 from stages.tables.answers import Answer, Score
-from tests.support.reading import adding, book, never, question, run
+from tests.stages.judge.test_rate import answer, rows
+from tests.support.reading import never, question, run
 
 STAGE = ScoreAnswers(metrics=("rouge1_stem", "rougeL_stem", "squad_em"))
 EVIDENCE = ("evidence_recall", "evidence_any_hit", "evidence_full", "evidence_precision")
 REFERENCES = ("The wind rang the bells.", "It was a gust of wind")
 Pairs = list[tuple[int, int]]
-
-
-def answer(text: str | None = "The wind rings a bell", **more: Any) -> Answer:
-    more = {"question_id": "q", "num_context_words": 5, **more}
-    return Answer(document_id="d", reader="r", answer=text, **more)
+pairs = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(1, 25)).map(lambda p: (p[0], p[0] + p[1])),
+    max_size=6,
+)
 
 
 def spans(*pairs: tuple[int, int]) -> tuple[Span, ...]:
     return tuple(Span(*pair) for pair in pairs)
-
-
-def rows(questions: Sequence[Question], answers: Sequence[Answer]) -> UnitRows:
-    return adding(book(["The bell rings."], questions=questions), {Answer: answers})
 
 
 def scored(asked: Question, said: Answer, stage: ScoreAnswers = STAGE) -> list[Score]:
@@ -66,15 +59,12 @@ def test_scrolls_rouge_is_scored_part_by_part() -> None:
     assert [list(c.geometric_mean_of) for c in columns] == [parts, []]
 
 
-CHOICE: dict[str, Any] = {"options": ("a", "b"), "references": ("b",), "answer_index": 1}
-NEVER_ASKED = answer(None, num_context_words=None, problem="context_overflow")
-
-
 @pytest.mark.parametrize(
     ("asked", "said", "expected"),
     [
         # Multiple choice has accuracy; an answer with a problem scores 0 and says so.
-        *((question(**CHOICE), answer("(B)", answer_index=chosen, problem=problem),
+        *((question(options=("a", "b"), references=("b",), answer_index=1),
+           answer("(B)", answer_index=chosen, problem=problem),
            {"accuracy": (value, lack), "evidence_recall": (None, None)})
           for chosen, problem, value, lack in (
               (1, None, 100.0, None), (0, None, 0.0, None), (None, "out_of_range", 0.0, "upstream"),
@@ -87,7 +77,8 @@ NEVER_ASKED = answer(None, num_context_words=None, problem="context_overflow")
         # Without a key there is evidence recall alone.
         (question(), answer(), {"evidence_recall": (None, None)}),
         (question(options=("a", "b")), answer(), {"evidence_recall": (None, None)}),
-        (question(evidence=spans((0, 10))), NEVER_ASKED,
+        (question(evidence=spans((0, 10))),
+         answer(None, num_context_words=None, problem="context_overflow"),
          dict.fromkeys(EVIDENCE, (0, "upstream")) | {"evidence_precision": (None, "upstream")}),
         # Of what only a rater can judge, LongMemEval's rubrics and refusals, evidence is scored.
         *((question(references=REFERENCES, evidence=spans((0, 4)), only_judged=True), said,
@@ -103,12 +94,6 @@ def test_what_is_scored_and_with_which_problem(
     made = scored(asked, said)
     assert {score.metric: (score.value, score.problem) for score in made} == expected
     assert {score.skipped for score in made} == {said.skipped}
-
-
-pairs = st.lists(
-    st.tuples(st.integers(0, 60), st.integers(1, 25)).map(lambda p: (p[0], p[0] + p[1])),
-    max_size=6,
-)
 
 
 @given(pairs.filter(bool), pairs)

@@ -64,19 +64,7 @@ def test_what_is_not_declared_is_detected_and_named(text: str, encoding: str, ti
     assert result.note and result.encoding in result.note and result.num_lost == 0
 
 
-@pytest.mark.parametrize(
-    "content",
-    [ENGLISH.encode(), ENGLISH.encode("utf-8-sig"), ENGLISH.encode("utf-16"),
-     ENGLISH.encode("utf-32"), ENGLISH.replace("\n", "\r\n").encode(),
-     ENGLISH.replace("\n", "\r").encode("utf-16"), ENGLISH.encode() + b"\0\0\0"],
-    ids=["utf-8", "mark", "utf-16", "utf-32", "crlf", "cr", "nul"],
-)  # fmt: skip
-def test_what_is_certain_has_no_note(content: bytes) -> None:
-    result = decoded(content)
-    assert (result.text, result.note) == (ENGLISH, None)
-
-
-# declared, the text, in what it is written.
+# declared, the text, in what it is written; read as in browsers.
 DECLARED = [
     ("windows-1252", FRENCH, "cp1252"), ("ISO-8859-1", ENGLISH, "cp1252"),
     ("us-ascii", ENGLISH, "cp1252"), ("iso-8859-2", POLISH, "iso8859-2"),
@@ -88,14 +76,18 @@ DECLARED = [
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding"),
+    ("text", "encoding", "content"),
     [
-        *((PAGE.format(declared, text), encoding) for declared, text, encoding in DECLARED),
-        (f"Title: X\n\nCharacter set encoding: ISO-8859-1\n\n{ENGLISH}", "cp1252"),
+        *((ENGLISH, name, ENGLISH) for name in ("utf-8", "utf-8-sig", "utf-16", "utf-32")),
+        *((ENGLISH, "utf-8", odd) for odd in (ENGLISH.replace("\n", "\r\n"), f"{ENGLISH}\0\0\0")),
+        (ENGLISH, "utf-16", ENGLISH.replace("\n", "\r")),
+        *((page, encoding, page) for page, encoding in (
+            *((PAGE.format(declared, text), encoding) for declared, text, encoding in DECLARED),
+            (f"Title: X\n\nCharacter set encoding: ISO-8859-1\n\n{ENGLISH}", "cp1252"))),
     ],
-)
-def test_what_a_page_or_a_book_declares_is_read_as_in_browsers(text: str, encoding: str) -> None:
-    result = decoded(text.encode(encoding))
+)  # fmt: skip
+def test_what_is_certain_or_declared_has_no_note(text: str, encoding: str, content: str) -> None:
+    result = decoded(content.encode(encoding))
     assert (result.text, result.note) == (text, None)
 
 

@@ -45,6 +45,7 @@ LANGUAGES = {
         "誰が灯台を売ったか", "一晩中雨が降った。"),
     "thai": ("ยามขายบ้าน 3 หลัง", "ยามขายบ าน 3 หล ง", "ใครขายบ้าน", "ฝนตกตลอดคืน"),
 }  # fmt: skip
+RAIN = "今天早上下了很大的雨。他走路去了学校。老师还没有来。"
 # English words are stems without stop words, and marks part the words of Thai.
 TERMS: dict[str, list[str]] = {
     "The Batteries of the remote-controls": ["batteri", "remot", "control"],
@@ -74,52 +75,36 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("page", "cut", "question", "other"), LANGUAGES.values(), ids=LANGUAGES)
-def test_words_of_a_language(page: str, cut: str, question: str, other: str) -> None:
-    """Terms are stems by the rules of English, in any language: but for its end, each is a word."""
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_words_of_a_language(language: str) -> None:
+    """Terms are stems by the rules of English, in any language: but for its end, each is a word.
+    Letters may be stored apart, and words hyphenated."""
+    page, cut, question, other = LANGUAGES[language]
     words = unicodedata.normalize("NFC", cut).split()
     assert len(terms(page)) == len(words)
     assert all(word.startswith(term[:-1]) for term, word in zip(terms(page), words, strict=True))
     assert rank([other, page], question) == [1, 0]
     assert relevance([other, page], question)[1] > 0
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_letters_may_be_stored_apart_and_words_hyphenated(language: str) -> None:
-    page = LANGUAGES[language][0]
     assert terms(unicodedata.normalize("NFD", page)) == terms(page)
     if language != "thai":
         for none in "\u00ad\u200b\u200d\ufeff":
             assert terms(re.sub(r"(?<=\w)(?=\w)", none, page)) == terms(page)
 
 
-@pytest.mark.parametrize(("text", "expected"), TERMS.items())
-def test_terms_of_a_text(text: str, expected: list[str]) -> None:
-    assert list(terms(text)) == expected
+def test_terms_of_a_text_and_words_that_are_written_in_two_ways() -> None:
+    assert {text: list(terms(text)) for text in TERMS} == TERMS
+    assert [(text, common) for text, common in SAME if terms(text) != terms(common)] == []
 
 
-@pytest.mark.parametrize(("written", "common"), SAME)
-def test_words_that_are_written_in_two_ways(written: str, common: str) -> None:
-    assert terms(written) == terms(common)
-
-
-SHIPS = ["a ship at sea", "a whale, a whale", "the whale and the ship at sea on a Monday"]
-
-
-@pytest.mark.parametrize(
-    ("texts", "query", "order"),
-    [
-        (SHIPS, "Where is the whale?", [1, 2, 0]),
+def test_the_best_text_comes_first_and_ties_stay_in_order() -> None:
+    ships = ["a ship at sea", "a whale, a whale", "the whale and the ship at sea on a Monday"]
+    cases: list[tuple[list[str], str, list[int]]] = [
+        (ships, "Where is the whale?", [1, 2, 0]),
         *((["whale", "ship", "whale"], none, [0, 1, 2]) for none in ("", "the", "zebra", "!")),
-        ([], "whale", []),
-        (["", "the", ""], "whale", [0, 1, 2]),
+        ([], "whale", []), (["", "the", ""], "whale", [0, 1, 2]),
         (["", "the whale", ""], "whale", [1, 0, 2]),
-    ],
-)
-def test_the_best_text_comes_first_and_ties_stay_in_order(
-    texts: list[str], query: str, order: list[int]
-) -> None:
-    assert rank(texts, query) == order
+    ]  # fmt: skip
+    assert [rank(texts, query) for texts, query, _ in cases] == [order for *_, order in cases]
 
 
 def test_central_is_what_the_others_speak_of() -> None:
@@ -128,15 +113,13 @@ def test_central_is_what_the_others_speak_of() -> None:
     assert centrality([]).tolist() == [] and centrality(["", "the"]).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize(
-    ("query", "order"),
-    [("WHALE", [0, 1, 2, 3]), ("a", [0, 1, 2, 3]), ("sea", [3, 0, 1, 2]), ("whale!", [2, 0, 1, 3])],
-)
-def test_okapi_by_hand(query: str, order: list[int]) -> None:
+def test_okapi_by_hand() -> None:
     """Of four texts one has `whale`: idf log(3.5 / 1.5); two have `a`: idf 0; `the` three times is
     less than nothing in Okapi, and a quarter of the mean idf in rank_bm25."""
     texts = ["The whale the", "a ship the", "A Whale! the", "sea"]
-    assert [index for index, _ in ranking("okapi_on_words", texts, query)] == order
+    orders = {"WHALE": [0, 1, 2, 3], "a": [0, 1, 2, 3], "sea": [3, 0, 1, 2], "whale!": [2, 0, 1, 3]}
+    for query, order in orders.items():
+        assert [index for index, _ in ranking("okapi_on_words", texts, query)] == order, query
     # 3 words, 2.5 on average: k1 times (1 - b) + b * 3 / 2.5, with k1 1.5 and b 0.75.
     score = math.log(3.5 / 1.5) * 2.5 / (1 + 1.5 * (0.25 + 0.75 * 3 / 2.5))
     assert ranking("okapi_on_words", texts, "whale") == [
@@ -177,27 +160,19 @@ def test_threads_that_ask_at_once_get_one_index(
     assert built == [4] and rankings[0] == rankings[2] == ranking(bm25, pages[0], "bell")
 
 
-CHINESE = "今天早上下了很大的雨。他走路去了学校。老师还没有来。" * 20
-
-
 def words(count: int) -> str:
     return " ".join(f"word{i % 90}" for i in range(count))
 
 
-@pytest.mark.parametrize(
-    ("page", "expected"),
-    [
-        ("", ""), ("{vocalsound} {disfmarker}", ""), (words(59), words(59)),
-        ("A: Yes {gap} I  do .\nB: No.", "A: Yes I do . B: No."),
-    ],
-)  # fmt: skip
-def test_a_short_page_comes_whole_without_tags(page: str, expected: str) -> None:
-    assert gist(page) == expected
-
-
-@pytest.mark.parametrize("page", [words(400), CHINESE, "Yeah. " * 300])
-def test_gists_of_odd_pages_keep_the_limits(page: str) -> None:
-    assert 40 <= num_words(gist(page)) <= 110
+def test_gists_of_short_and_of_odd_pages() -> None:
+    """A short page comes whole, without tags."""
+    whole = {
+        "": "", "{vocalsound} {disfmarker}": "", words(59): words(59),
+        "A: Yes {gap} I  do .\nB: No.": "A: Yes I do . B: No.",
+    }  # fmt: skip
+    assert {page: gist(page) for page in whole} == whole
+    for page in (words(400), RAIN * 20, "Yeah. " * 300):
+        assert 40 <= num_words(gist(page)) <= 110
 
 
 @settings(deadline=None, max_examples=40)

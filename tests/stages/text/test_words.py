@@ -45,36 +45,29 @@ def test_a_long_text_is_counted_without_being_split_wrongly(unit: str) -> None:
         assert num_words(text) == len(text.split())
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", 0), (" \n\f", 0), ("他们在山上", 5), ("他们，在山上。", 5),
-        ("「他们」在 山上 ABC 12", 8),  # 「, 他, 们」, 在, 山, 上, ABC, 12
-        ("カタカナとひらがな", 9), ("한국어는 띄어쓰기가 있다", 3), ("Kant说：Ja", 3),
-        ("สวัสดีครับ", 3),  # ten characters, four a word
-        ("\U00020000\U00020001", 2), ("བོད་སྐད་ཡིན། ལས༎", 4), ("༄༅།།བོད་", 2),  # Tibetan: syllables
-        ("a" * 1000, 1), ("a" * 1001, 251),  # longer than any word: four characters a word
-        ("one " + "é" * 1400 + " two", 352),
-    ],
-)  # fmt: skip
-def test_scripts_without_spaces(text: str, words: int) -> None:
-    assert num_words(text) == words
-    assert len(word_spans(text)) == words
+def test_scripts_without_spaces() -> None:
+    counts = {
+        "": 0, " \n\f": 0, "他们在山上": 5, "他们，在山上。": 5,
+        "「他们」在 山上 ABC 12": 8,  # 「, 他, 们」, 在, 山, 上, ABC, 12
+        "カタカナとひらがな": 9, "한국어는 띄어쓰기가 있다": 3, "Kant说：Ja": 3,
+        "สวัสดีครับ": 3,  # ten characters, four a word
+        "\U00020000\U00020001": 2, "བོད་སྐད་ཡིན། ལས༎": 4, "༄༅།།བོད་": 2,  # Tibetan: syllables
+        "a" * 1000: 1, "a" * 1001: 251,  # longer than any word: four characters a word
+        "one " + "é" * 1400 + " two": 352,
+    }  # fmt: skip
+    assert {text: num_words(text) for text in counts} == counts
+    assert {text: len(word_spans(text)) for text in counts} == counts
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "header"),
-    [
-        ("\f[2023/05/30 (Tue) 21:48]\nuser: hello", 2, "[2023/05/30 (Tue) 21:48]"),
-        ("\f[a b]\none\f[c d]\ntwo", 2, "[a b]"),
-        ("\fone two", 2, None), ("[a b] one", 3, None), ("one\f[a b]\ntwo", 2, None),
-        ("\f[not closed\none", 3, None),
-    ],
-)  # fmt: skip
-def test_a_header_is_text_but_no_words(text: str, words: int, header: str | None) -> None:
-    assert (num_words(text), header_of(text)) == (words, header)
-    rest = text if header is None else text.partition("\n")[2]
-    assert without_header(text) == rest
+def test_a_header_is_text_but_no_words() -> None:
+    expected = {
+        "\f[2023/05/30 (Tue) 21:48]\nuser: hello": (2, "[2023/05/30 (Tue) 21:48]"),
+        "\f[a b]\none\f[c d]\ntwo": (2, "[a b]"), "one\f[a b]\ntwo": (2, None),
+        "\fone two": (2, None), "[a b] one": (3, None), "\f[not closed\none": (3, None),
+    }  # fmt: skip
+    assert {text: (num_words(text), header_of(text)) for text in expected} == expected
+    for text, (_, header) in expected.items():
+        assert without_header(text) == (text.partition("\n")[2] if header else text)
 
 
 @pytest.mark.parametrize("unit", ["a", "ß", "བོད་སྐད་", "ቃል፡", "QUJD+/="])
@@ -126,33 +119,21 @@ def test_sentences_and_paragraphs_tile_the_text(text: str, how: Paragraphs) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "sentences"),
+    ("how", "parts"),
     [
-        ("He came. She left!  Why? Well…", ["He came. ", "She left!  ", "Why? ", "Well…"]),
-        ('"No." (Yes!) It is 3.5 metres.', ['"No." ', "(Yes!) ", "It is 3.5 metres."]),
-        ("Mr. Ash met J. R. Oak, i.e. me. So do I. Bye", [
-            "Mr. Ash met J. R. Oak, i.e. me. ", "So do I. ", "Bye",
-        ]),
-        ("你好。再见！", ["你好。", "再见！"]), ("no end", ["no end"]), ("", []),
-        ("A: one\nPhD B: two\nor three", ["A: one\n", "PhD B: two\nor three"]),
-        ("A heading\n\n  Text", ["A heading\n\n  ", "Text"]),
+        *((None, sentences) for sentences in (
+            ["He came. ", "She left!  ", "Why? ", "Well…"], ["no end"], ["你好。", "再见！"],
+            ['"No." ', "(Yes!) ", "It is 3.5 metres."], ["A heading\n\n  ", "Text"], [],
+            ["Mr. Ash met J. R. Oak, i.e. me. ", "So do I. ", "Bye"],
+            ["A: one\n", "PhD B: two\nor three"])),
+        ("lines", ["a\n", "b\n\n", "c"]), ("lines", ["\n\na"]),
+        ("blank_lines", ["a\nb\n \n", "c\n"]), ("auto", ["a\nb\n\n", "c"]),
+        ("auto", ["a\n", "b\n\n"]), ("auto", [" \n "]), ("auto", []),
     ],
 )  # fmt: skip
-def test_sentence_ends(text: str, sentences: list[str]) -> None:
-    assert cut(text, sentence_spans(text)) == sentences
-
-
-@pytest.mark.parametrize(
-    ("text", "how", "paragraphs"),
-    [
-        ("a\nb\n\nc", "lines", ["a\n", "b\n\n", "c"]), ("\n\na", "lines", ["\n\na"]),
-        ("a\nb\n \nc\n", "blank_lines", ["a\nb\n \n", "c\n"]),
-        ("a\nb\n\nc", "auto", ["a\nb\n\n", "c"]), ("a\nb\n\n", "auto", ["a\n", "b\n\n"]),
-        (" \n ", "auto", [" \n "]), ("", "auto", []),
-    ],
-)  # fmt: skip
-def test_paragraph_ends(text: str, how: Paragraphs, paragraphs: list[str]) -> None:
-    assert cut(text, paragraph_spans(text, how)) == paragraphs
+def test_ends_of_sentences_and_paragraphs(how: Paragraphs | None, parts: list[str]) -> None:
+    text = "".join(parts)
+    assert cut(text, paragraph_spans(text, how) if how else sentence_spans(text)) == parts
 
 
 @pytest.mark.parametrize("piece", [".", ". ", "\n", " ", '."', "。", "a\n ", "Mr. "])
@@ -173,8 +154,6 @@ NO_HEADINGS = [
     "Book a room by noon, and bring the lamps that the keeper has left on the stairs, all of "
     "them but one.",
 ]  # fmt: skip
-
-
 GOING_ON = [
     ("She put down the lamp and she added,", '"I shall go."'), ("He said this--", '"Go!"'),
     ("As the poet has it:", "  Full fathom five\n  thy father lies."), ("Take these:", "- a lamp"),
@@ -218,29 +197,25 @@ def test_ends_of_pages_that_are_no_pauses() -> None:
     assert ends_at_pauses(contents, near=5) == [0, 3, 4, 5, 6, 7, 11]
 
 
-@pytest.mark.parametrize(
-    ("text", "day"),
-    [
-        *((text, "2023/05/30") for text in (
+def test_the_day_that_a_text_is_and_days_within_it() -> None:
+    days = {
+        **dict.fromkeys((
             "2023/05/30", "2023-05-30", "2023.05.30", " 2023/05/30. ", "2023/05/30 (Tue)",
             "[2023/05/30 (Tue) 21:48]", "2023-05-30T21:48:00Z", "May 30, 2023", "30/05/2023",
-            "Tuesday, 30th of May, 2023", "on 2023/05/30 at 9:15 p.m.", "05/30/2023")),
-        ("2023/5/3", "2023/05/03"), ("may 3rd 2023", "2023/05/03"), ("3 Sept. 2023", "2023/09/03"),
-        ("2024/02/29", "2024/02/29"), ("05/05/2023", "2023/05/05"),
+            "Tuesday, 30th of May, 2023", "on 2023/05/30 at 9:15 p.m.", "05/30/2023",
+        ), "2023/05/30"),
+        "2023/5/3": "2023/05/03", "may 3rd 2023": "2023/05/03", "3 Sept. 2023": "2023/09/03",
+        "2024/02/29": "2024/02/29", "05/05/2023": "2023/05/05",
         # no day, or no one day
-        *((text, "") for text in (
+        **dict.fromkeys((
             "", "N/A", "unknown", "2023", "2023/05", "May 2023", "May 30", "05/06/2023", "5/30/23",
             "2023/02/29", "2023/13/01", "2023/30/05", "2023/05/00", "0000/01/01", "12023/05/30",
             "2023/05/301", "2023/05/30/1", "2023-05/30", "20230530", "2023/05/01 - 2023/05/03",
             "before 2023/05/30", "around May 30, 2023", "2023/05/30 or so", "٢٠٢٣/٠٥/٣٠",
-            "2023/05/30" + " " * 200)),
-    ],
-)  # fmt: skip
-def test_the_day_that_a_text_is(text: str, day: str) -> None:
-    assert day_of(text) == day
-
-
-def test_days_within_a_text() -> None:
+            "2023/05/30" + " " * 200,
+        ), ""),
+    }  # fmt: skip
+    assert {text: day_of(text) for text in days} == days
     text = "From May 3rd, 2023 to 2023-06-01 (maybe 4/5/2023, or in May 2022), then 2023/02/30."
     assert days_in(text) == ["2023/05/03", "2023/06/01"]
     assert days_in("v1.2023.05.30 and 2023/05/30-2023/06/30, maybe 1999") == []

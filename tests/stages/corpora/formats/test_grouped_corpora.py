@@ -38,6 +38,7 @@ V2: dict[str, Any] = {
 }  # fmt: skip
 CHOICE = {"id": 0, "context": BOOK, "input": "Where?", "options": ["mill", "river", "sea", "hill"]}
 EVAL = {"instructions": ["one?", "two?"], "outputs": ["a", "b"], "input": BOOK}
+EXAM = "Which? \n\n (A) the mill \n(B) a 1990. B) sea \n (C) none (of A) \n (D) all"
 Q = ("Q?", ("a",))
 # A format and its rows; the documents (a text or ""), the good questions with their references, and
 # what is said of bad rows, after the file's name.
@@ -126,13 +127,6 @@ def test_ultradomain_book_of_ten_rows_is_read_once(tmp_path: Path) -> None:
     assert [q.question_id for q in item.questions] == [str(n) for n in range(10)]
 
 
-def test_longbench_tasks_name_their_metric(tmp_path: Path) -> None:
-    trec = {**LONG, "_id": "2", "input": "Type?", "dataset": "trec_e", "all_classes": ["x", "y"]}
-    first, second = asked(read(tmp_path, "longbench", LONG, trec))
-    assert (first.question_type, first.task, first.classes) == ("qasper", "qasper", ())
-    assert (second.question_type, second.task, second.classes) == ("trec", "trec", ("x", "y"))
-
-
 def test_infinitebench_tasks_in_one_folder(tmp_path: Path) -> None:
     row = {"id": 0, "context": BOOK, "input": "Where?", "answer": ["x", "y"], "options": []}
     written(tmp_path / "longbook_qa_eng.jsonl", row, {**row, "id": 1, "options": "x"})
@@ -145,10 +139,6 @@ def test_infinitebench_tasks_in_one_folder(tmp_path: Path) -> None:
     assert bad(item.questions) == [
         "longbook_qa_eng.jsonl:2: `options` is not a list of strings; fix it"
     ]
-
-
-EXAM = "Which? \n\n (A) the mill \n(B) a 1990. B) sea \n (C) none (of A) \n (D) all"
-THREE = "What is it? A. one B. two C. three"
 
 
 def exam(instruction: str, output: str | None, kind: str | None = "exam") -> dict[str, Any]:
@@ -165,9 +155,9 @@ def exam(instruction: str, output: str | None, kind: str | None = "exam") -> dic
           for answer, right in (("river", 1), (["river", "B"], 1), ("D", 3), ([], None))),
         *(("leval", exam(*asked), expected) for asked, expected in (
             ((EXAM, "(B) a 1990."), ("Which?", 4, 1)), ((EXAM, "C"), ("Which?", 4, 2)),
-            ((THREE, "B"), ("What is it?", 3, 1)), ((EXAM, "(E) none"), (EXAM, 0, None)),
+            ((EXAM, "(E) none"), (EXAM, 0, None)), (("How many?", "12"), ("How many?", 0, None)),
             ((EXAM, "(B) sea", "f1"), (EXAM, 0, None)), (("Who?", "Ann", None), ("Who?", 0, None)),
-            (("How many?", "12"), ("How many?", 0, None)))),
+            (("What is it? A. one B. two C. three", "B"), ("What is it?", 3, 1)))),
     ],
 )  # fmt: skip
 def test_the_right_option(
@@ -183,7 +173,11 @@ def test_the_right_option(
 
 
 def test_what_a_row_tells_of_its_question_and_document(tmp_path: Path) -> None:
-    """Reports group answers by the type of the question."""
+    """Reports group answers by the type of the question; LongBench's tasks name their metric."""
+    trec = {**LONG, "_id": "2", "input": "Type?", "dataset": "trec_e", "all_classes": ["x", "y"]}
+    first, second = asked(read(tmp_path, "longbench", LONG, trec))
+    assert (first.question_type, first.task, first.classes) == ("qasper", "qasper", ())
+    assert (second.question_type, second.task, second.classes) == ("trec", "trec", ("x", "y"))
     [choice] = asked(read(tmp_path, "longbench_v2", V2))
     assert (choice.question_type, choice.options) == ("Law", ("a", "b\nc", "c", "d"))
     about = {"sub_domain": "s", "difficulty": "hard", "length": "short"}

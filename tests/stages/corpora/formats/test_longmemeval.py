@@ -15,6 +15,7 @@ from stages.corpora import Loaded
 from stages.index.gist_pages import GistPages
 from stages.index.paginate import PaginateByModel, PaginateUniform
 from stages.tables.pages import Page
+from tests.stages.index.test_paginate import by_model, uniform
 from tests.support.reading import Listener, adding, always, content, run
 from tests.support.texts.loading import DATA, details, good, loaded
 
@@ -114,18 +115,16 @@ def test_odd_histories_are_read(tmp_path: Path, trap: str) -> None:
     assert starts == [index for index, char in enumerate(text) if char == "\f"]
 
 
-MARKED = [turn("Hi."), turn("At noon.", has_answer=True), turn("ok", has_answer=False)]
-
-
 @pytest.mark.parametrize(
     ("change", "evidence"),
     [
-        ({"haystack_sessions": [MARKED, [turn("x", has_answer=True)]]}, ["user: At noon."]),
+        ({"haystack_sessions": [
+            [turn("Hi."), turn("At noon.", has_answer=True), turn("ok", has_answer=False)],
+            [turn("x", has_answer=True)]]}, ["user: At noon."]),
         ({"haystack_sessions": [[turn("Hi."), turn("")], [turn("x")]]}, ["user: Hi.", "user:"]),
-        ({"answer_session_ids": None}, []),
-        ({"answer_session_ids": ["nosuch"]}, []),
+        ({"answer_session_ids": None}, []), ({"answer_session_ids": ["nosuch"]}, []),
     ],
-)
+)  # fmt: skip
 def test_marked_turns_are_the_evidence_where_there_are_any(
     tmp_path: Path, change: dict[str, Any], evidence: list[str]
 ) -> None:
@@ -170,12 +169,8 @@ def test_a_bad_history_is_one_bad_row_and_keeps_its_question(
     assert good(item.questions) == ["When?"] and gold(item) == []
 
 
-UNIFORM = PaginateUniform(page_breaks=True, paragraphs="blank_lines", words=30, max_words=60)
-BY_MODEL = PaginateByModel(
-    page_breaks=True, paragraphs="blank_lines", min_words=20, max_words=60, tail_words=10,
-    preceding_words=15, following="nothing", label_rule="within_limits",
-)  # fmt: skip
-GIST = GistPages(page_breaks=True)
+UNIFORM = uniform(30, 60, page_breaks=True, paragraphs="blank_lines")
+BY_MODEL = by_model(20, 60, 10, page_breaks=True, paragraphs="blank_lines", preceding_words=15)
 
 
 @pytest.mark.parametrize("stage", [UNIFORM, BY_MODEL])
@@ -207,7 +202,9 @@ def test_a_session_in_two_histories_is_gisted_once(tmp_path: Path) -> None:
     for item in corpus:
         rows = UnitRows(document=item.document)
         pages, _ = run(UNIFORM, rows, always("<1>"))
-        of_history, its_calls = run(GIST, adding(rows, {Page: pages}), engine, shared=shared)
+        of_history, its_calls = run(
+            GistPages(page_breaks=True), adding(rows, {Page: pages}), engine, shared=shared
+        )
         gists.append([(gist.gist, gist.num_words) for gist in of_history])
         calls.append([(call.is_shared, call.document_id, call.page_index) for call in its_calls])
     assert not any("2023/" in prompt for prompt in engine.prompts())

@@ -221,13 +221,10 @@ def test_the_files_of_a_folder_of_hugging_face_are_found(tmp_path: Path, folder:
     for split, texts in ((None, [*test, *train]), ("train", train), ("test", test)):
         corpus = loaded(tmp_path, "parquet", split=split)
         assert [item.document.text for item in corpus] == texts
-
-
-@pytest.mark.parametrize(("name", "split"), [("", "dev"), ("train.jsonl", "train")])
-def test_a_split_that_is_not_there_is_refused(tmp_path: Path, name: str, split: str) -> None:
-    written(tmp_path / "train.jsonl", {"text": TEXT, "question": "Who?"})
-    with pytest.raises(UsageError, match=r"corpus\.split"):
-        loaded(tmp_path / name, "jsonl", split=split)
+    file = f"{folder}/train-00000-of-00002.parquet"
+    for name, missing in (("", "dev"), (file, "train")):  # a split is of a folder
+        with pytest.raises(UsageError, match=r"corpus\.split"):
+            loaded(tmp_path / name, "parquet", split=missing)
 
 
 ASKED: list[dict[str, Any]] = [
@@ -273,18 +270,14 @@ def test_questions_hang_on_their_documents_in_jsonl_and_parquet(tmp_path: Path) 
     assert all(MADE_ID.fullmatch(each) for each in made) and made[0] != made[1]
     [who] = corpus[1].questions
     assert (who.references, who.evidence) == (("Ann",), (Span(0, 4),))
-
-
-def test_questions_in_json_may_have_one_reference_and_spans_as_objects(tmp_path: Path) -> None:
-    written(tmp_path / "documents.jsonl", *DOCUMENTS)
+    # In JSON there may be one reference, and spans may be objects.
     row = {**ASKED[0], "references": "Ann", "evidence": [{"start_char": 0, "end_char": 3}]}
-    written(tmp_path / "questions.jsonl", row)
-    [who] = loaded(tmp_path, "tables")[1].questions
+    written(lines / "questions.jsonl", row)
+    [who] = loaded(lines, "tables")[1].questions
     assert (who.references, who.evidence) == (("Ann",), (Span(0, 3),))
 
 
 CONTENT = "word " * 100_000
-QUESTION = {"question": "Q?", "input": "Q?"}
 TURN = {"speaker": "A", "role": "user", "content": CONTENT}
 HELD: dict[str, dict[str, Any]] = {
     "longbench_v2": {"context": CONTENT, "answer": "A", **{f"choice_{a}": a for a in "ABCD"}},
@@ -303,7 +296,7 @@ def test_a_corpus_is_never_held_whole(tmp_path: Path, kind: str) -> None:
     is_list = kind == "longbench_v2"
     with (tmp_path / ("data.json" if is_list else "documents.jsonl")).open("w") as file:
         for number in range(40):
-            row = {"document_id": number, "article_id": number, **QUESTION, **HELD[kind]}
+            row = {"document_id": number, "question": "Q?", "input": "Q?", **HELD[kind]}
             before = "" if not is_list else "," if number else "["
             line = json.dumps(row).replace("word word", f"word{number} word", 1)
             file.write(f"{before}{line}\n")

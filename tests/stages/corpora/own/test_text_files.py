@@ -157,19 +157,6 @@ def test_of_very_many_files_that_are_left_out_the_first_are_named(tmp_path: Path
     assert "3 more that are left out (x100.js, x101.js, x102.js ...); " in (said["(others)"] or "")
 
 
-def test_what_cannot_be_read_is_named_and_costs_no_other(tmp_path: Path) -> None:
-    corpus = read(tmp_path, {
-        "good.txt": LINE, "scan.pdf": scan(2), "torn.epub": "PK\x03\x04", "empty.docx": "",
-        "locked.pdf": pdf([LINE], password="x"), "nothing.html": "<p> </p>",
-        "picture.html": b"\x89PNG\r\n",
-    })  # fmt: skip
-    assert texts(corpus) == {"good": LINE}
-    names = ["empty.docx", "locked.pdf", "nothing.html", "picture.html", "scan.pdf", "torn.epub"]
-    assert [detail.partition(":")[0] for detail in details(corpus)] == names
-    bad = [item.document.document_id for item in corpus if item.document.problem]
-    assert bad == [name.partition(".")[0] for name in names]
-
-
 @pytest.mark.parametrize(
     ("files", "name", "says"),
     [
@@ -236,11 +223,13 @@ def test_files_that_are_asked_have_names_of_their_own(
 
 
 def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
-    """Lines on standard error: what was not read, read in part, or bad."""
+    """Lines on standard error: what was not read, read in part, or bad; and costs no other."""
     placed(tmp_path / "books", {
         "a.txt": LINE, "b.pdf": pdf([LINE], []), "c.pdf": b"x",
         "d.txt": "zwölf Löwen".encode("cp1252"), "e.txt": "zwölf ".encode() + b"\x96",
-        "f.txt": bytes(range(128, 256)),
+        "f.txt": bytes(range(128, 256)), "scan.pdf": scan(2), "torn.epub": "PK\x03\x04",
+        "empty.docx": "", "locked.pdf": pdf([LINE], password="x"), "nothing.html": "<p> </p>",
+        "picture.html": b"\x89PNG\r\n",
         **{f"{n:02}.jpg": b"x" for n in range(22)},
         "questions.csv": "document_id,question\na,Löwen?\nd,Möwen?\n".encode("cp1252"),
     })  # fmt: skip
@@ -251,8 +240,8 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     assert [step.name for step in steps] == ["documents", "questions", "paginate", "gist"]
     shards, nothing = Shards(resolved.config.warehouse), Committed(units={}, inputs={})
     keys = [*load_corpus(resolved.config, shards, steps, nothing, said.append)]
-    assert len(keys) == 28
-    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 3 + 2
+    assert len(keys) == 34
+    assert said[0].startswith("not read: 00.jpg: none of ") and len(said) == 20 + 1 + 1 + 3 + 8
     assert said[20] == "not read: and 2 more; their rows in documents and questions say why"
     assert said[21] == "read in part: b.pdf: no text in 1 of 2 pages (2)"
     notes = sorted(line for line in said if line.startswith("in doubt: "))
@@ -260,7 +249,10 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
     assert all(" read as cp1252; " in line for line in (notes[0], notes[2]))
     assert " U+FFFD: 1; " in notes[1]
     bad = [line for line in said if line.startswith("bad_input: ")]
-    assert [line.split(": ")[1] for line in bad] == ["c.pdf", "f.txt"]
+    assert [line.split(": ")[1] for line in bad] == [
+        "c.pdf", "empty.docx", "f.txt", "locked.pdf", "nothing.html", "picture.html", "scan.pdf",
+        "torn.epub",
+    ]  # fmt: skip
 
 
 def test_a_folder_that_may_not_be_listed_costs_itself(
@@ -284,28 +276,24 @@ def test_a_folder_that_may_not_be_listed_costs_itself(
 
 @pytest.mark.parametrize("on_disk", FORMS)
 @pytest.mark.parametrize("named", FORMS)
-def test_a_file_is_found_by_either_form_of_its_name(
+def test_files_and_ids_are_found_by_either_form_of_their_names(
     tmp_path: Path, on_disk: Form, named: Form
 ) -> None:
     name = "Łódź/café Zoë"
     questions = f"document_id,question\n{named(name)},Who sold?\n"
-    corpus = read(tmp_path, {f"{on_disk(name)}.txt": LINE, "questions.csv": questions})
+    corpus = read(tmp_path / "files", {f"{on_disk(name)}.txt": LINE, "questions.csv": questions})
     assert [item.document.document_id for item in corpus] == [name]
     assert [question.problem for question in asked(corpus)] == [None]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_ids_in_rows(tmp_path: Path, form: Form) -> None:
-    rows = [{"document_id": form(name), "text": LINE} for name in ("é", "ö")]
+    rows = [{"document_id": on_disk(name), "text": LINE} for name in ("é", "ö")]
     written(tmp_path / "documents.jsonl", *rows)
-    question = {"document_id": "é", "question_id": form("ü"), "question": "Who?"}
+    question = {"document_id": "é", "question_id": named("ü"), "question": "Who?"}
     written(tmp_path / "questions.jsonl", question)
     corpus = loaded(tmp_path, "tables")
     assert [item.document.document_id for item in corpus] == ["é", "ö"]
     assert [(q.document_id, q.question_id) for q in asked(corpus)] == [("é", "ü")]
     written(tmp_path / "documents.jsonl", *({"document_id": of("é"), "text": "x"} for of in FORMS))
     assert [item.document.problem for item in loaded(tmp_path, "tables")] == [None, "bad_input"]
-    file = written(tmp_path / "given.jsonl", {"question_id": form("ü"), "answer": "Zoe"})
+    file = written(tmp_path / "given.jsonl", {"question_id": named("ü"), "answer": "Zoe"})
     assert read_predictions(str(file)) == {"ü": "Zoe"}
 
 

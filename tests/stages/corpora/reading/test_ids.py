@@ -15,7 +15,6 @@ from stages.corpora import Loaded
 from tests.support.texts.loading import asked, corpus_of, details, loaded, written
 from tests.support.texts.small_corpus import document, question, write
 
-MADE = re.compile("[0-9a-f]{16}")
 # A row without ids, {} for what tells it from others.
 ROWS: dict[str, dict[str, Any]] = {
     "qmsum": {
@@ -49,7 +48,7 @@ def test_a_row_has_the_same_id_with_and_without_an_equal_one_in_another_file(
     first, second = (good_ids(loaded(tmp_path / f"{file}.jsonl", name)) for file in "ab")
     assert [len(ids) for ids in first] == [len(ids) for ids in second]
     assert both == (first[0] | second[0], first[1] | second[1])
-    assert all(MADE.fullmatch(made) for ids in both for made in ids)
+    assert all(re.fullmatch("[0-9a-f]{16}", made) for ids in both for made in ids)
     # Read once, and the copy reported: three documents, the copy's questions asked once.
     assert len(both[0]) == 3 and len(both[1]) == len(first[1]) * 3 // 2
     wrong = details(loaded(tmp_path, name))
@@ -88,10 +87,9 @@ def test_what_is_not_asked_is_no_part_of_a_questions_id(
     assert good_ids(before) == good_ids(after)
 
 
-OF_FILES = sorted({file.stem for file in (CONF / "corpus").glob("*.yaml")} - {"synthetic"})
-
-
-@pytest.mark.parametrize("name", OF_FILES)
+@pytest.mark.parametrize(
+    "name", sorted({file.stem for file in (CONF / "corpus").glob("*.yaml")} - {"synthetic"})
+)
 def test_how_it_is_read_is_hashed_and_nothing_else(tmp_path: Path, name: str) -> None:
     corpus = corpus_of(tmp_path / "here", name)
     moved = {"stories": str(tmp_path / "there")} if name == "narrativeqa" else {}
