@@ -18,7 +18,7 @@ from stages.prompts.answer import Passage
 from stages.prompts.readagent_look_up import ParallelLookUp
 from stages.prompts.readagent_memory import PageGist
 from stages.tables.pages import Gist, Page
-from tests.support.command import refused, sql, succeed
+from tests.support.command import WHOLE, refused, sql, succeed
 from tests.support.own_methods import methods
 from tests.support.reading import (
     Listener,
@@ -34,6 +34,7 @@ from tests.support.reading import (
     run,
     scripted,
 )
+from tests.support.texts.loading import loaded
 from tests.support.texts.small_corpus import UNIFORM, document, question, write
 
 CUT, LOST = {"finish_reason": "length"}, {"finish_reason": "abort"}
@@ -218,6 +219,41 @@ def test_whatever_the_replies_the_memory_fits_where_its_tags_do(
     gists, _ = run(FITTED, rows, engine)
     raw = passages(adding(rows, {Gist: gists}), raw=[0])  # all pages have as many words
     assert num_tokens(ParallelLookUp(raw, "", (), 1)) + REPLIES <= engine.context_tokens
+
+
+METHODS = "methods=gist_only,readagent_p(max_pages=3),readagent_s(max_pages=2),bm25(top_k=4)"
+BOTH = """select memory, count(*) as pages, sum(num_words)::bigint as words
+    from gists group by memory"""
+
+
+@pytest.mark.slow
+def test_a_book_of_300000_words_fits_8192_tokens(tmp_path: Path) -> None:
+    """The seven real books in a row are one document, with some questions."""
+    stories = loaded(WHOLE / "narrativeqa", "narrativeqa")
+    text = "\n\n".join(item.document.text.strip() for item in stories)
+    assert len(text.split()) > 300_000
+    asked = [
+        {"document_id": "long", "question_id": f"q{n}", "question": f"Who is {name}?",
+         "references": ["a man"]}
+        for n, name in enumerate(("the captain", "the vicar", "her brother", "the old servant"))
+    ]  # fmt: skip
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    write(folder, [{"document_id": "long", "text": text}], asked)
+    succeed("run", "corpus=tables", f"corpus.path={folder}", "family=narrativeqa_gutenberg",
+            "rater=none", "engine.context_tokens=8192", METHODS, f"warehouse={tmp_path}", "run=r",
+            "memory=fitted")  # fmt: skip
+    problems = sql(tmp_path, "select problem, count(*) as n from answers group by 1")
+    assert problems == [{"problem": None, "n": 16}]
+    found = {row["memory"]: row for row in sql(tmp_path, BOTH)}
+    before, after = found.pop("shared"), found.pop("paginate(kind=merged)")
+    assert found == {}
+    assert after["pages"] < before["pages"]
+    assert after["words"] < 2_500 < 8_192 < before["words"]
+    (longest,) = sql(tmp_path, """
+        select max(prompt_tokens + case stage when 'look_up' then 128 else 512 end) as most
+        from calls where stage in ('look_up', 'answer')""")  # fmt: skip
+    assert longest["most"] <= 8192
 
 
 @pytest.fixture(scope="module")
