@@ -73,7 +73,6 @@ PAGES = [
 ]  # fmt: skip
 FILES = {"a": "a.txt", "b": "sub/b.md", "c": "c", "letters/bergen": "letters/bergen.txt"}
 WELL = "Is a well by the lighthouse?"
-RED, DRY, GEESE = "The barn is red.", "The well is dry.", "Geese\ncame. Nobody knows why."
 
 
 @pytest.mark.parametrize(
@@ -108,6 +107,10 @@ def test_a_gathered_document_brings_its_pages_and_gists_below_headings() -> None
     assert [gist.gist for gist in gists] == ["{sub/b.md, page 1} gist", "{a.txt, page 0} gist"]
 
 
+RED, DRY, GEESE = "The barn is red.", "The well is dry.", "Geese\ncame. Nobody knows why."
+LONG = f"{RED} {DRY} {GEESE} Snow fell."
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "quoted"),
     [
@@ -124,11 +127,7 @@ def test_a_gathered_document_brings_its_pages_and_gists_below_headings() -> None
 def test_answers_quote_the_best_sentence_of_each_page(
     question: str, answer: str | None, quoted: list[tuple[int, str]]
 ) -> None:
-    pages = [
-        page("a", 0, "The barn, of\noak, is red."),
-        page("a", 1, f"{RED} {DRY} {GEESE} Snow fell."),
-        page("a", 2, ""),
-    ]
+    pages = [page("a", 0, "The barn, of\noak, is red."), page("a", 1, LONG), page("a", 2, "")]
     row = {
         "document_id": "a", "question_id": "q", "method": "m", "answer": answer, "problem": None,
         "detail": None, "num_context_words": 20, "memory": "shared", "page_indexes": [0, 1, 2, 9],

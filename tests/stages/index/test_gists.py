@@ -69,12 +69,12 @@ def test_every_page_is_shortened_by_itself_whatever_becomes_of_a_reply(tmp_path:
 
 
 PAGE = "one two three four five six seven eight nine ten\n\n"  # ten words
-REPLIES = 128 + 512  # the budgets of a look-up and an answer
+REPLIES = 128 + 512 + 7  # the budgets of a look-up and an answer, and question_tokens
 NOTHING = num_tokens(ParallelLookUp((), "", (), 1))
 INTRO = num_tokens(ParallelLookUp((Passage("page", 0, "x"),), "", (), 1)) - NOTHING - 3
 TAG = 2  # words of a page's tag: <Page 0>
 SHOWN = num_tokens(PageGist(page="x")) - 1
-FITTED = FittedGists(page_breaks=False, question_tokens=0, least_words=2)
+FITTED = FittedGists(page_breaks=False, question_tokens=7, least_words=2)
 
 
 def context(num_pages: int, gist_words: int, page_words: int = 10) -> int:
@@ -84,7 +84,7 @@ def context(num_pages: int, gist_words: int, page_words: int = 10) -> int:
 
 
 def stage(**settings: Any) -> MergedPages:
-    usual = {"not_sure": "merge", "merge_until": "fits", "page_share": 1.0, "question_tokens": 0,
+    usual = {"not_sure": "merge", "merge_until": "fits", "page_share": 1.0, "question_tokens": 7,
              "least_words": 1}  # fmt: skip
     return MergedPages.model_validate({**usual, **settings})
 
@@ -194,7 +194,7 @@ def test_a_reply_that_is_too_long_is_shortened_once_more_and_then_cut() -> None:
 
 
 def test_a_sessions_header_stays_before_its_gist() -> None:
-    stage = FittedGists(page_breaks=True, question_tokens=0, least_words=1)
+    stage = FittedGists(page_breaks=True, question_tokens=7, least_words=1)
     rows = book(["\f[1 May] a b c\n", "d e f\n"], gists=["[1 May] a b c d e f", "[1 May] g h i j"])
     pages = [replace(page, merged_from=(page.page_index,)) for page in rows[Page]]
     before = [replace(gist, num_words=gist.num_words - 2) for gist in rows[Gist]]

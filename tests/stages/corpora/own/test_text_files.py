@@ -253,6 +253,7 @@ def test_what_is_said_of_a_folder(tmp_path: Path) -> None:
         "c.pdf", "empty.docx", "f.txt", "locked.pdf", "nothing.html", "picture.html", "scan.pdf",
         "torn.epub",
     ]  # fmt: skip
+    assert all("; " in line for line in bad)
 
 
 def test_a_folder_that_may_not_be_listed_costs_itself(
