@@ -73,6 +73,7 @@ REFUSED = [
     (f"run={'r' * 201}", "String should have at most 200 characters"),
     (f"family={'f' * 300}", "File name too long"),
     ("methods=bm25(top_k=true)", "look_up.top_k: Input should be a valid integer"),
+    ("methods=bm25(top_k=[])", "bm25: top_k=[] is not a value; write a number or a word"),
     ("methods=bm25(top_k=1..99999999)", "bm25: top_k=1..99999999: count up, to at most 10,000"),
 ]
 

@@ -14,6 +14,7 @@ from jobs.graph.resolved_run import read_run, run_manifest
 from jobs.submit.package import print_to_stderr
 from pipeline.core import errors
 from pipeline.core.errors import Raised, UsageError, redacted
+from pipeline.engines.openai_client import FailedError, server_words
 from tests.support.command import gistmill, refused
 from tests.support.engines.loopback_server import Answer, LoopbackServer
 from tests.support.runs.warehouse import Warehouse, answer, chunk, step
@@ -73,6 +74,8 @@ def stored(text: str, folder: Path) -> str:
 
 OUT: dict[str, Callable[[str, Path], object]] = {
     "mistake": lambda text, folder: UsageError(text),
+    "request": lambda text, folder: FailedError(text),
+    "server": lambda text, folder: server_words({"error": {"message": text}}),
     "detail of a row": lambda text, folder: stored(Raised(ValueError(text)).trace(), folder),
     "warning": lambda text, folder: warn(text),
     "submit": lambda text, folder: print_to_stderr(text),
