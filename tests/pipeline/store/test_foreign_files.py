@@ -206,8 +206,8 @@ def test_on_an_object_store(
         assert {row["file"] for row in left_out} == {f"{store}/{name}" for name in names}
         assert [row["question_id"] for row in query(connection, "from answers")] == ["q3"]
         assert query(connection, "from footers")
-        with pytest.raises(UsageError, match="sql: "):
-            query(connection, f"from read_text('{store}/gistmill.json')")
+        with pytest.raises(UsageError, match="lifts the locks"):
+            query(connection, f"from read_text('read://{store}/gistmill.json')")
 
 
 def read(warehouse: Path, verb: str, *words: str) -> "CompletedProcess[str]":
