@@ -267,12 +267,15 @@ def _question_units(
     # The `questions` step does not depend on the document's text.
     document = key.document_id if step.stage is None else key.shas[step.document_fields]
     of_stage = step.stage.inputs_per_question() if step.stage else {}
+    upstream: dict[str, list[str]] = {question.question_id: [] for question in key.questions}
+    for shard, ids in shards:  # not per question: a document may have 100,000
+        for question_id in upstream if ids is None else ids:
+            upstream[question_id].append(shard)
     chunks: dict[int, dict[str, str]] = defaultdict(dict)
     for question_id, shas, is_bad in key.questions:
         if not is_bad or step.writes is Question:
-            upstream = [shard for shard, ids in shards if ids is None or question_id in ids]
             answer = [of_stage[question_id]] if of_stage.get(question_id) is not None else []
-            hashed = [document, shas[step.question_fields], *upstream, *answer]
+            hashed = [document, shas[step.question_fields], *upstream[question_id], *answer]
             chunks[chunk_of[question_id]][question_id] = sha(hashed, 16)
     in_store: dict[str, dict[str, str]] = defaultdict(dict)  # by committed unit
     pending: dict[int, dict[str, str]] = defaultdict(dict)  # by chunk
